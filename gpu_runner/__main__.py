@@ -35,7 +35,7 @@ _log = logging.getLogger("gpu_runner")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out what the command line says; gives the exit code."""
+    """Run the command line; returns the exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     options = _parser().parse_args(arguments)
     if options.command == "doctor":
@@ -73,8 +73,8 @@ def _stand_by() -> int:
     line = sys.stdin.readline()
     if not line.endswith("\n"):
         return 0  # whoever would have asked is gone
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    with Path(os.devnull).open("rb") as null_input:
+        os.dup2(null_input.fileno(), sys.stdin.fileno())
     paths = json.loads(line)
     return _act(Path(paths["request"]), Path(paths["result"]))
 
@@ -95,13 +95,13 @@ def carried_out(
     except (RunnerError, ValueError, OSError) as failure:
         error = f"{type(failure).__name__}: {failure}"
         _log.warning("%s: %s", request.request_id, error)
-    except Exception as failure:  # noqa: BLE001 - the runner's main boundary: the fault is the runner's and is told as such
+    except Exception as failure:  # noqa: BLE001 - the runner's main boundary: the fault is reported as the runner's
         error = f"{type(failure).__name__}: {failure}"
         _log.exception("%s: the runner failed", request.request_id)
     duration_s = time.monotonic() - start
     seconds = spans.spent()
-    told = ", ".join(f"{name} {value:.1f}" for name, value in seconds[:MOST_SPANS_LOGGED])
-    _log.info("%s: %s ended after %.1f s (%s)", request.request_id, request.action.value, duration_s, told)
+    longest = ", ".join(f"{name} {value:.1f}" for name, value in seconds[:MOST_SPANS_LOGGED])
+    _log.info("%s: %s ended after %.1f s (%s)", request.request_id, request.action.value, duration_s, longest)
     return GpuResult(
         request.request_id,
         request.action,
@@ -115,7 +115,7 @@ def carried_out(
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all.
+    """Write a file whole or not at all.
 
     Raises:
         OSError: it cannot be written.
@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gpu_runner", description="Proves and measures kernels in a sandbox."
     )
-    parser.add_argument("--request", type=Path, help="the request, as JSON; tarballs it names lie beside it")
+    parser.add_argument("--request", type=Path, help="the request, as JSON; tarballs it names are in the same folder")
     parser.add_argument("--result", type=Path, help="the folder in which result.json is written")
     parser.add_argument(
         "--standby", action="store_true", help="import, then wait on standard input for a line of JSON with both"

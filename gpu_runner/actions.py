@@ -24,22 +24,22 @@ from gpu_runner.contracts import (
 
 
 @dataclass(frozen=True)
-class Entry:
+class ActionEntry:
     """``module`` has a function ``run(request, context)`` that gives the action's result."""
 
     request: type[Any]
     module: str
 
 
-ACTIONS: dict[Action, Entry] = {
-    Action.capture: Entry(CaptureRequest, "gpu_runner.capture"),
-    Action.verify: Entry(VerifyRequest, "gpu_runner.verify"),
-    Action.benchmark: Entry(BenchmarkRequest, "gpu_runner.benchmark"),
-    Action.profile: Entry(ProfileRequest, "gpu_runner.profiler"),
-    Action.tune: Entry(TuneRequest, "gpu_runner.tuning"),
-    Action.record: Entry(RecordRequest, "gpu_runner.recording"),
-    Action.tests: Entry(TestsRequest, "gpu_runner.suite"),
-    Action.doctor: Entry(DoctorRequest, "gpu_runner.doctor"),
+ACTIONS: dict[Action, ActionEntry] = {
+    Action.capture: ActionEntry(CaptureRequest, "gpu_runner.capture"),
+    Action.verify: ActionEntry(VerifyRequest, "gpu_runner.verify"),
+    Action.benchmark: ActionEntry(BenchmarkRequest, "gpu_runner.benchmark"),
+    Action.profile: ActionEntry(ProfileRequest, "gpu_runner.profiler"),
+    Action.tune: ActionEntry(TuneRequest, "gpu_runner.tuning"),
+    Action.record: ActionEntry(RecordRequest, "gpu_runner.recording"),
+    Action.tests: ActionEntry(TestsRequest, "gpu_runner.suite"),
+    Action.doctor: ActionEntry(DoctorRequest, "gpu_runner.doctor"),
 }
 
 

@@ -29,7 +29,7 @@ MAX_RANK = 16
 
 @dataclass(frozen=True)
 class Buffer:
-    """A strided tensor: ``data`` covers exactly the elements from ``0`` to the last one that the strides reach."""
+    """A strided tensor: ``data`` covers exactly the elements from ``0`` to the last one within the strides."""
 
     dtype: str  # torch's short name
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Buffer:
 
     @classmethod
     def from_torch(cls, tensor: torch.Tensor) -> Buffer:
-        """Give a tensor's memory as a buffer, with its strides; on a CPU without a copy, so hold the tensor unchanged."""
+        """A tensor's memory as a buffer, with its strides; on a CPU without a copy, so the tensor must not change meanwhile."""
         tensor = tensor.detach()
         if tensor.device.type != "cpu":
             tensor = tensor.cpu()  # keeps the strides of a dense tensor
@@ -61,7 +61,7 @@ class Buffer:
         return cls(dtype, shape, strides, _memory(tensor, span_bytes(dtype, shape, strides)))
 
     def to_torch(self, device: str | None = None) -> torch.Tensor:
-        """Give the tensor; it shares the buffer's memory where that may be written and no device is named."""
+        """The tensor; it shares the buffer's memory where that is writable and no device is named."""
         import torch
 
         dtype = getattr(torch, self.dtype)
@@ -74,7 +74,7 @@ class Buffer:
 
 
 def span_bytes(dtype: str, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> int:
-    """Give the number of bytes from the start to behind the last element that the strides reach.
+    """Bytes from the start to the end of the last element within the strides.
 
     Raises:
         ValueError: an unknown dtype, too many dimensions or a number that is no size.
@@ -102,5 +102,5 @@ def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _memory(tensor: torch.Tensor, nbytes: int) -> memoryview:
     array = (ctypes.c_ubyte * nbytes).from_address(tensor.data_ptr())
-    array.tensor = tensor  # type: ignore[attr-defined]  # the view holds the array, the array the tensor
+    array.tensor = tensor  # type: ignore[attr-defined]  # the view keeps the array alive, the array the tensor
     return memoryview(array)

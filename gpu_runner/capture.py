@@ -15,7 +15,7 @@ from gpu_runner.tracing.tracer import Tracer, check
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
-MOST_HELD_WITH_DATA = 2**24
+MOST_ELEMENTS_WITH_DATA = 2**24
 
 
 def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
@@ -45,7 +45,7 @@ def _captured_model(problem: Problem, call: Call) -> CaptureResult:
     for named_sizes in (True, False):
         source = kernelbench.rewritten(problem, takes.items, named_sizes)
         try:
-            call("load", {"source": source, "fake": takes.held_elements > MOST_HELD_WITH_DATA})
+            call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
             return dataclasses.replace(_captured(parse_problem(source), call), problem_source=source)
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
@@ -62,7 +62,7 @@ def _captured(problem: Problem, call: Call) -> CaptureResult:
 
 
 def blamed(failure: ChildFailed) -> ProblemError:
-    """Give what a child's end says about the problem that it ran."""
+    """What a child's end says about its problem."""
     if isinstance(failure, ChildError):
         return ProblemError(
             f"the reference does not run: {failure.kind}: {failure.message}".split("\n")[0][:500],

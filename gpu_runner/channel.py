@@ -1,4 +1,4 @@
-"""Frames over a socket pair; large tensors as sealed memory files whose descriptors travel beside the bytes."""
+"""Frames over a socket pair; large tensors as sealed memory files whose descriptors are sent with the bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ class Channel:
         self._watch = tuple(watch)
 
     def send(
-        self, kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer], deadline: float | None = None
+        self,
+        kind: Kind,
+        nonce: bytes,
+        meta: dict[str, Any],
+        tensors: Sequence[Buffer],
+        deadline: float | None = None,
     ) -> None:
         """Write one frame; ``deadline`` is in terms of ``time.monotonic``.
 
@@ -121,7 +126,6 @@ class Channel:
         return handles[0]
 
     def close(self) -> None:
-        """Close this end."""
         self._sock.close()
 
     def _wait(self, event: int, deadline: float | None) -> None:

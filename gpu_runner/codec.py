@@ -51,8 +51,6 @@ OWN = Bounds(2**37)
 
 
 class Kind(IntEnum):
-    """What a frame is."""
-
     plan = 1  # parent to child: how to lock itself in
     ready = 2  # child to parent: locked in
     call = 3  # parent to child
@@ -82,16 +80,15 @@ class Shape:
 
     @property
     def inline(self) -> bool:
-        """Tell whether its bytes stand in the frame."""
+        """Whether its bytes are in the frame."""
         return self.nbytes <= INLINE_BYTES
 
     def filled(self, data: bytes | bytearray | memoryview) -> Buffer:
-        """Give the tensor with its bytes."""
         return Buffer(self.dtype, self.shape, self.strides, data, self.offset)
 
 
 def encode(kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer]) -> bytes:
-    """Give a frame's header, JSON and inline bytes; the large tensors are left to the channel.
+    """A frame's header, JSON and inline bytes; large tensors are left to the channel.
 
     Raises:
         ValueError: it would be beyond the limits, or ``meta`` has no JSON form.

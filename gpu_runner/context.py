@@ -15,7 +15,7 @@ def _silent(_: str) -> None:
 
 @dataclass
 class RunContext:
-    """``folder`` is that of the request, with its tarballs beside it. Actions add the levels that held to ``isolation``."""
+    """``folder`` is the request's, with its tarballs in it. Actions add their children's levels to ``isolation``."""
 
     folder: Path
     limits: Limits = field(default_factory=Limits)
@@ -25,7 +25,7 @@ class RunContext:
     isolation: list[tuple[Isolation, ...]] = field(default_factory=list)
 
     def tree(self, name: str | None) -> Path | None:
-        """Give the tarball of that name beside the request.
+        """The tarball of that name in the request's folder.
 
         Raises:
             ValueError: the name leads elsewhere, or there is no such file.
@@ -34,11 +34,11 @@ class RunContext:
             return None
         path = self.folder / name
         if Path(name).name != name or not path.is_file():
-            raise ValueError(f"there is no tarball {name!r} beside the request")
+            raise ValueError(f"there is no tarball {name!r} next to the request")
         return path
 
     def held(self) -> tuple[Isolation, ...]:
-        """Give the levels that held in every child of the action."""
+        """The levels in force in every child of the action."""
         if not self.isolation:
             return ()
         return tuple(level for level in Isolation if all(level in levels for levels in self.isolation))

@@ -28,7 +28,7 @@ from gpu_runner.sandbox.levels import FIXES, refusals, shortfall
 from gpu_runner.session import START, Session, has_gpu
 from gpu_runner.settings import required_isolation
 
-NO_MORE = (Isolation.process,)  # it looks at hosts on which nothing else holds
+NO_MORE = (Isolation.process,)  # it examines hosts on which nothing else works
 TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
 AMD_COMPUTE = Path("/dev/kfd")
 OTHER_GPU = (
@@ -50,20 +50,19 @@ _NETWORK = ("connect to 127.0.0.1", "connect to an abstract socket")
 
 @dataclass(frozen=True)
 class Bait:
-    """What a child tries to reach."""
+    """What a child tries to access."""
 
     meta: dict[str, Any]
     outside: Path
 
 
 def run(request: DoctorRequest, context: RunContext) -> HostReport:
-    """Examine this host."""
     levels, proofs, problems = [], [], []
     with bait() as goal:
         for level in Isolation:
-            found, held, why = _proved(level, goal, context)
-            proofs += found
-            if held:
+            attempts, holds, why = _proved(level, goal, context)
+            proofs += attempts
+            if holds:
                 levels.append(level)
             else:
                 problems.append(f"Isolation level {level.value} does not hold: {why}. {FIXES[level]}")
@@ -77,7 +76,7 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         )
     versions = dict(host.facts())
     missing = [package for package in ("torch", "triton") if package not in versions]
-    problems += [f"{package} is not installed. Install it beside this package." for package in missing]
+    problems += [f"{package} is not installed. Install it in the same environment." for package in missing]
     problems += [OTHER_GPU] if AMD_COMPUTE.exists() and not has_gpu() else []
     problems += _leftovers()
     return HostReport(
@@ -108,13 +107,13 @@ def _leftovers() -> list[str]:
 
 
 def describe(report: HostReport) -> str:
-    """Give a report as lines of text."""
+    """A report as lines of text."""
     size = f", {report.memory_bytes / 2**30:.0f} GiB" if report.memory_bytes else ""
     speed = f", copies at {report.bandwidth_gbps:.0f} GB/s" if report.bandwidth_gbps else ""
     lines = [
         f"python {report.python}, torch {report.torch or 'missing'}, triton {report.triton or 'missing'}",
         f"GPU: {report.gpu or 'none; kernels run in the interpreter'} ({report.architecture}{size}{speed})",
-        *([_told(report.child_start)] if report.child_start else []),
+        *([_child_start_text(report.child_start)] if report.child_start else []),
         f"isolation: {', '.join(level.value for level in report.levels) or 'none'}",
         *(f"  {'prevented' if p.prevented else 'OPEN     '}  {p.attempt}: {p.detail}" for p in report.proofs),
         *(f"problem: {sentence}" for sentence in report.problems),
@@ -122,7 +121,7 @@ def describe(report: HostReport) -> str:
     return "\n".join(lines)
 
 
-def _told(start: ChildStart) -> str:
+def _child_start_text(start: ChildStart) -> str:
     took = f"one can compute {start.ready_s:.1f} s after it is asked for"
     if start.forked:
         return f"children: forked from a process that imports torch once, in {start.imports_s or 0.0:.1f} s; {took}"
@@ -131,7 +130,7 @@ def _told(start: ChildStart) -> str:
 
 @contextlib.contextmanager
 def bait() -> Iterator[Bait]:
-    """Lay out what a child must not reach: a listener, an abstract socket, a variable, a secret, a folder."""
+    """Things that a child must not access: a listener, an abstract socket, a variable, a secret, a folder."""
     marker = secrets.token_hex(16)
     name = f"kernelsmith-{secrets.token_hex(8)}"
     with contextlib.ExitStack() as stack:
@@ -188,7 +187,7 @@ def _proved(level: Isolation, goal: Bait, context: RunContext) -> tuple[list[Iso
 
 
 def must_prevent(level: Isolation) -> tuple[str, ...]:
-    """Give the attempts that a level has to prevent on this kernel."""
+    """Attempts that a level must prevent on this kernel."""
     if level is Isolation.process:
         return _OWN
     if level is Isolation.namespaces:
@@ -218,11 +217,11 @@ def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], s
     try:
         with Session("probe", context.limits, NO_MORE, gpu=True) as session:
             context.isolation.append(session.isolation)
-            found = session.call("gpu", {"quick": request.quick}).meta
+            measured = session.call("gpu", {"quick": request.quick}).meta
             lost = [level for level in Isolation if level not in session.isolation]
     except ChildFailed as failure:
         return {}, failure.message
-    if found and lost:
+    if measured and lost:
         reasons = [f"{level.value} ({reason})" for level, reason in refusals(gpu=True).items() if level in lost]
-        return found, f"with the levels {', '.join(reasons)}; it runs without them"
-    return found, None if found else "torch sees none"
+        return measured, f"with the levels {', '.join(reasons)}; it runs without them"
+    return measured, None if measured else "torch sees none"

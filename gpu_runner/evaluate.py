@@ -14,7 +14,7 @@ from gpu_runner.contracts.expressions import Number, evaluate_expression
 from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS, Arg
 
 
-class Unsupported(RunnerError):  # noqa: N818 - it states what was found
+class Unsupported(RunnerError):  # noqa: N818 - it states a fact
     """The graph has an operation outside of the canonical vocabulary."""
 
 
@@ -88,7 +88,7 @@ class _Run:
         return [self._number(dim) for dim in node.meta.shape]
 
     def made_dtype(self, node: Node) -> torch.dtype:
-        """Give the dtype of what a node makes from nothing: that of the inputs where it was traced with theirs."""
+        """The dtype of a node without tensor operands: that of the inputs where it was traced with theirs."""
         dtype: torch.dtype = getattr(torch, node.meta.dtype)
         if not dtype.is_floating_point:
             return dtype
@@ -123,7 +123,7 @@ def _pointwise(function: Callable[..., Tensor]) -> Rule:
 
 
 def _tensor(arg: Any, like: Tensor) -> Tensor:
-    # A number beside a tensor takes the tensor's dtype unless it is of a higher kind, as in torch.
+    # Next to a tensor a number takes the tensor's dtype unless it is of a higher kind, as in torch.
     if isinstance(arg, Tensor):
         return arg
     dtype = like.dtype

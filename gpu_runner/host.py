@@ -1,4 +1,4 @@
-"""The facts of this host that stand beside every result. Never fails: what is not there is not named."""
+"""Facts of this host, reported with every result. Never fails: what is missing is left out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gpu_runner.settings import passed_variables, visible
 
 
 def facts() -> tuple[tuple[str, str], ...]:
-    """Give python, torch and triton with their versions, and the GPU with its driver, without loading any of them."""
-    found = [("python", platform.python_version()), ("machine", platform.machine())]
+    """Versions of Python, torch and triton, and the GPU with its driver, without loading any of them."""
+    versions = [("python", platform.python_version()), ("machine", platform.machine())]
     for package in ("torch", "triton"):
         try:
-            found.append((package, importlib.metadata.version(package)))
+            versions.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             continue
     gpu = query_gpu("name", "driver_version", "uuid")
     if gpu:
-        found += [("gpu", gpu[0]), ("driver", gpu[1]), ("gpu_uuid", gpu[2])]
-    return tuple(found)
+        versions += [("gpu", gpu[0]), ("driver", gpu[1]), ("gpu_uuid", gpu[2])]
+    return tuple(versions)
 
 
 def query_gpu(*fields: str) -> list[str] | None:

@@ -1,6 +1,6 @@
 """The KernelBench form of a problem, rewritten in the reference form: the model's parameters become inputs.
 
-The model is built once beside the reference, and called with the parameters that the reference was given in place of its own.
+The model is built once more next to the reference, and called with the parameters that the reference was given in place of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelInput:
     """A tensor, or with ``value`` a number, that the reference takes; ``path`` is its name within the model."""
 
     name: str
@@ -37,14 +37,14 @@ class Described:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a model takes; ``held_elements`` are those of its parameters and buffers."""
+    """What a model takes; ``state_elements`` are those of its parameters and buffers."""
 
-    items: tuple[Described, ...]
-    held_elements: int
+    items: tuple[ModelInput, ...]
+    state_elements: int
 
 
 def read(answer: dict[str, Any]) -> Taken:
-    """Read what the child says of a model.
+    """A model's description as its child sent it.
 
     Raises:
         ProblemError: the model cannot be rewritten soundly.
@@ -62,7 +62,7 @@ def read(answer: dict[str, Any]) -> Taken:
 
 
 def forward_line(problem: Problem) -> int | None:
-    """Give the line of the model's ``forward``."""
+    """The line of the model's ``forward``."""
     for node in ast.walk(ast.parse(problem.source)):
         if isinstance(node, ast.ClassDef) and node.name == "Model":
             return next(
@@ -71,8 +71,8 @@ def forward_line(problem: Problem) -> int | None:
     return None
 
 
-def rewritten(problem: Problem, every: tuple[Described, ...], named_sizes: bool) -> str:
-    """Give the reference form. With ``named_sizes`` the sizes of the call's inputs that no parameter shares get names."""
+def rewritten(problem: Problem, every: tuple[ModelInput, ...], named_sizes: bool) -> str:
+    """The reference form. With ``named_sizes``, sizes of the call's inputs that no parameter shares get names."""
     takes = tuple(item for item in every if not item.counts)
     fixed = {size for item in takes if item.path is not None for size in item.shape}
     sizes: dict[int, str] = {}
@@ -97,12 +97,12 @@ def rewritten(problem: Problem, every: tuple[Described, ...], named_sizes: bool)
     )
 
 
-def _signature(takes: tuple[Described, ...]) -> str:
+def _signature(takes: tuple[ModelInput, ...]) -> str:
     plain = [item.name for item in takes if item.value is None]
     return ", ".join([*plain, *(f"{item.name}={item.value!r}" for item in takes if item.value is not None)])
 
 
-def _spec(item: Described, sizes: dict[int, str]) -> dict[str, Any] | str:
+def _spec(item: ModelInput, sizes: dict[int, str]) -> dict[str, Any] | str:
     dims = " ".join(sizes.get(size, str(size)) if item.path is None else str(size) for size in item.shape)
     spec: dict[str, Any] = {"dims": dims}
     if item.dtype != "float32":
@@ -120,11 +120,11 @@ def _spec(item: Described, sizes: dict[int, str]) -> dict[str, Any] | str:
     return spec if len(spec) > 1 else dims
 
 
-def _read(answer: dict[str, Any]) -> tuple[Described, ...]:
+def _read(answer: dict[str, Any]) -> tuple[ModelInput, ...]:
     taken: set[str] = {"_MODEL", "torch", "state", "Model", "get_inputs", "get_init_inputs", "reference"}
-    found = [_item(form, None, taken, form.get("grad", False)) for form in answer["inputs"]]
+    inputs = [_item(form, None, taken, form.get("grad", False)) for form in answer["inputs"]]
     # The call's own floating inputs want gradients, whatever get_inputs says: it makes plain tensors.
-    items = [Described(**(vars(i) | {"grad": i.value is None and i.dtype in _FLOATING})) for i in found]
+    items = [ModelInput(**(vars(i) | {"grad": i.value is None and i.dtype in _FLOATING})) for i in inputs]
     items += [_item(form, str(form["name"]), taken, form["grad"]) for form in answer["parameters"]]
     for form in answer["buffers"]:
         item = _item(form, str(form["name"]), taken, False)
@@ -132,7 +132,7 @@ def _read(answer: dict[str, Any]) -> tuple[Described, ...]:
     return tuple(items)
 
 
-def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -> Described:
+def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -> ModelInput:
     name = _identifier(str(form["name"]), taken)
     if path is not None and not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", path):
         raise ValueError("a parameter's name is not of its form")
@@ -140,7 +140,7 @@ def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -
         value = form["value"]
         if not isinstance(value, bool | int | float | str) or len(str(value)) > 200:
             raise ValueError("a number of the call is not of its form")
-        return Described(name, value=value)
+        return ModelInput(name, value=value)
     if form["dtype"] not in (*_FLOATING, *_WHOLE):
         raise ValueError(f"the dtype {str(form['dtype'])[:40]} is not supported")
     shape = tuple(int(size) for size in form["shape"])
@@ -148,7 +148,7 @@ def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -
     if form["dtype"] in _WHOLE and form["dtype"] != "bool" and high is None and path is None:
         raise ValueError(f"between which values the whole numbers of `{name}` lie; draw them with torch.randint")
     init = form["init"] if form.get("init") in ("ones", "zeros") else None
-    return Described(name, shape, form["dtype"], bool(grad), path, low, high, init=init)
+    return ModelInput(name, shape, form["dtype"], bool(grad), path, low, high, init=init)
 
 
 def _identifier(name: str, taken: set[str]) -> str:

@@ -29,18 +29,14 @@ class Operations:
 
     @property
     def total(self) -> int:
-        """Give all of them."""
         return self.matrix + self.vector
 
     def __add__(self, other: Operations) -> Operations:
-        """Give those of two passes together."""
         return Operations(self.matrix + other.matrix, self.vector + other.vector)
 
 
 @dataclass(frozen=True)
-class Output:
-    """The form of one output."""
-
+class OutputForm:
     shape: tuple[int, ...]
     dtype: str
     differentiable: bool
@@ -51,11 +47,11 @@ class Outline:
     """A workload as it runs on shapes alone."""
 
     operations: dict[Pass, Operations]  # of the passes that there are
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputForm, ...]
 
 
 def outline_of(oracle: Oracle, case: Case) -> Outline | None:
-    """Give the outline of a workload; None where the reference does not run on shapes alone."""
+    """The outline of a workload; None where the reference does not run on fake tensors."""
     try:
         facts = oracle.session.call("outline", _on_shapes(oracle, case)).meta
         return _checked(facts)
@@ -64,7 +60,7 @@ def outline_of(oracle: Oracle, case: Case) -> Outline | None:
 
 
 def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
-    """Give a case with inputs and upstream gradients but, where there is an outline, without its truth.
+    """A case with inputs and upstream gradients but, where there is an outline, without its true values.
 
     Raises:
         ChildFailed, BadProblem: without an outline the reference is computed, and that fails.
@@ -102,16 +98,16 @@ def _operations(pair: Any) -> Operations | None:
     return Operations(*pair)
 
 
-def read_output(row: Any) -> Output:
-    """Read what a child says of an output.
+def read_output(row: Any) -> OutputForm:
+    """Parse a child's description of an output.
 
     Raises:
-        TypeError, ValueError: it is not of its form.
+        TypeError, ValueError: it is malformed.
     """
     shape, dtype, differentiable = row
     if dtype not in ITEM_BYTES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("no form of an output")
-    return Output(tuple(shape), dtype, bool(differentiable))
+    return OutputForm(tuple(shape), dtype, bool(differentiable))
 
 
 def _on_shapes(oracle: Oracle, case: Case) -> dict[str, Any]:

@@ -9,7 +9,7 @@ HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 48 * 1024
 
 
-class Output:
+class CapturedOutput:
     """Reads a pipe in a thread until it ends; what lies between head and tail is dropped."""
 
     def __init__(self, handle: int) -> None:
@@ -22,7 +22,7 @@ class Output:
         self._thread.start()
 
     def text(self) -> str:
-        """Give what is kept so far; untrusted text, control characters taken out."""
+        """The output kept so far; untrusted text, without control characters."""
         with self._lock:
             gap = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
             text = (bytes(self._head) + gap + bytes(self._tail)).decode("utf-8", "replace")

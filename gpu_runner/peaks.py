@@ -1,4 +1,4 @@
-"""What named GPUs can do by their makers' data sheets: for predictions where no GPU is there, and beside what is measured. Pure."""
+"""Peak rates of named GPUs by their data sheets: for predictions without a GPU, and to compare measurements with. Pure."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Gpu:
 
     @property
     def copy_gbps(self) -> float:
-        """Give the bandwidth that a copy can be expected to reach."""
+        """The bandwidth that a copy can be expected to reach."""
         return self.bandwidth_gbps * COPY_SHARE
 
 
-# The first of an architecture stands for it; of several that fit a device's name, the first is taken.
+# The first of an architecture represents it; of those that fit a device's name, the first is taken.
 _TABLE = (
     Gpu("NVIDIA H200", "sm_90", 4800.0, 989.0, 67.0, 50 * _MIB, 132,
         "NVIDIA H200 Tensor Core GPU data sheet (SXM)", r"\bH200\b"),
@@ -73,7 +73,7 @@ DEFAULT = GPUS["NVIDIA H200"]
 
 
 def find(name: str) -> Gpu | None:
-    """Give the GPU of that name: the table's, torch's name of a device, a part such as ``H100 PCIe``, or an architecture."""
+    """The GPU of that name: the table's, torch's name of a device, a part such as ``H100 PCIe``, or an architecture."""
     wanted = name.strip()
     for gpu in _TABLE:
         if wanted.lower() in (gpu.name.lower(), gpu.architecture):
@@ -85,12 +85,12 @@ def find(name: str) -> Gpu | None:
 
 
 def matrix_tflops(gpu: Gpu, dtype: str) -> float:
-    """Give the matrix rate for operands of a dtype."""
+    """The matrix rate for operands of a dtype."""
     return gpu.bf16_tflops * (FLOAT32_SHARE if dtype == "float32" else 1.0)
 
 
 def predicted(gpu: Gpu, dtype: str) -> GpuPeaks:
-    """Give what a named GPU can be expected to reach: its data sheet, with the bandwidth of a copy."""
+    """A named GPU's expected rates: its data sheet, with the bandwidth of a copy."""
     return GpuPeaks(
         gpu.name, gpu.copy_gbps, matrix_tflops(gpu, dtype), gpu.fp32_tflops, gpu.l2_bytes, gpu.multiprocessors,
         f"{gpu.source}; bandwidth times {COPY_SHARE}, what a copy reaches", measured=False,
@@ -106,7 +106,7 @@ def measured(
     vector_rate_tflops: float | None = None,
     multiprocessors: int | None = None,
 ) -> GpuPeaks:
-    """Give what was measured of a GPU; rates that were not are the data sheet's where the table knows the GPU, else None."""
+    """A GPU's measured rates; those not measured are the data sheet's where the table has the GPU, else None."""
     gpu = find(name)
     source = "bandwidth measured by a copy in the same run"
     if gpu is not None and (matrix_rate_tflops is None or vector_rate_tflops is None):

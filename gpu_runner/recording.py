@@ -23,10 +23,10 @@ Argument = RecordedTensor | int | float | bool | str | None
 
 
 def run(request: RecordRequest, context: RunContext) -> RecordResult:
-    """Run the script on paper in a child, and give the calls that it made.
+    """Run the script on fake tensors in a child, and return its calls.
 
     Raises:
-        ValueError: the request cannot be carried out as it stands.
+        ValueError: the request cannot be carried out as it is.
     """
     tree = context.tree(request.tree)
     files: dict[str, bytes | str] = {file.path: file.text for file in request.files}
@@ -54,8 +54,8 @@ def _ran(session: Session, request: RecordRequest) -> RecordResult:
     }
     error: str | None
     try:
-        said = session.call("run", meta, timeout_s=session.limits.time_s).meta.get("error")
-        error = None if said is None else str(said)[:MAX_TEXT_CHARS]
+        message = session.call("run", meta, timeout_s=session.limits.time_s).meta.get("error")
+        error = None if message is None else str(message)[:MAX_TEXT_CHARS]
     except ChildError as failure:
         place = f" ({failure.path}:{failure.line})" if failure.path else ""
         error = f"{failure.kind}: {failure.message[:MAX_TEXT_CHARS]}{place}"

@@ -86,7 +86,7 @@ class _Removal:
             try:
                 os.rename(name, target, src_dir_fd=folder, dst_dir_fd=self.top)
             except PermissionError as error:
-                if attempt == 2 or not _give_rights(name, folder):
+                if attempt == 2 or not _grant_rights(name, folder):
                     return self._failed(f"{name}: {error.strerror}")
             except FileNotFoundError:
                 return True
@@ -170,17 +170,17 @@ def sweep(parent: Path | None = None, older_than_s: float = YOUNG_S) -> None:
 def leftovers(parent: Path | None = None, older_than_s: float = YOUNG_S) -> list[Path]:
     """Folders of this package and this user that no living process uses."""
     parent = parent or Path(tempfile.gettempdir())
-    found = []
+    folders = []
     for prefix in PREFIXES:
         for folder in parent.glob(f"{prefix}*"):
             try:
                 facts = folder.lstat()
                 mine = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
                 if mine and time.time() - facts.st_mtime > older_than_s and not _is_locked(folder):
-                    found.append(folder)
+                    folders.append(folder)
             except OSError:
                 continue  # it went away meanwhile
-    return sorted(found)
+    return sorted(folders)
 
 
 def _is_locked(folder: Path) -> bool:
@@ -210,7 +210,7 @@ def _opened(name: str, folder: int | None) -> int:
     try:
         handle = os.open(name, _OPEN_FOLDER, dir_fd=folder)
     except PermissionError:
-        if not _give_rights(name, folder):
+        if not _grant_rights(name, folder):
             raise
         handle = os.open(name, _OPEN_FOLDER, dir_fd=folder)
     try:
@@ -222,7 +222,7 @@ def _opened(name: str, folder: int | None) -> int:
     return handle
 
 
-def _give_rights(name: str, folder: int | None) -> bool:
+def _grant_rights(name: str, folder: int | None) -> bool:
     """Give a folder's owner every right on it; by its descriptor, as a link could be there by the next moment."""
     try:
         handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)

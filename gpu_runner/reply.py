@@ -16,21 +16,21 @@ _MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
 
 
 @dataclass(frozen=True)
-class Reply:
+class ChildReply:
     """What a handler gave."""
 
     meta: dict[str, Any]
     tensors: tuple[Buffer, ...]
 
 
-def read_reply(frame: Frame, log: Callable[[], str]) -> Reply:
+def read_reply(frame: Frame, log: Callable[[], str]) -> ChildReply:
     """Read an answer; ``log`` gives what the child printed, for the errors.
 
     Raises:
         ChildError: the code raised. ChildOutOfMemory: for want of memory. ProtocolError: it is no answer.
     """
     if frame.header.kind is Kind.answer and isinstance(frame.meta.get("meta"), dict):
-        return Reply(frame.meta["meta"], frame.tensors)
+        return ChildReply(frame.meta["meta"], frame.tensors)
     if frame.header.kind is not Kind.error:
         raise ProtocolError("the child's answer is not of its form")
     kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))[:MAX_MESSAGE_CHARS]
@@ -39,6 +39,6 @@ def read_reply(frame: Frame, log: Callable[[], str]) -> Reply:
         raise ChildOutOfMemory(message, printed)
     line, path = frame.meta.get("line"), frame.meta.get("path")
     line = line if type(line) is int else None
-    found = frame.meta.get("verdict")
-    verdict = (str(found[0]), None if found[1] is None else str(found[1])) if isinstance(found, list) else None
+    pair = frame.meta.get("verdict")
+    verdict = (str(pair[0]), None if pair[1] is None else str(pair[1])) if isinstance(pair, list) else None
     raise ChildError(kind, message, printed, line, path[:500] if isinstance(path, str) else None, verdict)

@@ -26,7 +26,7 @@ class ScratchError(ValueError):
 
 
 class Scratch:
-    """A folder for one child. ``work`` is the child's current folder and holds the files that it was given."""
+    """A folder for one child. ``work`` is the child's current folder, with the files given to it."""
 
     def __init__(self) -> None:
         self.base = Path(tempfile.mkdtemp(prefix=PREFIXES[0])).resolve()
@@ -36,22 +36,22 @@ class Scratch:
         for folder in _FOLDERS:
             (self.path / folder).mkdir(parents=True)
         self._mounted: int | None = None
-        # The child finds this package here: the folder that holds it may hold more, and stays closed to it.
+        # The child imports this package from here: its own folder may contain more, and stays closed to the child.
         (self.path / "lib" / "gpu_runner").symlink_to(_PACKAGE)
 
     def mounted(self, handle: int) -> None:
-        """Take the folder for the one of this descriptor from now on: a file system of the child's own, laid out as this one."""
+        """Use the folder of this descriptor from now on: a file system of the child's own with the same layout."""
         self.unmounted()
         self._mounted = handle
 
     def unmounted(self) -> None:
-        """Take the folder for the one on the disk again."""
+        """Use the folder on the disk again."""
         if self._mounted is not None:
             os.close(self._mounted)
             self._mounted = None
 
     def write(self, files: Mapping[str, bytes | str]) -> None:
-        """Put files into ``work``, over what is there.
+        """Write files into ``work``, replacing those there.
 
         Raises:
             ScratchError: a path leads outside, or to what is no plain file.
@@ -89,7 +89,7 @@ class Scratch:
             raise ScratchError(f"the tree cannot be unpacked: {error}") from error
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Give a file of ``work``; None where there is none, or it is a link, no plain file, or larger than ``max_bytes``."""
+        """A file of ``work``; None where there is none, or it is a link, no plain file, or larger than ``max_bytes``."""
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts:
             return None
@@ -101,8 +101,8 @@ class Scratch:
             for part in parts[:-1]:
                 handle = _stepped(handle, part, os.O_DIRECTORY)
             handle = _stepped(handle, parts[-1], os.O_NONBLOCK)
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
                 return None
             with os.fdopen(os.dup(handle), "rb") as file:
                 content = file.read(max_bytes + 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.problem import InputSpec
-from gpu_runner.outline import Outline, Output, read_output
+from gpu_runner.outline import Outline, OutputForm, read_output
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
 from gpu_runner.verify.proof import Call, make_call
@@ -17,7 +17,7 @@ from gpu_runner.verify.truth import Oracle
 
 @dataclass(frozen=True)
 class Seeded:
-    """``backward`` says whether there is a gradient to compute."""
+    """``backward``: whether there is a gradient to compute."""
 
     call: Call
     backward: bool
@@ -25,7 +25,7 @@ class Seeded:
 
 
 def seeded(oracle: Oracle, case: Case, outline: Outline | None) -> Seeded:
-    """Give the call of a workload. A KernelBench problem makes its inputs itself, so they are sent.
+    """A workload's call, its inputs by seed. A KernelBench problem makes its inputs itself, so they are sent.
 
     Raises:
         ChildFailed, KeyError, TypeError, ValueError: without an outline the reference is run for its outputs, and that fails.
@@ -55,7 +55,7 @@ def seeded(oracle: Oracle, case: Case, outline: Outline | None) -> Seeded:
     return Seeded(Call(meta, []), bool(meta["backward"]), size)
 
 
-def _forms(oracle: Oracle, meta: dict[str, Any]) -> tuple[Output, ...]:
+def _forms(oracle: Oracle, meta: dict[str, Any]) -> tuple[OutputForm, ...]:
     return tuple(read_output(row) for row in oracle.session.call("forms", meta).meta["outputs"][:64])
 
 

@@ -31,8 +31,8 @@ from gpu_runner.errors import (
     ProtocolError,
 )
 from gpu_runner.forkserver import keeper
-from gpu_runner.output import Output
-from gpu_runner.reply import Reply, read_reply
+from gpu_runner.output import CapturedOutput
+from gpu_runner.reply import ChildReply, read_reply
 from gpu_runner.sandbox import make_plan, tree
 from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import (
@@ -50,7 +50,7 @@ from gpu_runner.settings import required_isolation
 from gpu_runner.spans import span
 from gpu_runner.spawn import Process, spawn
 
-__all__ = ["START", "Reply", "Session", "has_gpu"]
+__all__ = ["START", "ChildReply", "Session", "has_gpu"]
 
 _START_S = 30.0
 START = "start"  # the method by which the roles that compute open the device
@@ -67,8 +67,8 @@ class Session:
 
     ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
     folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
-    environment. ``beside`` is how many other children run meanwhile. Without ``fork`` it is a fresh interpreter, which
-    starts sooner where nothing of torch is needed. By ``name``, in place of its role, it is told where the time went.
+    environment. ``siblings`` is the number of other children at the same time. Without ``fork`` it is a fresh interpreter, which
+    starts sooner where nothing of torch is needed. By ``name``, in place of its role, spans are recorded.
     One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
     """
 
@@ -84,7 +84,7 @@ class Session:
         import_roots: tuple[str, ...] = (".",),
         variables: Mapping[str, str] | None = None,
         levels: tuple[Isolation, ...] = LEVELS,
-        beside: int = 0,
+        siblings: int = 0,
         fork: bool = True,
         name: str | None = None,
     ) -> None:
@@ -95,7 +95,7 @@ class Session:
         self.gpu = has_gpu() if gpu is None else gpu
         self.isolation: tuple[Isolation, ...] = ()
         self._wanted = levels
-        self._beside = beside
+        self._siblings = siblings
         self._fork = fork
         self._files, self._tree = dict(files or {}), tree
         self._import_roots = import_roots
@@ -106,7 +106,7 @@ class Session:
         self.forked = False
         self._called = self._abandoned = False
         self._channel: Channel | None = None
-        self._output: Output | None = None
+        self._output: CapturedOutput | None = None
         self._watchdog: Watchdog | None = None
         self._group: ControlGroup | None = None
         self._status_handle = -1
@@ -130,12 +130,11 @@ class Session:
 
     @property
     def log(self) -> str:
-        """Give what the child printed so far, its middle left out where it is long; untrusted text."""
+        """What the child printed so far, its middle left out where it is long; untrusted text."""
         return self._output.text() if self._output else ""
 
     @property
     def scratch(self) -> Scratch:
-        """Give the child's folder."""
         if self._scratch is None:
             raise ProtocolError("the session is not open")
         return self._scratch
@@ -147,7 +146,7 @@ class Session:
         tensors: Sequence[Buffer] = (),
         timeout_s: float | None = None,
         check: Check | None = None,
-    ) -> Reply:
+    ) -> ChildReply:
         """Call a handler of the role; ``timeout_s`` is at most, and by default, the limit of one step.
 
         ``check`` sees what is announced of the answer before any value of it is read, and raises where it is unexpected.
@@ -178,7 +177,7 @@ class Session:
         tensors: Sequence[Buffer],
         timeout_s: float | None,
         check: Check | None,
-    ) -> Reply:
+    ) -> ChildReply:
         if self._channel is None:
             raise ProtocolError("the child is gone")
         now = time.monotonic()
@@ -200,7 +199,7 @@ class Session:
             raise
 
     def renew(self) -> None:
-        """Let the time that the child has begin now."""
+        """Restart the child's time."""
         self._deadline = time.monotonic() + self.limits.time_s
 
     def abandon(self) -> None:
@@ -270,7 +269,7 @@ class Session:
         self._group = ControlGroup.create(self.limits)
         if self._group is not None and not self._group.add(spawned.process.pid):
             self._release_group()
-        self._output = Output(spawned.output)
+        self._output = CapturedOutput(spawned.output)
         # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
         self._status_handle = spawned.status
         self._channel = Channel(spawned.channel, watch=(spawned.status,))
@@ -307,11 +306,11 @@ class Session:
         return None
 
     def _own_limits(self, levels: tuple[Isolation, ...]) -> Limits:
-        """Give the limits that the kernel holds the child to; the watchdog holds it to those that were asked for."""
+        """The kernel's limits for the child; the watchdog enforces those asked for."""
         if Isolation.namespaces in levels:
             return self.limits
         # Without a user namespace the kernel counts the threads of all children against the limit of each.
-        return replace(self.limits, processes=self.limits.processes * (1 + self._beside))
+        return replace(self.limits, processes=self.limits.processes * (1 + self._siblings))
 
     def _ended(self, status: str | None = None) -> ChildDied | ChildOutOfMemory:
         status = self._status() if status is None else status

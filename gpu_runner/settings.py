@@ -8,7 +8,7 @@ import os
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 
 REQUIRE_ISOLATION = "KERNELSMITH_REQUIRE_ISOLATION"
-# A child on a GPU host gets these and nothing else of the parent's environment; none of them holds a secret.
+# A child on a GPU host gets these and nothing else of the parent's environment; none of them is a secret.
 PASSED = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_HOME",
@@ -21,7 +21,7 @@ PASSED = (
 
 
 def required_isolation() -> tuple[Isolation, ...]:
-    """Give the levels that are required where a request names none: a JSON list; none stands for one that keeps a child apart.
+    """The levels required where a request names none: a JSON list; empty means any one that isolates a child.
 
     Raises:
         RunnerError: it is no list of levels.
@@ -35,16 +35,16 @@ def required_isolation() -> tuple[Isolation, ...]:
 
 
 def passed_variables() -> dict[str, str]:
-    """Give the variables of this process that a child on a GPU host gets."""
+    """Variables of this process that a child on a GPU host gets."""
     return {name: os.environ[name] for name in PASSED if name in os.environ}
 
 
 def forks_children() -> bool:
-    """Tell whether children may be forked from a process that has imported torch: not with ``KERNELSMITH_FORK_CHILDREN=false``."""
+    """Whether children may be forked from a process that has imported torch: not with ``KERNELSMITH_FORK_CHILDREN=false``."""
     return os.environ.get("KERNELSMITH_FORK_CHILDREN", "true").strip().lower() not in ("false", "0", "no", "off")
 
 
 def visible(variable: str | None) -> str:
-    """Give the first of ``CUDA_VISIBLE_DEVICES``: an index, or the beginning of a UUID; the first GPU where it is not set."""
+    """The first of ``CUDA_VISIBLE_DEVICES``: an index, or the beginning of a UUID; the first GPU where it is not set."""
     first = (variable or "").split(",")[0].strip()
     return first or "0"

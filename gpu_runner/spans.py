@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LEAST_S = 0.001  # of what is told
+_LEAST_S = 0.001  # shorter spans are left out
 
 _lock = threading.Lock()
 _spent: dict[str, float] = {}
@@ -32,7 +32,7 @@ def span(name: str) -> Iterator[None]:
 
 
 def spent() -> tuple[tuple[str, float], ...]:
-    """Give each name with its seconds, the longest first. What ran at the same time counts for each."""
+    """Seconds by name, the longest first. Concurrent spans count in full for each."""
     with _lock:
         rows = sorted(_spent.items(), key=lambda row: (-row[1], row[0]))
     return tuple((name, round(seconds, 3)) for name, seconds in rows if seconds >= _LEAST_S)

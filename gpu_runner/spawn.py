@@ -22,20 +22,16 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int:
-        """The process id, nobody else's until ``poll`` or ``wait`` told the end."""
+        """The process id; it is not reused before ``poll`` or ``wait`` returned the end."""
         ...
 
     def poll(self) -> int | None:
-        """Give the exit code, None while it lives."""
+        """The exit code, None while it lives."""
         ...
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end."""
-        ...
+    def wait(self, timeout: float | None = None) -> int: ...
 
-    def send_signal(self, number: int, /) -> None:
-        """Send a signal."""
-        ...
+    def send_signal(self, number: int, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def _fresh(variables: dict[str, str], folder: Path) -> Spawned:
 
 @contextmanager
 def _ends() -> Iterator[_Ends]:
-    """Give the ends; those of the child are closed here afterwards, for only the child's may be left."""
+    """Both ends; the child's are closed here afterwards, as only the child may keep them."""
     ends = _Ends(*socket.socketpair(), os.pipe(), os.pipe())
     try:
         yield ends

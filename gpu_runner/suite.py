@@ -32,10 +32,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def run(request: TestsRequest, context: RunContext) -> TestsResult:
-    """Run what is asked for.
+    """Run the requested suites.
 
     Raises:
-        ValueError: the request cannot be carried out as it stands.
+        ValueError: the request cannot be carried out as it is.
     """
     if request.module not in MODULES:
         raise ValueError(f"{request.module!r} is none of {', '.join(MODULES)}")
@@ -88,7 +88,7 @@ def _ran(session: Session, request: TestsRequest) -> TestsResult:
 
 
 def passed(module: str, exit_code: int | None, cases: tuple[TestCase, ...]) -> bool:
-    """Tell whether a run is a pass: exit code 0, and for pytest at least one test passed and none failed."""
+    """Whether a run passes: exit code 0, and for pytest at least one test passed and none failed."""
     if exit_code != 0:
         return False
     outcomes = {case.outcome for case in cases}
@@ -97,7 +97,7 @@ def passed(module: str, exit_code: int | None, cases: tuple[TestCase, ...]) -> b
 
 
 def summary(cases: tuple[TestCase, ...], exit_code: int | None, ended: str = "") -> str:
-    """Give a run in one line."""
+    """A run in one line."""
     counts = {outcome: sum(case.outcome is outcome for case in cases) for outcome in CaseOutcome}
     parts = [f"{count} {outcome.value}" for outcome, count in counts.items() if count]
     end = ended or ("killed at the limit" if exit_code is None else f"exit code {exit_code}")
@@ -151,7 +151,7 @@ def _picture(session: Session, path: str) -> Picture | None:
 
 
 def distribution(scratch: Scratch) -> Mapping[str, str]:
-    """Give the metadata of an installed distribution for the tree, so that it can ask for its own version."""
+    """Metadata of an installed distribution for the tree, so that it can ask for its own version."""
     content = scratch.read("pyproject.toml", MAX_PROJECT_BYTES)
     try:
         project: dict[str, Any] = tomllib.loads((content or b"").decode("utf-8")).get("project", {})

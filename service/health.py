@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from service.metrics import ModelMetrics
 from workers.contracts import ModelUse
-from workers.inbox import Trouble, trouble_of
+from workers.inbox import StoreTrouble, trouble_of
 
 log = structlog.get_logger(__name__)
 
@@ -106,10 +106,10 @@ class Probe:
         log.warning("check_late", check=self.name, detail=detail, ready=ok, cure=CURES[self.name])
         return self._check(ok, f"{detail}; all was well {since_s:.0f} s ago" if ok else detail)
 
-    def _check(self, ok: bool, detail: str, trouble: Trouble | None = None) -> Check:
+    def _check(self, ok: bool, detail: str, trouble: StoreTrouble | None = None) -> Check:
         return Check(self.name, ok, detail, self._cure(trouble), self._needed)
 
-    def _cure(self, trouble: Trouble | None) -> str:
+    def _cure(self, trouble: StoreTrouble | None) -> str:
         return CURES[self.name] if trouble is None else trouble.cure
 
 

@@ -46,11 +46,11 @@ class CeleryNotifier:
         self._app.conf.broker_transport_options |= {"max_retries": 1, "interval_start": 0, "interval_step": 0}
 
     def advance(self, job_id: str) -> None:
-        """Say that a job can go on."""
+        """Announce that a job can go on."""
         self._send("workers.advance", job_id, STAGES_QUEUE)
 
     def gpu(self, request_id: str, architecture: str) -> None:
-        """Say that a GPU request waits."""
+        """Announce that a GPU request waits."""
         self._send("workers.run_gpu", request_id, gpu_queue(architecture))
 
     def reconcile(self, expires_s: float) -> None:
@@ -70,10 +70,10 @@ class CeleryNotifier:
 
 
 def ping(settings: Settings) -> tuple[bool, str]:
-    """Whether Redis answers, and what it said.
+    """Whether Redis answers, and its answer.
 
     Raises:
-        TimeoutError: it takes its time: it, or this host, may only be busy.
+        TimeoutError: it is slow: it, or this host, may only be busy.
     """
     url = settings.broker()
     if url is None:

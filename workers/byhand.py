@@ -39,7 +39,7 @@ from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.reading import UNPARSABLE
 from workers import problem_set
 from workers.authors.kernelbench import model_new
-from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
@@ -57,7 +57,7 @@ from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
 from workers.stylecheck import check_style
 from workers.tree import read_tarball
-from workers.tuned_table import settled
+from workers.tuned_table import with_tuned
 
 __all__ = [
     "Answer",
@@ -91,7 +91,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was found for a candidate, and its file with that written into it."""
+    """The tuning's result, and the candidate's file with its table."""
 
     result: TuneResult
     source: str
@@ -136,7 +136,7 @@ class Answer:
         return from_json(ProfileResult, self._payload())
 
     def tuned(self) -> TuneResult:
-        """The settings that were found.
+        """The tuned settings.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -167,7 +167,7 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S) -> Compi
     """
     problem, answer, tail = _proposed(source, name, limit_s=limit_s)
     elements = _elements(problem)
-    if isinstance(answer, Refusal):
+    if isinstance(answer, AuthorRefusal):
         return Compiled(None, None, answer.sentence, answer.operator, elements)
     return Compiled(answer.source + tail, answer.plan, None, elements=elements)
 
@@ -178,8 +178,8 @@ def suite(
     """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
 
     def compiled(source: str, name: str, left_s: float) -> problem_set.Compiled:
-        found = compile_problem(source, name, left_s)
-        return problem_set.Compiled(found.source, found.refusal, found.operator, found.elements)
+        attempt = compile_problem(source, name, left_s)
+        return problem_set.Compiled(attempt.source, attempt.refusal, attempt.operator, attempt.elements)
 
     def judged(source: str, candidate: str, left_s: float) -> Verdict:
         request = VerifyRequest(source, _candidate(parse(source), candidate))
@@ -208,9 +208,9 @@ def _elements(problem: Problem) -> int:
 
 
 def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
-    """Find settings for one candidate file on this machine and write them into it; without a GPU it stays as it is.
+    """Tune one candidate file on this machine and write the table into it; without a GPU it is unchanged.
 
-    The compiler author's own file is written again with all its settings open. Any other file has its launches opened.
+    A file of the compiler author is compiled again with all its settings open. Any other file has its launches opened.
 
     Raises:
         UserFacingError: the candidate launches nothing whose settings could be tuned, or the environment is at fault.
@@ -221,23 +221,25 @@ def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
     if result.architecture is None or not any(choice.settings for choice in result.choices):
         return Tuned(result, candidate_source)
     passes = tuple((timed_pass.value, entries) for timed_pass, entries in result.table)
-    return Tuned(result, settled(opened, ((result.architecture, passes),)))
+    return Tuned(result, with_tuned(opened, ((result.architecture, passes),)))
 
 
 def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob, ...]]:
     classes = [node.name for node in ast.walk(_syntax(candidate_source)) if isinstance(node, ast.ClassDef)]
-    for name in (_snake(written.removesuffix("Function")) for written in classes if written.endswith("Function")):
+    for name in (
+        _snake(class_name.removesuffix("Function")) for class_name in classes if class_name.endswith("Function")
+    ):
         _, plain, tail = _proposed(problem_source, name)
         if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
             _, tunable, _ = _proposed(problem_source, name, tunable=True)
             assert isinstance(tunable, Proposal), "what is written closed can be written open"
             return tunable.source + tail, tunable.knobs
-    found = swept(candidate_source)
-    if found is None:
+    sweep = swept(candidate_source)
+    if sweep is None:
         message = "the candidate launches no kernel of its own whose settings could be looked up"
         cure = "Its launches need settings such as num_warps that are no part of what it computes."
         raise UserFacingError(Failure(FailureCode.refused, message, cure))
-    return found
+    return sweep
 
 
 def _syntax(source: str) -> ast.Module:
@@ -250,7 +252,7 @@ def _syntax(source: str) -> ast.Module:
 
 def _proposed(
     source: str, name: str, *, tunable: bool = False, limit_s: float = LONGEST_S
-) -> tuple[Problem, Proposal | Refusal, str]:
+) -> tuple[Problem, Proposal | AuthorRefusal, str]:
     """Ask the compiler author for one self-contained file.
 
     Gives the problem in the reference form, the answer, and what a KernelBench problem needs behind it.
@@ -287,7 +289,7 @@ def verify(problem_source: str, candidate_source: str, seed: str | None = None) 
 
 
 def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str) -> Answer:
-    """Have one candidate file measured on this machine, beside eager and ``torch.compile``."""
+    """Measure one candidate file on this machine, against eager and ``torch.compile``."""
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.benchmark, BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s))
 
@@ -316,7 +318,7 @@ def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, say: Callable
 
 
 def doctor(quick: bool) -> Answer:
-    """Ask this machine what it can do, and which isolation holds on it."""
+    """Examine this machine and its isolation."""
     return _run(Action.doctor, DoctorRequest(quick))
 
 

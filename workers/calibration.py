@@ -74,7 +74,7 @@ class Calibration:
         return sum(self.words.get(word, 0) for word in FALSE_WORDS)
 
     @property
-    def found(self) -> int:
+    def detected(self) -> int:
         """How often the planted slowdown was called slower."""
         return self.planted.get(Word.slower, 0)
 
@@ -85,28 +85,28 @@ def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, tools: Tools)
     Raises:
         UserFacingError: the environment is at fault.
     """
-    found = Calibration()
+    result = Calibration()
     each = math.ceil(trials.comparisons / len(problems) / len(Pass))
     for place, (name, source) in enumerate(problems):
         tools.say(f"{place + 1} of {len(problems)}: {name}")
         try:
-            written = tools.write(source, name)
+            source_text = tools.write(source, name)
         except LookupError as refusal:
-            found.left_out.append((name, str(refusal)))
+            result.left_out.append((name, str(refusal)))
             continue
-        racer = _Racer(name, source, written, _largest(parse(source).workloads), tools)
+        racer = _Racer(name, source, source_text, _largest(parse(source).workloads), tools)
         control = racer.against_itself(each)
-        found.gpu, found.host = control.gpu, control.host
+        result.gpu, result.host = control.gpu, control.host
         if control.predicted:
-            found.left_out.append((name, "no GPU is here, and nothing can be timed"))
+            result.left_out.append((name, "no GPU is here, and nothing can be timed"))
             continue
-        _count(found.words, name, control.rows, found)
-        found.ratios += [row.speedup for row in control.rows if row.speedup is not None]
-        left = trials.planted - sum(found.planted.values())
+        _count(result.words, name, control.rows, result)
+        result.ratios += [row.speedup for row in control.rows if row.speedup is not None]
+        left = trials.planted - sum(result.planted.values())
         planted = racer.planted(math.ceil(left / (len(problems) - place)), trials.slowdown, control.rows)
-        _count(found.planted, f"{name}, planted", planted, found)
-        found.slowdowns += [1 / row.speedup - 1 for row in planted if row.speedup]
-    return found
+        _count(result.planted, f"{name}, planted", planted, result)
+        result.slowdowns += [1 / row.speedup - 1 for row in planted if row.speedup]
+    return result
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ def _cycles(rows: Iterable[WorkloadTiming], slowdown: float) -> int | None:
     return max(1, round(slowdown * statistics.median(times) * statistics.median(clocks)))
 
 
-def _count(words: dict[Word, int], name: str, rows: Iterable[WorkloadTiming], found: Calibration) -> None:
+def _count(words: dict[Word, int], name: str, rows: Iterable[WorkloadTiming], result: Calibration) -> None:
     for row in rows:
         words[row.word] = words.get(row.word, 0) + 1
         time_us = next((t.median_us for t in row.timings if t.contender == "candidate"), None)
-        found.rows.append((name, row.workload.label(), row.timed_pass.value, time_us, row.word.value))
+        result.rows.append((name, row.workload.label(), row.timed_pass.value, time_us, row.word.value))

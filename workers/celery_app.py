@@ -10,7 +10,7 @@ VISIBILITY_MARGIN_S = 600.0
 
 
 def make_app(settings: Settings) -> Celery:
-    """Build the app for a broker; the tasks are found by name, so sending needs none of them imported."""
+    """Build the app for a broker; tasks are sent by name, so that none of them needs to be imported."""
     app = Celery("kernelsmith", broker=settings.broker(), include=["workers.tasks"], set_as_current=False)
     longest_s = max(settings.stage_time_limit_s, settings.gpu_time_limit_s)
     app.conf.update(

@@ -14,10 +14,10 @@ from workers.engine.advance import advance
 from workers.engine.protocol import Stages
 from workers.errors import WorkersError
 from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import HostBeside, serve
+from workers.gpu_host.supervise import EmbeddedHost, serve
 from workers.models.ledger import Models
 from workers.models.protocol import redacted_question
-from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside, records_at, use_of
+from workers.models.recording import Recording, RecordingError, ReplayProvider, read_member, records_at, use_of
 from workers.processes import Part, serve_workers
 from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
@@ -58,7 +58,7 @@ class StoreDownError(WorkersError):
 
 
 STANDBY = Standby()  # of this process, as far as it answers GPU requests itself
-BESIDE = HostBeside(STANDBY)
+EMBEDDED_HOST = EmbeddedHost(STANDBY)
 atexit.register(STANDBY.close)
 
 
@@ -76,7 +76,7 @@ def configure(data_dir: Path, database_url: str | None = None, redis_url: str | 
     given = load_settings().model_copy(update=changes | {"data_dir": data_dir, "artifacts_url": None})
     runtime = runtimes.build(given)
     if redis_url is None:
-        runtime.hosting = BESIDE.working
+        runtime.hosting = EMBEDDED_HOST.working
     runtimes.install(runtime)
 
 
@@ -91,8 +91,8 @@ def from_environment(data_dir: Path | None = None) -> Settings:
     Raises:
         WrongSettingsError: one of them cannot be used.
     """
-    found = load_settings()
-    return found if data_dir is None else found.model_copy(update={"data_dir": data_dir})
+    settings = load_settings()
+    return settings if data_dir is None else settings.model_copy(update={"data_dir": data_dir})
 
 
 def settings() -> Settings:
@@ -110,7 +110,7 @@ def step(only: str | None = None) -> bool:
 
 
 def drive(max_steps: int | None = None, only: str | None = None) -> int:
-    """Work until there is nothing to do, on one job where ``only`` names it, and give how many units were done."""
+    """Work until nothing is left, on one job where ``only`` names it, and return how many units were done."""
     done = 0
     while (max_steps is None or done < max_steps) and step(only):
         done += 1
@@ -126,12 +126,12 @@ def next_due_in_s() -> float | None:
 
 
 def reconcile() -> Reconciled:
-    """Carry on what was accepted and left lying, and say what was found; may be called at any time."""
+    """Resume whatever was accepted and interrupted; idempotent."""
     return reconcile_all(current())
 
 
 def collect(*, dry_run: bool = False) -> Collected:
-    """Remove what nothing needs any more, or in a dry run only say what that is.
+    """Remove what nothing needs any more; a dry run only lists it.
 
     Raises:
         StoreDownError: the database or the artifact store cannot be reached.
@@ -143,9 +143,9 @@ def collect(*, dry_run: bool = False) -> Collected:
 
 
 def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int:
-    """Write what a job asked models and what they answered, as a folder or a tar archive, and give how many questions it holds.
+    """Write a job's model questions and answers as a folder or a tar archive, and return the number of questions.
 
-    Beside that stands what it takes to carry the job out again, and ``trees``: git's names of the trees of its commits.
+    With them goes what it takes to carry the job out again, and ``trees``: git's names of the trees of its commits.
 
     Raises:
         LookupError: there is no such job.
@@ -165,7 +165,7 @@ def recorded(path: Path) -> RecordedJob:
     Raises:
         RecordingError: there is none, or it is damaged.
     """
-    return read_job(read_beside(path, NAME))
+    return read_job(read_member(path, NAME))
 
 
 def recording_use(path: Path) -> RecordingUse:
@@ -181,10 +181,10 @@ def recording_use(path: Path) -> RecordingUse:
 
 
 def answer_from(path: Path) -> None:
-    """Have this process answer every question to a model from a recording, and ask nobody.
+    """Answer every model question of this process from a recording.
 
-    What the runner held against a candidate then, it holds against the same one again, and what it measured it gives again. Where
-    nothing was asked there is no model here either.
+    Verdicts that the runner gave against a candidate, and measurements, are replayed for the same one. Where no question was asked
+    no model is available here either.
 
     Raises:
         RecordingError: there is none, or it is damaged.

@@ -22,7 +22,7 @@ PIP = re.compile(r"PIP_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)  # an index an
 
 
 def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
-    """What any program may see: no setting, and nothing that could be a secret; and ``more`` that one works by."""
+    """The environment for any program: no settings and nothing that could be a secret; and ``more`` that one needs."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -35,9 +35,9 @@ _OWN = re.compile(r"KERNELSMITH_\w+|AWS_(?!BEARER_TOKEN)\w+|AZURE_STORAGE_\w+|FS
 
 
 def shed_secrets() -> None:
-    """Begin this program anew without the secrets of others that it was started with, where there are any.
+    """Re-execute this program without others' secrets in its environment, where there are any.
 
-    To delete them would not do: what a process was started with stands in ``/proc`` as long as it runs.
+    Deleting them would not do: the environment of a process's start stays in ``/proc`` as long as it runs.
     """
     kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
     if len(kept) < len(os.environ):

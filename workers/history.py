@@ -107,8 +107,8 @@ def repositories() -> tuple[str, ...]:
 def last_commit(repository: str, not_revision: str = "") -> str | None:
     """The commit that a night measured last; None where there is none besides ``not_revision``."""
     with current().database.read() as session:
-        found = history.last_commit(session, repository, not_revision)
-    return None if found is None else found[0]
+        commit = history.last_commit(session, repository, not_revision)
+    return None if commit is None else commit[0]
 
 
 def forget(retention: Retention) -> int:
@@ -119,7 +119,7 @@ def forget(retention: Retention) -> int:
 
 
 def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelState, ...]:
-    """Where each kernel of a repository, or one, stands on each GPU model."""
+    """The state of each kernel of a repository, or of one, on each GPU model."""
     runtime = current()
     with runtime.database.read() as session:
         if kernel is not None:
@@ -143,7 +143,7 @@ def _past_weeks(_database: Database, _repository: str, _week: float) -> history_
 
 
 def kernel_history(repository: str, kernel: str, wanted: dict[str, str], last: int | None) -> KernelHistory | None:
-    """A kernel's numbers at its ``last`` newest commits, None: at all; None where the repository has no such kernel.
+    """A kernel's numbers at its ``last`` newest commits, None: all; None where the repository has no such kernel.
 
     ``wanted`` names gpu, metric, timed_pass, workload and library (the library's own workload), as far as they are chosen.
     """

@@ -33,13 +33,13 @@ from workers.store import deliveries, gpu_work, history, jobs, retention, review
 from workers.store.codec import read_request, storable
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
-from workers.store.trouble import Trouble, trouble_of
+from workers.store.trouble import StoreTrouble, trouble_of
 from workers.store.views import view
 
 __all__ = [
     "ClaimedDelivery",
     "NewDelivery",
-    "Trouble",
+    "StoreTrouble",
     "broker_ready",
     "cancel",
     "claim_delivery",
@@ -92,7 +92,7 @@ def submit(request: JobRequest) -> Submission:
 
 
 def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
-    """Read a create command against its repository, running nothing; give the kernel's name, or why it cannot be carried out."""
+    """Check a create command against its repository, running nothing; the kernel's name, or why it cannot be carried out."""
     from workers.stages import bench
     from workers.tree import read_tarball
 
@@ -104,7 +104,7 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
 
 
 def estimate(request: JobRequest) -> Estimate:
-    """What a job would take at most, starting nothing."""
+    """The most that a job would take."""
     from workers.stages.gate import asks_models, gpu_seconds
 
     settings, seconds = current().settings, gpu_seconds(request)
@@ -131,7 +131,7 @@ def needs_model(problem: ProblemText) -> bool:
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
-    """Read an optimize command against its repository, running nothing; give the kernel's name there, or all that is missing."""
+    """Check an optimize command against its repository, running nothing; the kernel's name there, or all that is missing."""
     from workers.stages import bench
     from workers.tree import read_tarball
 
@@ -154,7 +154,7 @@ def touched_kernel(before: str, after: str, layout: str | None) -> str | Failure
 
 
 def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
-    """Read a modify command against its repository, running nothing; give the kernel's name there, or all that is missing."""
+    """Check a modify command against its repository, running nothing; the kernel's name there, or all that is missing."""
     from workers.stages import bench
     from workers.tree import read_tarball
 
@@ -302,7 +302,7 @@ def gpu_seconds_since(repository: str, since: float, author: str | None = None) 
 
 
 def model_use() -> ModelUse:
-    """What language models were asked and took so far, for the metrics."""
+    """Requests to language models and their usage so far, for the metrics."""
     with current().database.read() as session:
         return spending.use(session)
 
@@ -342,7 +342,7 @@ def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
 
 
 def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
-    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
+    """Release a delivery, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
 
     False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
     """
@@ -366,10 +366,10 @@ def rehearse_delivery() -> str:
 
 
 def broker_ready() -> tuple[bool, str]:
-    """Whether Redis answers, and what it said.
+    """Whether Redis answers, and its answer.
 
     Raises:
-        TimeoutError: it takes its time.
+        TimeoutError: it is slow.
     """
     return ping_broker(current().settings)
 
@@ -389,8 +389,8 @@ def counts() -> dict[str, dict[str, int]]:
         "updates": OutboxUpdate.state,
     }
     with current().database.read() as session:
-        found = {
+        numbers = {
             name: {row[0]: row[1] for row in session.execute(select(state, func.count()).group_by(state))}
             for name, state in states.items()
         }
-        return found | {"gpu_requests": gpu_work.counts(session, current().clock())}
+        return numbers | {"gpu_requests": gpu_work.counts(session, current().clock())}

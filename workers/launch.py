@@ -9,7 +9,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Take the parent's process id and a command, and become the command."""
+    """Exec a command, which ends with its parent (by process id)."""
     parent, command = int(sys.argv[1]), sys.argv[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

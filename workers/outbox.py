@@ -35,7 +35,7 @@ def complete(update_id: str, worker: str, effect: Effect) -> bool:
 
 
 def postpone(update_id: str, worker: str, error: str, retry_after_s: float, *, refused: bool) -> bool:
-    """Put an update back for a while, since it was ``refused`` or met an outage; False where the lease was lost."""
+    """Postpone an update that was refused or met an outage; False where the lease was lost."""
     runtime = current()
     with runtime.database.write() as session:
         not_before = runtime.clock() + retry_after_s

@@ -56,12 +56,12 @@ def _natural(path: Path) -> tuple[object, ...]:
 
 
 def digest_of(source: str, author: str) -> str:
-    """What a result holds for."""
+    """A digest of what a result depends on."""
     return hashlib.sha256(f"{author}\n{source}".encode()).hexdigest()[:32]
 
 
 class Results:
-    """The results of a run as lines of JSON, one a problem, so that a run that was ended goes on from where it was."""
+    """The results of a run as lines of JSON, one for each problem, so that an interrupted run resumes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "results.jsonl"
@@ -173,7 +173,7 @@ def _outcome_of(status: Status) -> Outcome:
 
 
 def speedups_of(result: BenchmarkResult) -> dict[str, float]:
-    """How many times as fast the forward pass is as each baseline, as KernelBench counts it; nothing where none was timed."""
+    """Speedups of the forward pass over each baseline, as KernelBench counts them; empty where none was timed."""
     ratios: dict[str, list[float]] = {name: [] for name in BASELINES}
     for row in result.rows if not result.predicted else ():
         medians = {t.contender: t.median_us for t in row.timings}
@@ -182,4 +182,4 @@ def speedups_of(result: BenchmarkResult) -> dict[str, float]:
             other = medians.get(name)
             if row.timed_pass is Pass.forward and mine and other:
                 ratios[name].append(other / mine)
-    return {name: math.prod(found) ** (1 / len(found)) for name, found in ratios.items() if found}
+    return {name: math.prod(values) ** (1 / len(values)) for name, values in ratios.items() if values}

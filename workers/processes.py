@@ -148,7 +148,7 @@ def serve_workers(
 ) -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages.
 
-    What they print goes to a file for each of them in ``logs``, by default where this process prints.
+    Their output goes to a file for each of them in ``logs``, by default to this process's.
 
     Raises:
         DataFolderInUseError: another process serves the same data folder.
@@ -189,7 +189,7 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def _temporary(settings: Settings) -> Iterator[Path]:
-    """Give the workers a temporary directory of their own, below that of this process: whatever a kill left there goes at once.
+    """A temporary directory for the workers, below that of this process: whatever a kill left there goes at once.
 
     Whoever serves the data folder owns it, so that nobody else is at work in it.
     """

@@ -74,16 +74,16 @@ class RecordedJob:
     @property
     def measured(self) -> int:
         """How many of the kept results are measurements."""
-        return sum(held.action in MEASURING for held in self.held)
+        return sum(kept.action in MEASURING for kept in self.held)
 
 
 class Before:
     """Kept results, given again by what is asked: the same request a second time gets its second result, and the last one stays."""
 
-    def __init__(self, held: Sequence[Held] = ()) -> None:
+    def __init__(self, results: Sequence[Held] = ()) -> None:
         self._left: dict[str, list[Held]] = {}
         self._guard = threading.Lock()
-        for each in held:
+        for each in results:
             self._left.setdefault(each.request, []).append(each)
 
     def answer(self, request: GpuRequest) -> GpuResult | None:
@@ -94,8 +94,8 @@ class Before:
             kept = self._left.get(digest_of(request), [])
             if not kept:
                 return None
-            held = kept.pop(0) if len(kept) > 1 else kept[0]
-        return GpuResult(request.request_id, request.action, held.payload)
+            result = kept.pop(0) if len(kept) > 1 else kept[0]
+        return GpuResult(request.request_id, request.action, result.payload)
 
 
 def recorded_job(session: Session, job_id: str, trees: tuple[str, ...] | None = None) -> RecordedJob:
@@ -153,22 +153,22 @@ def _decisions(session: Session, job_id: str) -> tuple[Decided, ...]:
         (row.stage, row.attempt): row
         for row in session.scalars(select(StageAttempt).where(StageAttempt.job_id == job_id).order_by(StageAttempt.id))
     }
-    found = []
+    decisions = []
     for row in session.scalars(query):
         before, after = attempts.get((row.stage, row.attempt)), attempts.get((row.stage, row.attempt + 1))
         new = list(after.feedback)[len(before.feedback) :] if before is not None and after is not None else []
-        found.append(Decided(Decision(row.decision), read_feedback(new)))
-    return tuple(found)
+        decisions.append(Decided(Decision(row.decision), read_feedback(new)))
+    return tuple(decisions)
 
 
 def _held(session: Session, job_id: str) -> tuple[Held, ...]:
     query = select(GpuWork).where(GpuWork.job_id == job_id, GpuWork.state == "done").order_by(GpuWork.id)
-    found = []
+    results = []
     for work in session.scalars(query):
         request, result = from_json(GpuRequest, work.request), from_json(GpuResult, work.result or {})
         if result.payload is not None and _differs_each_time(request.action, result.payload):
-            found.append(Held(digest_of(request), request.action, result.payload))
-    return tuple(found)
+            results.append(Held(digest_of(request), request.action, result.payload))
+    return tuple(results)
 
 
 def _differs_each_time(action: Action, payload: dict[str, Any]) -> bool:

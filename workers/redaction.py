@@ -73,7 +73,7 @@ _known: frozenset[str] = frozenset()
 
 
 def know(values: Iterable[str]) -> None:
-    """Have this process take these values out of whatever leaves it, in each form in which they are written."""
+    """Register secrets that this process takes out of whatever leaves it, in each form in which they are written."""
     global _known  # noqa: PLW0603 - what a process holds is one set, whoever writes
     _known = _known | {value for value in values if len(value) >= LEAST_CHARACTERS}
 
@@ -103,21 +103,21 @@ def secret_in(text: str) -> tuple[str, int] | None:
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]:
-    """The text with each secret replaced by a word for its kind, and how many there were."""
+    """The text with each secret replaced by the name of its kind, and how many there were."""
     counts: Counter[str] = Counter()
     if (values := _values(frozenset(secrets))) is not None:
-        text, found = values.subn(_stand_in(CONFIGURED), text)
-        if found:
-            counts[CONFIGURED] += found
+        text, times = values.subn(_stand_in(CONFIGURED), text)
+        if times:
+            counts[CONFIGURED] += times
     for kind, form in FORMS.items():
-        text, found = form.subn(_stand_in(kind), text)
-        if found:
-            counts[kind] += found
+        text, times = form.subn(_stand_in(kind), text)
+        if times:
+            counts[kind] += times
     return text, counts
 
 
 def redacted_event(value: object, depth: int = 0) -> object:
-    """What is logged or written as JSON without secrets: keys, values however deep, and what is only shown by its name."""
+    """A log event or JSON value without secrets: keys, values at any depth, and objects by their names."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping) and depth < DEEPEST:

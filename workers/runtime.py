@@ -24,22 +24,20 @@ class Notifier(Protocol):
     """How other processes hear that there is work. A message that is lost costs time only: reconcile finds the work."""
 
     def advance(self, job_id: str) -> None:
-        """Say that a job can go on."""
+        """Announce that a job can go on."""
         ...
 
     def gpu(self, request_id: str, architecture: str) -> None:
-        """Say that a GPU request waits."""
+        """Announce that a GPU request waits."""
         ...
 
 
-class Silence:
-    """Tells nobody; for processes that look for work themselves."""
+class SilentNotifier:
+    """For processes that look for work themselves."""
 
-    def advance(self, job_id: str) -> None:
-        """Tell nobody."""
+    def advance(self, job_id: str) -> None: ...
 
-    def gpu(self, request_id: str, architecture: str) -> None:
-        """Tell nobody."""
+    def gpu(self, request_id: str, architecture: str) -> None: ...
 
 
 def no_stages() -> Stages:
@@ -66,7 +64,7 @@ class Runtime:
     settings: Settings
     database: Database
     blobs: BlobStore
-    notifier: Notifier = field(default_factory=Silence)
+    notifier: Notifier = field(default_factory=SilentNotifier)
     stages: Callable[[], Stages] = no_stages
     models: Callable[[], Models] = no_models
     clock: Callable[[], float] = time.time

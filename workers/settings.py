@@ -17,7 +17,7 @@ from pydantic_settings.exceptions import SettingsError
 from gpu_runner.contracts import Isolation
 from workers.environment import SECRET_NAME, plain_environment
 from workers.errors import WorkersError
-from workers.models.ledger import Budget, Price, Scope, Unit, price_of
+from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
 from workers.models.settings import ProviderSettings
 
 # A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
@@ -97,7 +97,7 @@ class Settings(ProviderSettings):
 
     @model_validator(mode="after")
     def _money_has_prices(self) -> Self:
-        limits = [budget.setting for budget in self.budgets() if budget.unit is Unit.micro_dollars]
+        limits = [budget.setting for budget in self.budgets() if budget.unit is BudgetUnit.micro_dollars]
         for provider in self.model_providers() if limits else ():
             if any(price_of(self.model_prices, provider, model) is None for model in self.models_of(provider)):
                 # The model's name is not told: somebody may have put a key in its place.
@@ -109,25 +109,25 @@ class Settings(ProviderSettings):
 
     def budgets(self) -> tuple[Budget, ...]:
         """The limits on what language models may use, the tightest scope first."""
-        found = []
-        for scope in Scope:
-            name = scope.value if scope is Scope.job else f"{scope.value}_day"
+        rows = []
+        for scope in BudgetScope:
+            name = scope.value if scope is BudgetScope.job else f"{scope.value}_day"
             tokens, dollars = f"model_tokens_per_{name}", f"model_dollars_per_{name}"
-            found.append(Budget(scope, Unit.tokens, getattr(self, tokens), _variable(tokens)))
+            rows.append(Budget(scope, BudgetUnit.tokens, getattr(self, tokens), _variable(tokens)))
             limit = getattr(self, dollars)
             if limit is not None:
-                found.append(Budget(scope, Unit.micro_dollars, round(limit * 1_000_000), _variable(dollars)))
-        return tuple(found)
+                rows.append(Budget(scope, BudgetUnit.micro_dollars, round(limit * 1_000_000), _variable(dollars)))
+        return tuple(rows)
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret among these settings."""
-        found: list[str] = []
+        values: list[str] = []
         for value in self.model_dump().values():
             text = value.get_secret_value() if isinstance(value, SecretStr) else value
             if isinstance(text, str):
                 is_url = "://" in text
-                found += _passwords(text) if is_url else [text] if isinstance(value, SecretStr) else []
-        return tuple(found)
+                values += _passwords(text) if is_url else [text] if isinstance(value, SecretStr) else []
+        return tuple(values)
 
     def artifacts(self) -> str:
         """The fsspec URL of the artifact store."""
@@ -170,13 +170,13 @@ def _variable(name: str) -> str:
 
 def secret_values() -> tuple[str, ...]:
     """Every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
-    found: set[str] = set()
+    values: set[str] = set()
     of_file = dotenv_values(os.environ[ENV_FILE]) if ENV_FILE in os.environ else {}
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
-            found.update(part.strip() for part in (value, *value.split(",")))
-        found.update(_passwords(value))
-    return tuple(sorted(found - {""}))
+            values.update(part.strip() for part in (value, *value.split(",")))
+        values.update(_passwords(value))
+    return tuple(sorted(values - {""}))
 
 
 def _passwords(url: str) -> tuple[str, ...]:

@@ -31,10 +31,10 @@ def check_style(
 ) -> tuple[StyleOutcome, tuple[FileChange, ...]]:
     """Run the check on the changed files and, where it fails, the fixes once and the check again.
 
-    The second value holds the files that the fixes changed.
+    The second value are the files that the fixes changed.
 
     Raises:
-        UserFacingError: a changed file has not one reading, the target's configuration reaches outside of the repository, a tool
+        UserFacingError: a changed file is ambiguous to read, the target's configuration reaches outside of the repository, a tool
             is not installed, or a command did not end in time.
     """
     failure = unreadable(change for change in changes if tree.read(change.path) != change.text)
@@ -58,7 +58,7 @@ def check_style(
 
 
 def _refuse_missing(layout_check: StyleCheck) -> None:
-    """A tool that is not there is this host's fault, and never that of what was written."""
+    """A missing tool is this host's fault, never the change's."""
     for tool in dict.fromkeys(command[0] for command in layout_check.check):
         # One that does not answer in time is there; the check itself then says that it did not end.
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -20,7 +20,7 @@ class Tree:
     files: dict[str, bytes] = field(repr=False)
 
     def read(self, path: str) -> str | None:
-        """A file's text as it stands, line endings too; None where there is none or it is no UTF-8 text."""
+        """A file's text, line endings unchanged; None where there is none or it is no UTF-8 text."""
         content = self.files.get(path)
         try:
             return None if content is None else content.decode("utf-8")

@@ -12,14 +12,14 @@ Settings = tuple[tuple[str, int], ...]
 Table = tuple[tuple[str, tuple[tuple[str, tuple[tuple[int, Settings], ...]], ...]], ...]
 
 
-def settled(source: str, table: Table, name: str = TABLE) -> str:
+def with_tuned(source: str, table: Table, name: str = TABLE) -> str:
     """A module with a table written into its ``TUNED``.
 
-    A pass that the table has takes the place of what the source has for it, also where nothing was found; other passes and
-    other architectures stay. With an empty table the source stays as it is, byte by byte.
+    A pass of the table replaces the source's, even with no entries; other passes and
+    other architectures stay. With an empty table the source is unchanged, byte by byte.
 
     Raises:
-        ValueError: the source has no such dict of plain values, or the table holds what is no name.
+        ValueError: the source has no such dict of plain values, or the table has an invalid name.
     """
     if not table:
         return source
@@ -32,13 +32,13 @@ def settled(source: str, table: Table, name: str = TABLE) -> str:
 
 
 def table_of(source: str, name: str = TABLE) -> Table:
-    """What a module's ``TUNED`` holds.
+    """The contents of a module's ``TUNED``.
 
     Raises:
         ValueError: the source has no such dict of plain values.
     """
-    held = _read(_definition(source, name))
-    return tuple((architecture, tuple(passes.items())) for architecture, passes in held.items())
+    current = _read(_definition(source, name))
+    return tuple((architecture, tuple(passes.items())) for architecture, passes in current.items())
 
 
 def rendered(table: Table) -> str:
@@ -55,12 +55,12 @@ def rendered(table: Table) -> str:
 
 
 def _pass(timed_pass: str, entries: tuple[tuple[int, Settings], ...]) -> list[str]:
-    written = [line for size, settings in entries for line in _entry(size, settings)]
-    alone = f"        {_name(timed_pass)}: ({written[0].strip()}),"
+    lines = [line for size, settings in entries for line in _entry(size, settings)]
+    alone = f"        {_name(timed_pass)}: ({lines[0].strip()}),"
     # A formatter leaves the tuple of a single entry on one line where it fits.
-    if len(entries) == 1 and len(written) == 1 and len(alone) <= LINE_LENGTH:
+    if len(entries) == 1 and len(lines) == 1 and len(alone) <= LINE_LENGTH:
         return [alone]
-    return [f"        {_name(timed_pass)}: (", *written, "        ),"]
+    return [f"        {_name(timed_pass)}: (", *lines, "        ),"]
 
 
 def _entry(size: int, settings: Settings) -> list[str]:
@@ -87,13 +87,13 @@ def _name(word: str) -> str:
     return f'"{word}"'
 
 
-def _merged(held: dict[str, dict[str, tuple[tuple[int, Settings], ...]]], table: Table) -> Table:
+def _merged(current: dict[str, dict[str, tuple[tuple[int, Settings], ...]]], table: Table) -> Table:
     for architecture, passes in table:
-        known = held.setdefault(architecture, {})
+        known = current.setdefault(architecture, {})
         for timed_pass, entries in passes:
             # An entry without settings says that the rule holds up to its size, so it stays where a larger one has some.
             known[str(timed_pass)] = tuple(entries) if any(settings for _, settings in entries) else ()
-    kept = {a: tuple((p, e) for p, e in passes.items() if e) for a, passes in held.items()}
+    kept = {a: tuple((p, e) for p, e in passes.items() if e) for a, passes in current.items()}
     return tuple((architecture, passes) for architecture, passes in kept.items() if passes)
 
 

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What one pass found."""
+    """The result of one pass."""
 
     jobs: tuple[str, ...]  # told again that they can go on
     gpu_requests: tuple[str, ...]  # offered again
@@ -36,7 +36,7 @@ class Reconciled:
 
 
 def reconcile(runtime: Runtime) -> Reconciled:
-    """Make one pass and say what it found."""
+    """Make one pass and return its result."""
     now = runtime.clock()
     since = now - runtime.settings.renotify_after_s
     given_up = _given_up(runtime, now)
@@ -44,10 +44,10 @@ def reconcile(runtime: Runtime) -> Reconciled:
         jobs = attempts.unheard_jobs(session, now, since)
         requests = gpu_work.unheard_gpu_requests(session, now, since)
         freed = leases.free_expired(session, now)
-        told = tuple(request_id for request_id, _ in requests)
-        stuck = tuple(found for found in gpu_work.waiting(session, now) if found.request_id in told)
-        for found in stuck:
-            gpu_work.show(session, found, now)
+        known = tuple(request_id for request_id, _ in requests)
+        stuck = tuple(waiting for waiting in gpu_work.waiting(session, now) if waiting.request_id in known)
+        for waiting in stuck:
+            gpu_work.show(session, waiting, now)
         give_up_lost(session, now)
         patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
         reminded, expired = attend(session, patience, now)
@@ -64,7 +64,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
                     cure="/kernel retry goes on; KERNELSMITH_CHECKPOINT_EXPIRY_DAYS sets how long one waits")  # fmt: skip
     for job_id in reminded:
         log.info("checkpoint_reminded", job=job_id)
-    made = Reconciled(jobs, told, freed.deliveries, freed.updates, given_up)
+    made = Reconciled(jobs, known, freed.deliveries, freed.updates, given_up)
     if made:
         log.warning("reconciled", jobs=made.jobs, gpu_requests=made.gpu_requests, deliveries=made.deliveries,
                     updates=made.updates, given_up=made.given_up)  # fmt: skip
@@ -105,7 +105,7 @@ class Collected:
 
 
 def collect(runtime: Runtime, *, dry_run: bool = False) -> Collected:
-    """Make one pass. May run anywhere, at any time, side by side with itself; a pass that is cut off is made up by the next."""
+    """Make one pass. Safe to run anywhere, at any time, concurrently with itself; the next pass completes an interrupted one."""
     now = runtime.clock()
     jobs = _forget_jobs(runtime, now, dry_run=dry_run)
     with runtime.database.read() as session:
@@ -131,11 +131,11 @@ def collect(runtime: Runtime, *, dry_run: bool = False) -> Collected:
 def _forget_jobs(runtime: Runtime, now: float, *, dry_run: bool) -> tuple[str, ...]:
     before = now - runtime.settings.keep_artifacts_days * DAY_S
     with runtime.database.read() as session:
-        found = retention.expired(session, before)
+        expired = retention.expired(session, before)
     if dry_run:
-        return found
+        return expired
     forgotten = []
-    for job_id in found:
+    for job_id in expired:
         with runtime.database.write() as session:
             if retention.forget(session, job_id, before, now):
                 forgotten.append(job_id)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def run(request: BenchmarkRequest, context: RunContext) -> BenchmarkResult:
-    """Time a candidate beside its baselines.
+    """Time a candidate against its baselines.
 
     Raises:
-        RunnerError: the host is at fault, or the problem or candidate cannot be run at all; verify says more then.
+        RunnerError: the host is at fault, or the problem or candidate cannot be run at all; verify gives the reason.
     """
     from gpu_runner.benchmark.bench import benchmark
 

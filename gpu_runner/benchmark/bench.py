@@ -43,7 +43,7 @@ def benchmark(request: BenchmarkRequest, context: RunContext) -> BenchmarkResult
 
 
 def choose_cases(request: BenchmarkRequest, problem: Problem) -> list[tuple[Workload, Case]]:
-    """Give each workload with its case; a workload's own dtype goes before the request's."""
+    """Each workload with its case; a workload's own dtype takes precedence over the request's."""
     if problem.form == "kernelbench":
         return [(Workload((), request.dtype), Case("workload", (), request.dtype, 0, measured=True))]
     workloads = request.workloads or problem.workloads
@@ -65,8 +65,8 @@ def _predict(
     with opened(reference_session(outline.ROLE, problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 0)
         for workload, case in cases:
-            traffic, found = traffic_of(oracle, case), outline.outline_of(oracle, case)
-            operations = {} if found is None else found.operations
+            traffic, outlined = traffic_of(oracle, case), outline.outline_of(oracle, case)
+            operations = {} if outlined is None else outlined.operations
             rows += _predicted_rows(workload, names, request.passes, traffic, operations, gpu)
     notes = (PREDICTED_NOTE, f"The peaks of the {gpu.name} are from: {gpu.source}.")
     return BenchmarkResult(

@@ -22,7 +22,7 @@ LOOSE = 4.0  # times the floor of the dtype, where the reference's own values st
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExpectedTensor:
     """One output or gradient: its whole form, and the truth of its secret rows."""
 
     label: str
@@ -32,10 +32,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a pass is held against; None in place of a gradient that does not exist. ``kind``: the dtype of the truth, or own."""
+    """The expected rows of a pass; None in place of a gradient that does not exist. ``kind``: the dtype of the truth, or own."""
 
-    outputs: tuple[Wanted, ...]
-    gradients: tuple[Wanted | None, ...]
+    outputs: tuple[ExpectedTensor, ...]
+    gradients: tuple[ExpectedTensor | None, ...]
     kind: str
 
 
@@ -57,35 +57,35 @@ def prove(session: Session, material: Material, timed_pass: Pass) -> Rows:
         raise ValueError("another number of tensors than was told")
     labels = [f"output {place}" for place in range(len(facts["outputs"]))] + [f"gradient of {name}" for name in names]
     pairs = iter(zip(tensors[: len(there)], tensors[len(there) :], strict=True))
-    found: list[Wanted | None] = []
+    wanted: list[ExpectedTensor | None] = []
     for label, form, natural in zip(labels, forms, [0.0] * len(facts["outputs"]) + naturals, strict=True):
-        found.append(None if form is None else _wanted_of(label, form, float(natural), *next(pairs), facts["kind"]))
-    outputs = tuple(item for item in found[: len(facts["outputs"])] if item is not None)
-    return Rows(outputs, tuple(found[len(facts["outputs"]) :]), str(facts["kind"])[:20])
+        wanted.append(None if form is None else _wanted_of(label, form, float(natural), *next(pairs), facts["kind"]))
+    outputs = tuple(item for item in wanted[: len(facts["outputs"])] if item is not None)
+    return Rows(outputs, tuple(wanted[len(facts["outputs"]) :]), str(facts["kind"])[:20])
 
 
 def bent(session: Session, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
-    """Give the same with what half precision may make of elements at a step or a bend: what is true a step of the inputs away.
+    """The same rows, widened by what half precision may make of elements at a step or kink: the truth one step of the inputs away.
 
     Raises:
         as ``prove``.
     """
-    held = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
-    if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in held):
+    rows_to_bend = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
+    if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in rows_to_bend):
         return rows
     secret = material.secrets[timed_pass]
     more = {"place": secret.place, "rows": secret.rows, "backward": timed_pass is not Pass.forward, "shake": SHAKE}
     reply = session.call("bends", material.call.meta | more, material.call.tensors)
     moved = [buffer.to_torch() for buffer in reply.tensors]
-    if len(moved) != 2 * len(held):
+    if len(moved) != 2 * len(rows_to_bend):
         raise ValueError("another number of tensors than there are outputs and gradients")
-    sides = zip(held, moved[: len(held)], moved[len(held) :], strict=True)
+    sides = zip(rows_to_bend, moved[: len(rows_to_bend)], moved[len(rows_to_bend) :], strict=True)
     new = iter([_shaken(item, up, down) for item, up, down in sides])
     outputs = tuple(next(new) for _ in rows.outputs)
     return replace(rows, outputs=outputs, gradients=tuple(item and next(new) for item in rows.gradients))
 
 
-def _shaken(item: Wanted, *sides: torch.Tensor) -> Wanted:
+def _shaken(item: ExpectedTensor, *sides: torch.Tensor) -> ExpectedTensor:
     if any(side.shape != item.truth.exact.shape for side in sides):
         raise ValueError("rows of two shapes")
     return replace(item, truth=replace(item.truth, shaken=sides)) if item.truth.own.dtype in HALVES else item
@@ -93,38 +93,38 @@ def _shaken(item: Wanted, *sides: torch.Tensor) -> Wanted:
 
 def _wanted_of(
     label: str, form: dict[str, Any], natural: float, exact: torch.Tensor, own: torch.Tensor, kind: str
-) -> Wanted:
+) -> ExpectedTensor:
     if exact.shape != own.shape:
         raise ValueError("rows of two shapes")
     typical = typical_of(natural)
     if kind in ("own", str(own.dtype).removeprefix("torch.")) and own.dtype in FLOORS:
         natural += LOOSE * FLOORS[own.dtype].tensor * rms(own)
-    return Wanted(label, tuple(form["shape"]), Truth(exact, own, natural, typical=typical))
+    return ExpectedTensor(label, tuple(form["shape"]), Truth(exact, own, natural, typical=typical))
 
 
-MOST_LENT = 0.1  # of a tensor's scale: with twice as much, stale, lost and unfinished results are found all the same
+MOST_PEER_ERROR = 0.1  # of a tensor's scale; stale, lost and unfinished results exceed twice as much
 
 
-def objection(found: Computed, rows: Rows, timed_pass: Pass, peers: Sequence[Computed] = ()) -> str | None:
-    """Say what is wrong with a contender's results; None where nothing is.
+def result_error(computed: Computed, rows: Rows, timed_pass: Pass, peers: Sequence[Computed] = ()) -> str | None:
+    """What is wrong with a contender's results; None where they are right.
 
-    ``peers`` are what runs of the original gave: where it errs more than the reference may, the contender may err as much, and
-    "as much" is what a verdict says (``compare``). What the original itself gets wrong lends nothing.
+    ``peers`` are results of the original in other runs: where its error exceeds the reference's tolerance, the contender's may be
+    as large, by verify's measure (``compare``). What the original itself gets wrong is no allowance.
     """
-    if found.unforeseen:
-        return f"a timed run overwrote {found.unforeseen[0]}, which the runs before had left alone"
-    wanted = _wanted(found, rows, timed_pass)
+    if computed.unforeseen:
+        return f"a timed run overwrote {computed.unforeseen[0]}, which the runs before had left alone"
+    wanted = _wanted(computed, rows, timed_pass)
     if wanted is None:
         return "the timed runs gave another number of outputs or gradients than the reference"
-    beside = _Beside(wanted, [peer.tensors for peer in peers if len(peer.tensors) == len(found.tensors)])
-    for place, (item, shape, tensor) in enumerate(zip(wanted, found.shapes, found.tensors, strict=True)):
+    peer_runs = _PeerRuns(wanted, [peer.tensors for peer in peers if len(peer.tensors) == len(computed.tensors)])
+    for place, (item, shape, tensor) in enumerate(zip(wanted, computed.shapes, computed.tensors, strict=True)):
         if item is None:
             continue
         if shape != item.shape or tensor.shape != item.truth.exact.shape:
             return f"{item.label} of a timed run is of another shape than the reference's"
         if tensor.dtype.is_floating_point and tensor.dtype not in FLOORS:
             return f"{item.label} of a timed run is of a dtype that no kernel has"
-        comparison = beside.compared(place, item, tensor)
+        comparison = peer_runs.compared(place, item, tensor)
         if not comparison.passed:
             what = "is wrong" if is_far(comparison) or _is_large(comparison) else "is not exact enough"
             return f"{item.label} of a timed run {what}: {_clause(comparison)}"
@@ -132,18 +132,18 @@ def objection(found: Computed, rows: Rows, timed_pass: Pass, peers: Sequence[Com
 
 
 @dataclass(frozen=True)
-class _Beside:
-    """What runs of the original gave for everything that is wanted."""
+class _PeerRuns:
+    """The original's results in other runs, for all expected tensors."""
 
-    wanted: Sequence[Wanted | None]
+    wanted: Sequence[ExpectedTensor | None]
     peers: Sequence[Sequence[torch.Tensor]]
 
-    def compared(self, place: int, item: Wanted, tensor: torch.Tensor) -> Comparison:
+    def compared(self, place: int, item: ExpectedTensor, tensor: torch.Tensor) -> Comparison:
         alone = compare(tensor, item.truth)
         if alone.passed:
             return alone
         given = [values[place] for values in self.peers]
-        near = [peer for peer in given if _fits(peer, item) and _lends(compare(peer, item.truth))]
+        near = [peer for peer in given if _fits(peer, item) and _is_allowance(compare(peer, item.truth))]
         loss = self._loss() if near and needs_loss(tensor, item.truth) else 0.0
         return compare(tensor, item.truth, near, loss) if near else alone
 
@@ -152,26 +152,26 @@ class _Beside:
         return loss_of((value, item.truth) for item, value in pairs if item is not None and _fits(value, item))
 
 
-def _fits(value: torch.Tensor, item: Wanted) -> bool:
+def _fits(value: torch.Tensor, item: ExpectedTensor) -> bool:
     return value.shape == item.truth.exact.shape and (not value.dtype.is_floating_point or value.dtype in FLOORS)
 
 
-def _lends(own: Comparison) -> bool:
-    """Say whether an original's value is inexact at most: beside one that is wrong, whatever is computed would pass."""
+def _is_allowance(own: Comparison) -> bool:
+    """Whether an original's value is at most inexact: measured by a wrong one, any value would pass."""
     return not (is_far(own) and _is_large(own))
 
 
 def _is_large(comparison: Comparison) -> bool:
-    return comparison.error is None or comparison.error > MOST_LENT
+    return comparison.error is None or comparison.error > MOST_PEER_ERROR
 
 
 def _clause(comparison: Comparison) -> str:
-    said = how(comparison).removesuffix(".")
-    return said[0].lower() + said[1:]
+    sentence = how(comparison).removesuffix(".")
+    return sentence[0].lower() + sentence[1:]
 
 
 def same_bits(one: Computed, other: Computed | None) -> bool:
-    """Say whether two contenders gave the very same, so that one check holds for both."""
+    """Whether two contenders' results are bit for bit the same, so that one check serves both."""
     if other is None or one.unforeseen or (one.outputs, one.gradients) != (other.outputs, other.gradients):
         return False
     pairs = list(zip(one.tensors, other.tensors, strict=False))
@@ -182,12 +182,12 @@ def same_bits(one: Computed, other: Computed | None) -> bool:
     )
 
 
-def _wanted(found: Computed, rows: Rows, timed_pass: Pass) -> list[Wanted | None] | None:
-    """Give what every tensor of an answer is held against, in its order."""
+def _wanted(computed: Computed, rows: Rows, timed_pass: Pass) -> list[ExpectedTensor | None] | None:
+    """The expected tensor for each tensor of an answer, in its order."""
     outputs = rows.outputs if timed_pass is not Pass.backward else ()
     gradients = rows.gradients if timed_pass is not Pass.forward else ()
-    if found.outputs != len(outputs) or len(found.gradients) != len(gradients):
+    if computed.outputs != len(outputs) or len(computed.gradients) != len(gradients):
         return None
-    wanted: list[Wanted | None] = [*outputs]
-    wanted += [item for item, there in zip(gradients, found.gradients, strict=True) if there]
-    return wanted if len(found.tensors) == len(found.shapes) == len(wanted) else None
+    wanted: list[ExpectedTensor | None] = [*outputs]
+    wanted += [item for item, there in zip(gradients, computed.gradients, strict=True) if there]
+    return wanted if len(computed.tensors) == len(computed.shapes) == len(wanted) else None

@@ -37,18 +37,18 @@ class Reading:
 
 
 def named(bits: int) -> tuple[str, ...]:
-    """Give the names of NVML's throttle reasons."""
+    """Names of NVML's throttle reasons."""
     return tuple(name for bit, name in REASONS if bits & bit)
 
 
 def typical_clock(readings: Iterable[Reading | None]) -> float | None:
-    """Give the median SM clock; None where none was read."""
+    """Median SM clock; None where none was read."""
     clocks = [reading.sm_clock_mhz for reading in readings if reading is not None and reading.sm_clock_mhz]
     return statistics.median(clocks) if clocks else None
 
 
 def disturbed(reading: Reading | None, typical_mhz: float | None) -> bool:
-    """Say whether the GPU was kept from running as it usually does."""
+    """Whether the GPU was throttled or its clock low."""
     if reading is None:
         return False
     if DISTURBING & set(reading.reasons):
@@ -59,7 +59,7 @@ def disturbed(reading: Reading | None, typical_mhz: float | None) -> bool:
 
 
 def summary(readings: Sequence[Reading | None], dropped: int) -> Conditions | None:
-    """Give what was read in all rounds as one; None where nothing could be read."""
+    """Readings of all rounds as one; None where nothing could be read."""
     there = [reading for reading in readings if reading is not None]
     if not there:
         return None

@@ -39,22 +39,21 @@ class Contender:
     waits: set[Pass] = field(default_factory=set)  # passes in which the host waits for the device
 
     def load(self, module: str, symbol: str, form: Form, *, compiled: bool) -> None:
-        """Import it."""
         facts = {"module": module, "symbol": symbol, "form": form.name, "init": list(form.init), "compiled": compiled}
         self._call("load", facts)
         # One that cannot be imported cannot run on any workload.
         self.gone = self.error
 
     def prepare(self, call: Call, passes: list[Pass], places: int) -> None:
-        """Lay out a workload; what was measured of the last one is dropped, and an error of the last one with it."""
+        """Prepare a workload; measurements and errors of the last one are dropped."""
         self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
         self.error, self.short = self.gone, False
         given = self._call("prepare", call.meta | {"passes": [item.value for item in passes], "places": places}, call)
-        found = given.get("overwritten", [])
-        self.overwrites = tuple(str(item)[:80] for item in found[:64]) if isinstance(found, list) else ()
+        overwritten = given.get("overwritten", [])
+        self.overwrites = tuple(str(item)[:80] for item in overwritten[:64]) if isinstance(overwritten, list) else ()
 
     def release(self) -> None:
-        """Give back the memory of the workload; what was said of it stays."""
+        """Free the workload's memory; its results stay."""
         before, short = self.error, self.short
         self.error = self.gone
         self._call("release", {})
@@ -96,7 +95,7 @@ class Contender:
         self.error = before
 
     def computed(self, timed_pass: Pass, secret: Secret) -> Computed | None:
-        """Give the secret rows of what it computed last for one set of inputs; None where it cannot."""
+        """The secret rows of its last results for one set of inputs; None where it cannot."""
         if self.error is not None:
             return None
         # What a backward pass is timed on, the forward's outputs, was checked in the pass that times it.
@@ -115,7 +114,7 @@ class Contender:
         return None
 
     def patience_s(self, timed_pass: Pass) -> float:
-        """Give how long to wait for an answer: a contender that hangs must not take the others' time."""
+        """Timeout of an answer: a contender that hangs must not take the others' time."""
         return LEAST_WAIT_S + 100 * self.wall_us.get(timed_pass, 0.0) * 1e-6
 
     def _call(

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import notes
-from gpu_runner.benchmark.checks import Rows, objection, same_bits
+from gpu_runner.benchmark.checks import Rows, result_error, same_bits
 from gpu_runner.benchmark.conditions import Reading
 from gpu_runner.benchmark.contender import Computed, Contender
 from gpu_runner.benchmark.material import Material
@@ -17,13 +17,13 @@ from gpu_runner.benchmark.race import BASELINES, CANDIDATE, CONTROL, ORIGINAL, R
 from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.referee import Referee
 from gpu_runner.benchmark.roofline import floor
-from gpu_runner.benchmark.rows import Account, Finish, row
+from gpu_runner.benchmark.rows import ContenderStatus, Finish, row
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
 
-NO_ROOM = "there was no memory for it beside the others"
+NO_ROOM = "out of memory next to the other contenders"
 LESSER = (
     *BASELINES,
     CONTROL,
@@ -36,7 +36,7 @@ def prepare(contender: Contender, material: Material) -> None:
 
 
 def make_room(material: Material, contenders: Mapping[str, Contender], remarks: Remarks) -> None:
-    """Prepare again who found no memory while the reference was at work; eager makes room, then ``torch.compile``."""
+    """Prepare again what ran out of memory while the reference ran; eager is unloaded first, then ``torch.compile``."""
     short = [one for one in contenders.values() if one.short]
     for one in short:
         one.release()
@@ -47,7 +47,7 @@ def make_room(material: Material, contenders: Mapping[str, Contender], remarks: 
             _again(one, material)
         if one.short and one.name in LESSER:
             one.set_aside(NO_ROOM)
-    remarks.say(notes.aside(material.workload, [one.name for one in contenders.values() if one.error == NO_ROOM]))
+    remarks.add(notes.aside(material.workload, [one.name for one in contenders.values() if one.error == NO_ROOM]))
 
 
 def _again(one: Contender, material: Material) -> None:
@@ -57,7 +57,7 @@ def _again(one: Contender, material: Material) -> None:
 
 
 def _lesser(one: Contender, contenders: Mapping[str, Contender]) -> Contender | None:
-    """Give who matters least of those that lie on the GPU and matter less than this contender."""
+    """The least important contender on the GPU that matters less than this one."""
     less = LESSER[: LESSER.index(one.name)] if one.name in LESSER else LESSER
     there = (contenders[name] for name in less if name in contenders)
     return next((other for other in there if other.error is None), None)
@@ -75,7 +75,7 @@ def run_race(
     read: Callable[[], Reading | None],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Race until nothing more is to be learned, or the time is over."""
+    """Race until more rounds would decide nothing, or the time is over."""
     start = clock()
     for name in race.names:
         contenders[name].warm(timed_pass)
@@ -106,7 +106,7 @@ def _over(race: Race, taken_s: float, share_s: float) -> bool:
 CHECKED = (
     ORIGINAL,
     CANDIDATE,
-)  # the baselines are the reference itself; the original first, the candidate is held to it
+)  # the baselines are the reference itself; the original first, as the candidate is checked against it
 LEAST_PASS_S = (
     2.5  # a first look at the evidence, also where the preparing of a large workload took its share of the time
 )
@@ -142,7 +142,7 @@ class Contest:
             share_s = (deadline - begin) / (len(cases) - place)
             self.progress(f"benchmark: {workload.label()}")
             here, preparing = material, self._prepare(material)
-            # The reference works beside the preparing and is done before anything is timed.
+            # The reference runs while contenders are prepared, and is done before anything is timed.
             rows = {} if here is None else self.referee.prove(here)
             material = self.referee.material(cases[place + 1]) if place + 1 < len(cases) else None
             for done in preparing:
@@ -172,46 +172,46 @@ class Contest:
             for contender in self.contenders.values():
                 contender.weigh(timed_pass)
             self.rows.append(row(self._finish(material, timed_pass, race)))
-            self.remarks.say(notes.early(material.workload, timed_pass, race))
-            self.remarks.say(notes.dropped(material.workload, timed_pass, race))
+            self.remarks.add(notes.early(material.workload, timed_pass, race))
+            self.remarks.add(notes.dropped(material.workload, timed_pass, race))
             waiting = [name for name, one in self.contenders.items() if timed_pass in one.waits]
-            self.remarks.say(notes.waits(timed_pass, waiting))
+            self.remarks.add(notes.waits(timed_pass, waiting))
             self.remarks.complete &= len(race.units) >= race.looks[0]
 
     def _check(self, material: Material, rows: Rows, timed_pass: Pass) -> None:
-        """Hold the results of the timed runs against the truth: a wrong candidate has no time, a wrong original keeps its own."""
+        """Compare the results of the timed runs with the truth: a wrong candidate loses its times, a wrong original keeps them."""
         asked = {
             name: self.pool.submit(self.contenders[name].computed, timed_pass, material.secrets[timed_pass])
             for name in CHECKED
             if name in self.contenders
         }
-        found = {name: future.result() for name, future in asked.items()}
-        if any(one is not None and objection(one, rows, timed_pass) is not None for one in found.values()):
+        computed = {name: future.result() for name, future in asked.items()}
+        if any(one is not None and result_error(one, rows, timed_pass) is not None for one in computed.values()):
             # Twice more in float64: only where somebody may be called wrong for the side of a bend that it took.
             rows = self.referee.bent(material, timed_pass, rows)
-        original, candidate = found.get(ORIGINAL), found.get(CANDIDATE)
-        said = None if original is None else objection(original, rows, timed_pass)
-        if said is not None:
-            self.remarks.say(notes.wrong(material.workload, timed_pass, ORIGINAL, said))
+        original, candidate = computed.get(ORIGINAL), computed.get(CANDIDATE)
+        fault = None if original is None else result_error(original, rows, timed_pass)
+        if fault is not None:
+            self.remarks.add(notes.wrong(material.workload, timed_pass, ORIGINAL, fault))
         if candidate is None or same_bits(candidate, original):
             return
-        said = objection(candidate, rows, timed_pass)
-        if said is not None and original is not None:
-            said = objection(candidate, rows, timed_pass, [original, *self._again(material, timed_pass)])
-        if self.request.standing and said is not None:
-            self.remarks.say(notes.wrong(material.workload, timed_pass, CANDIDATE, said))
+        fault = result_error(candidate, rows, timed_pass)
+        if fault is not None and original is not None:
+            fault = result_error(candidate, rows, timed_pass, [original, *self._again(material, timed_pass)])
+        if self.request.standing and fault is not None:
+            self.remarks.add(notes.wrong(material.workload, timed_pass, CANDIDATE, fault))
         else:
-            self.contenders[CANDIDATE].error = said
+            self.contenders[CANDIDATE].error = fault
 
     def _again(self, material: Material, timed_pass: Pass) -> list[Computed]:
-        """Give what the original computes in its other process: where it scatters, one run says too little of its error."""
+        """The original's results in its other process: where it scatters, one run shows too little of its error."""
         control = self.contenders.get(CONTROL)
-        found = None if control is None else control.computed(timed_pass, material.secrets[timed_pass])
-        return [] if found is None else [found]
+        computed = None if control is None else control.computed(timed_pass, material.secrets[timed_pass])
+        return [] if computed is None else [computed]
 
     def _finish(self, material: Material, timed_pass: Pass, race: Race) -> Finish:
         accounts = {
-            name: Account(one.error, one.peaks.get(timed_pass), one.host_us.get(timed_pass))
+            name: ContenderStatus(one.error, one.peaks.get(timed_pass), one.host_us.get(timed_pass))
             for name, one in self.contenders.items()
         }
         work = material.work(timed_pass, self.gauged.l2_bytes)

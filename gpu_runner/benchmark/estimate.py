@@ -14,8 +14,8 @@ from gpu_runner.contracts.benchmark import Word
 
 RESAMPLES = 2000
 LEAST_BLOCKS = 3
-LEAST_RESAMPLED = 8  # the bootstrap interval of fewer is narrower than it says
-MARGIN = 0.01  # a difference that is not worth a word
+LEAST_RESAMPLED = 8  # the bootstrap interval of fewer is too narrow
+MARGIN = 0.01  # smaller differences count as none
 MOST_SAME = 0.03  # beyond it nothing is called the same, however unsteady the machine is
 LEVEL = 0.95
 MIDDLE = 0.5  # share of a turn's samples that count, the middle ones
@@ -31,12 +31,12 @@ class Ratio:
 
     @property
     def bound(self) -> float:
-        """Give how far from one the interval reaches, as a log-ratio."""
+        """Largest distance of the interval from one, as a log-ratio."""
         return max(abs(math.log(self.low)), abs(math.log(self.high)))
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """Give a quantile, linear between samples.
+    """A quantile, linear between samples.
 
     Raises:
         ValueError: there are no samples.
@@ -51,7 +51,7 @@ def quantile(samples: Sequence[float], share: float) -> float:
 
 
 def midmean(samples: Sequence[float]) -> float:
-    """Give the mean of the middle half: as safe from outliers as a median, and not stuck on the clock's own steps.
+    """Mean of the middle half: as robust to outliers as a median, and finer than the clock's resolution.
 
     Raises:
         ValueError: there are no samples.
@@ -64,20 +64,19 @@ def midmean(samples: Sequence[float]) -> float:
 
 
 def block_medians(blocks: Sequence[Sequence[float]]) -> list[float]:
-    """Give the median of each block."""
     return [statistics.median(block) for block in blocks]
 
 
 def ratio(
     baseline: Sequence[Sequence[float]], candidate: Sequence[Sequence[float]], seed: int = 0, level: float = LEVEL
 ) -> Ratio | None:
-    """Give baseline time over candidate time, block by block in the order of the rounds; None with too few rounds."""
+    """Baseline time over candidate time, block by block in the order of the rounds; None with too few rounds."""
     pairs = list(zip(block_medians(baseline), block_medians(candidate), strict=False))
     return ratio_of_logs([math.log(b / c) for b, c in pairs if b > 0 and c > 0], seed, level)
 
 
 def ratio_of_logs(logs: Sequence[float], seed: int = 0, level: float = LEVEL) -> Ratio | None:
-    """Give the median of log-ratios as a ratio, with its interval; None with too few of them.
+    """The median of log-ratios as a ratio, with its interval; None with too few of them.
 
     Of fewer than eight the interval is from the least to the most: the chance that all six lie on one side of what their median
     estimates is 2 in 64, whatever their distribution.
@@ -103,21 +102,21 @@ def _middles(count: int, seed: int) -> tuple[tuple[int, int], ...]:
 
 
 def control(blocks: Sequence[Sequence[float]]) -> float:
-    """Give by how much one contender differed from itself: the typical log-ratio of neighbouring blocks, for the median of all."""
+    """A contender's difference from itself: the typical log-ratio of neighbouring blocks, scaled to the median of all."""
     medians = block_medians(blocks)
     steps = [abs(math.log(b / a)) for a, b in pairwise(medians) if a > 0 and b > 0]
     return statistics.median(steps) / math.sqrt(len(steps)) if steps else 0.0
 
 
-def word(found: Ratio | None, noise: float, most_same: float = MOST_SAME) -> Word:
-    """Say it in a word: beyond 1% and beyond ``noise``, the log-ratio that an A/A control showed, with the whole interval.
+def word(interval: Ratio | None, noise: float, most_same: float = MOST_SAME) -> Word:
+    """The verdict of an interval: faster or slower with all of it beyond 1% and beyond ``noise``, the A/A control's log-ratio.
 
     ``same`` needs the whole interval within 1%, or within ``noise`` up to ``most_same``.
     """
-    if found is None:
+    if interval is None:
         return Word.undecided
     least = max(math.log1p(MARGIN), noise)
-    low, high = math.log(found.low), math.log(found.high)
+    low, high = math.log(interval.low), math.log(interval.high)
     if low > least:
         return Word.faster
     if high < -least:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.benchmark.roofline import Traffic, Work, moved_bytes, surely_moved
+from gpu_runner.benchmark.roofline import PassWork, Traffic, moved_bytes, surely_moved
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.errors import ChildError
@@ -24,7 +24,7 @@ from gpu_runner.verify.truth import Oracle
 
 
 def traffic_of(oracle: Oracle, case: Case) -> Traffic | None:
-    """Give the bytes of a workload's tensors; None where the reference does not run on shapes alone."""
+    """Bytes of a workload's tensors; None where the reference does not run on fake tensors."""
     if oracle.form.name == "kernelbench":
         asked = oracle.asked(case)
         inputs = [_of_tensor(name, tensor) for name, tensor in asked.inputs.items()]
@@ -50,7 +50,7 @@ def traffic_of(oracle: Oracle, case: Case) -> Traffic | None:
 
 
 def _never_read(oracle: Oracle, case: Case, output_bytes: int, whole: list[Any]) -> int:
-    """Give the bytes of tables that need not be read: of one that is only indexed, no more than the output holds."""
+    """Bytes of tables that need not be read: of a table that is only indexed, no more than the output's bytes are."""
     indexed = {spec.high for spec in oracle.problem.inputs if isinstance(spec.high, str)}
     spared = 0
     for spec in oracle.problem.inputs:
@@ -97,8 +97,8 @@ class Material:
     traffic: Traffic | None
     operations: dict[Pass, Operations]
 
-    def work(self, timed_pass: Pass, l2_bytes: int) -> Work:
-        """Give what a pass has to do at least."""
+    def work(self, timed_pass: Pass, l2_bytes: int) -> PassWork:
+        """The least work of a pass."""
         return work_of(self.traffic, self.operations.get(timed_pass), timed_pass, l2_bytes)
 
 
@@ -118,14 +118,14 @@ def make_material(oracle: Oracle, workload: Workload, case: Case, asked: Sequenc
     return Material(workload, given.call, given.backward, places, chosen, traffic_of(oracle, case), operations)
 
 
-def work_of(traffic: Traffic | None, operations: Operations | None, timed_pass: Pass, l2_bytes: int) -> Work:
-    """Give what a pass has to do at least; a loss may compute its gradient in the forward pass, so its backward alone nothing."""
+def work_of(traffic: Traffic | None, operations: Operations | None, timed_pass: Pass, l2_bytes: int) -> PassWork:
+    """The least work of a pass; a loss may compute its gradient in the forward pass, so its backward alone has none."""
     if traffic is None:
-        return Work(
+        return PassWork(
             matrix_flops=None if operations is None else operations.matrix,
             vector_flops=None if operations is None else operations.vector,
         )
     moved, sure = moved_bytes(traffic, timed_pass, l2_bytes), surely_moved(traffic, timed_pass, l2_bytes)
     if operations is None or (timed_pass is Pass.backward and traffic.is_loss):
-        return Work(moved, sure)
-    return Work(moved, sure, operations.matrix, operations.vector)
+        return PassWork(moved, sure)
+    return PassWork(moved, sure, operations.matrix, operations.vector)

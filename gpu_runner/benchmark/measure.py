@@ -12,7 +12,7 @@ from gpu_runner.benchmark.contender import Contender
 from gpu_runner.benchmark.contest import Contest
 from gpu_runner.benchmark.notes import Remarks
 from gpu_runner.benchmark.nvml import Watcher
-from gpu_runner.benchmark.race import Entry, entries
+from gpu_runner.benchmark.race import RaceEntry, entries
 from gpu_runner.benchmark.rates import measure_rates
 from gpu_runner.benchmark.referee import Referee
 from gpu_runner.benchmark.starting import GAUGE, REFERENCE, openings, roomy, start_all
@@ -66,14 +66,14 @@ def measure(
         gauged.rates.bandwidth_gbps,
         gauged.host,
         complete=remarks.complete,
-        notes=(*gauged.notes, *remarks.said),
+        notes=(*gauged.notes, *remarks.notes),
         matrix_tflops=gauged.rates.matrix_tflops,
         vector_tflops=gauged.rates.vector_tflops,
     )
 
 
 def _loading(
-    lineup: tuple[Entry, ...], sessions: dict[str, Session], oracle: Oracle, pool: ThreadPoolExecutor
+    lineup: tuple[RaceEntry, ...], sessions: dict[str, Session], oracle: Oracle, pool: ThreadPoolExecutor
 ) -> tuple[dict[str, Contender], list[Future[None]]]:
     symbol = "Model" if oracle.form.name == "kernelbench" else "reference"
     contenders = {entry.name: Contender(entry.name, sessions[entry.name]) for entry in lineup}

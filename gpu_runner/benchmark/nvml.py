@@ -31,7 +31,7 @@ class Watcher:
             return
 
     def read(self) -> Reading | None:
-        """Look once; takes well under a millisecond, and is asked only while nothing is timed."""
+        """Read once: well under a millisecond, and only while nothing is timed."""
         if self._device is None:
             return None
         sm = self._number("nvmlDeviceGetClockInfo", SM_CLOCK)
@@ -40,7 +40,7 @@ class Watcher:
         return Reading(sm, memory, degrees, self._reasons())
 
     def close(self) -> None:
-        """Let the library go; may be called twice."""
+        """Unload the library; idempotent."""
         if self._library is not None:
             self._library.nvmlShutdown()
         self._library = self._device = None
@@ -67,15 +67,15 @@ class Watcher:
 def _device(library: Any, wanted: str) -> ctypes.c_void_p | None:
     handle = ctypes.c_void_p()
     if wanted.isdigit():
-        found = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(int(wanted)), ctypes.byref(handle))
-        return handle if found == 0 else None
+        status = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(int(wanted)), ctypes.byref(handle))
+        return handle if status == 0 else None
     if library.nvmlDeviceGetHandleByUUID(wanted.encode(), ctypes.byref(handle)) == 0:
         return handle
     return _by_beginning(library, wanted)
 
 
 def _by_beginning(library: Any, wanted: str) -> ctypes.c_void_p | None:
-    """Find the GPU whose UUID begins so: CUDA takes a shortened one."""
+    """Find the GPU by the beginning of its UUID: CUDA takes a shortened one."""
     count = ctypes.c_uint()
     if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
         return None

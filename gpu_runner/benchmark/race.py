@@ -1,5 +1,5 @@
 """One pass of one workload as a race: who takes part and is compared with whom, whose turn it is, who may leave
-because its word is settled, and what came of it. Pure.
+because its verdict is decided, and the result. Pure.
 
 The unit of evidence is a pair of rounds, there and back (ABBA), so that a steady drift is nobody's. Looks at the evidence are few
 and at fixed numbers of units, and an early word needs a wider interval than the last one: whoever looks until something shows,
@@ -25,7 +25,7 @@ BASELINES = ("eager", "torch_compile")
 
 
 @dataclass(frozen=True)
-class Entry:
+class RaceEntry:
     """One contender. ``source`` None: the problem's reference."""
 
     name: str
@@ -33,8 +33,8 @@ class Entry:
     compiled: bool = False
 
 
-def entries(request: BenchmarkRequest) -> tuple[Entry, ...]:
-    """Give every contender of a request, the candidate first.
+def entries(request: BenchmarkRequest) -> tuple[RaceEntry, ...]:
+    """The contenders of a request, the candidate first.
 
     The control is the original once more, in a process of its own; without an original the candidate itself, which is what can be
     afforded before anything was timed: eager often takes several times as long, and the noise of many kernels is not that of one.
@@ -46,23 +46,23 @@ def entries(request: BenchmarkRequest) -> tuple[Entry, ...]:
     if unknown:
         raise RunnerError(f"there is no contender {unknown[0]!r}; known are {', '.join(BASELINES)}")
     again = request.candidate if request.original is None else request.original
-    found = [Entry(CANDIDATE, request.candidate)]
+    entered = [RaceEntry(CANDIDATE, request.candidate)]
     if request.original is not None:
-        found.append(Entry(ORIGINAL, request.original))
-    found.append(Entry(CONTROL, again))
+        entered.append(RaceEntry(ORIGINAL, request.original))
+    entered.append(RaceEntry(CONTROL, again))
     wanted = request.contenders or BASELINES
-    return (*found, *(Entry(name, None, name == "torch_compile") for name in BASELINES if name in wanted))
+    return (*entered, *(RaceEntry(name, None, name == "torch_compile") for name in BASELINES if name in wanted))
 
 
-def question(names: tuple[str, ...]) -> Question:
-    """Give what the race between these contenders is to answer."""
+def question(names: tuple[str, ...]) -> RaceQuestion:
+    """The comparisons that a race between these contenders decides."""
     baselines = tuple(name for name in names if name not in (CANDIDATE, CONTROL))
     itself = ORIGINAL if ORIGINAL in names else CANDIDATE
-    return Question(CANDIDATE, baselines, (CONTROL, itself) if CONTROL in names and itself in names else None)
+    return RaceQuestion(CANDIDATE, baselines, (CONTROL, itself) if CONTROL in names and itself in names else None)
 
 
 def turns(contenders: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Give round after round, every second one in reverse (ABBA), the first place moving on, so that a drift cancels out."""
+    """The order of each round, every second one reversed (ABBA) and the first place rotating, so that drift cancels out."""
     order = list(contenders)
     while True:
         yield tuple(order)
@@ -71,7 +71,7 @@ def turns(contenders: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 LOOKS = (10, 14, 20, 28, 40)  # units; with fewer than ten, no interval at the early level exists
-LEAST_PAIRS = 6  # for a word: the median lies between the least and the most of so few at more than the last level
+LEAST_PAIRS = 6  # for a verdict: the median lies between the least and the most of so few at more than the last level
 EARLY_LEVEL = 0.995
 LAST_LEVEL = 0.95
 RESOLUTION_US = 0.05  # of CUDA's events in practice; a smaller difference is the clock's
@@ -80,7 +80,7 @@ Blocks = list[list[float]]
 
 
 @dataclass(frozen=True)
-class Question:
+class RaceQuestion:
     """Who is compared: the candidate with every baseline, and one contender with itself (``control`` is ``again``, ``itself``)."""
 
     candidate: str
@@ -89,46 +89,46 @@ class Question:
 
 
 @dataclass
-class Unit:
+class RaceUnit:
     """Two rounds: what everybody who took part measured in them, in microseconds, and how the GPU was after each."""
 
     turns: dict[str, Blocks] = field(default_factory=dict)
     readings: list[Reading | None] = field(default_factory=list)
 
     def time_of(self, name: str) -> float | None:
-        """Give the time of one contender, of both its turns; None where it did not take both."""
+        """A contender's time over both its turns; None where it did not take both."""
         blocks = self.turns.get(name, [])
         return statistics.fmean(estimate.midmean(block) for block in blocks) if len(blocks) == 2 else None
 
 
 class Race:
-    """``order`` says who comes next; ``add`` takes what was measured, ``close`` ends the round."""
+    """``order`` is the next round's, ``add`` takes a turn's samples, ``close`` ends the round."""
 
-    def __init__(self, names: Sequence[str], question: Question, looks: tuple[int, ...] = LOOKS) -> None:
+    def __init__(self, names: Sequence[str], question: RaceQuestion, looks: tuple[int, ...] = LOOKS) -> None:
         self.names = tuple(names)
         self.question = question
         self.looks = looks
-        self.units: list[Unit] = []
-        self.settled: dict[str, Word] = {}  # at an early look
+        self.units: list[RaceUnit] = []
+        self.decided: dict[str, Word] = {}  # at an early look
         self._looked = 0
         self.out: set[str] = set()
         self._orders: Iterator[tuple[str, ...]] = turns(self.names)
-        self._open: Unit | None = None
+        self._open: RaceUnit | None = None
 
     def order(self) -> tuple[str, ...]:
-        """Give who takes turns in the next round, in order."""
+        """The contenders of the next round, in order."""
         if self._open is None:
-            self._open = Unit()
+            self._open = RaceUnit()
             self._racing = self._active()
         return tuple(name for name in next(self._orders) if name in self._racing and name not in self.out)
 
     def add(self, name: str, samples: list[float]) -> None:
-        """Take one turn's samples. Units: microseconds."""
+        """Add one turn's samples. Units: microseconds."""
         assert self._open is not None
         self._open.turns.setdefault(name, []).append(samples)
 
     def drop(self, name: str) -> None:
-        """Let a contender that failed take no more turns."""
+        """Exclude a contender that failed."""
         self.out.add(name)
 
     def close(self, reading: Reading | None) -> None:
@@ -145,94 +145,94 @@ class Race:
 
     @property
     def between(self) -> bool:
-        """Say whether a unit is complete, so that the race may be stopped here."""
+        """Whether a unit is complete, so that the race may be stopped here."""
         return self._open is None
 
     @property
     def finished(self) -> bool:
-        """Say whether nothing more is to be learned: all words are settled, or the last look was reached."""
+        """Whether every verdict is decided, or the last look was reached."""
         if not self.between or len(self.units) < self.looks[0]:
             return False
         return len(self.units) >= self.looks[-1] or not self._unsettled()
 
-    def kept(self) -> list[Unit]:
-        """Give the units in which the GPU was not disturbed."""
+    def kept(self) -> list[RaceUnit]:
+        """The undisturbed units."""
         typical = typical_clock(reading for unit in self.units for reading in unit.readings)
         return [unit for unit in self.units if not any(disturbed(reading, typical) for reading in unit.readings)]
 
     def blocks(self, name: str) -> Blocks:
-        """Give what counts of a contender: its undisturbed turns, or all where every one was disturbed."""
+        """A contender's undisturbed turns, or all where every one was disturbed."""
         kept = [block for unit in self.kept() for block in unit.turns.get(name, [])]
         return kept or [block for unit in self.units for block in unit.turns.get(name, [])]
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Give the candidate against every baseline that ran, with the words that hold in the end."""
-        found = (self._compared(self.question.candidate, baseline) for baseline in self.question.baselines)
-        return tuple(comparison for comparison in found if comparison is not None)
+        """The candidate against every baseline that ran, with the final verdicts."""
+        compared = (self._compared(self.question.candidate, baseline) for baseline in self.question.baselines)
+        return tuple(comparison for comparison in compared if comparison is not None)
 
     def control(self) -> Comparison | None:
-        """Give the A/A control, judged like any other comparison but against the margin alone."""
+        """The A/A control, judged as any comparison but by the margin alone."""
         pair = self.question.control
         if pair is None:
             return None
         units = self.kept()
-        found = estimate.ratio_of_logs(self._logs(*pair))
-        if found is None:
+        interval = estimate.ratio_of_logs(self._logs(*pair))
+        if interval is None:
             return None
-        said = estimate.word(found, self._resolution(units, pair[0]))
-        return Comparison(*pair, found.median, found.low, found.high, said, len(self._logs(*pair)))
+        word = estimate.word(interval, self._resolution(units, pair[0]))
+        return Comparison(*pair, interval.median, interval.low, interval.high, word, len(self._logs(*pair)))
 
     def _compared(self, candidate: str, baseline: str) -> Comparison | None:
         logs = self._logs(candidate, baseline)
         shown = estimate.ratio_of_logs(logs)
         if shown is None:
             return None
-        said = self._said(baseline, early=True) if baseline in self.settled else self._said(baseline, early=False)
-        return Comparison(candidate, baseline, shown.median, shown.low, shown.high, said, len(logs))
+        word = self._word(baseline, early=True) if baseline in self.decided else self._word(baseline, early=False)
+        return Comparison(candidate, baseline, shown.median, shown.low, shown.high, word, len(logs))
 
     def _look(self) -> None:
         for baseline in self._unsettled():
-            said = self._said(baseline, early=True)
-            if said is not Word.undecided:
-                self.settled[baseline] = said
+            word = self._word(baseline, early=True)
+            if word is not Word.undecided:
+                self.decided[baseline] = word
 
-    def _said(self, baseline: str, *, early: bool) -> Word:
-        """Give the word; an early "same" does not lean on a control that more rounds would make narrower."""
+    def _word(self, baseline: str, *, early: bool) -> Word:
+        """The verdict; an early "same" does not rest on a control that more rounds would narrow."""
         level = EARLY_LEVEL if early else LAST_LEVEL
         logs = self._logs(self.question.candidate, baseline)
         if len(logs) < LEAST_PAIRS:
             return Word.undecided
-        found = estimate.ratio_of_logs(logs, level=level)
+        interval = estimate.ratio_of_logs(logs, level=level)
         most_same = estimate.MARGIN if early else estimate.MOST_SAME
-        return estimate.word(found, self._noise(baseline, level), most_same)
+        return estimate.word(interval, self._noise(baseline, level), most_same)
 
     def _unsettled(self) -> list[str]:
         if self.question.candidate in self.out:
             return []
-        return [name for name in self.question.baselines if name not in self.settled and name not in self.out]
+        return [name for name in self.question.baselines if name not in self.decided and name not in self.out]
 
     def _active(self) -> set[str]:
-        """Give who is still needed: whoever has no word yet, the candidate, and the control with what it repeats."""
+        """The contenders still needed: the undecided ones, the candidate, and the control with what it repeats."""
         if len(self.units) < self.looks[0]:
             return set(self.names)
         return {self.question.candidate, *self._unsettled(), *(self.question.control or ())}
 
     def _noise(self, baseline: str, level: float) -> float:
-        """Give the log-ratio that a contender showed against itself in this very race."""
+        """The log-ratio of a contender against itself in this race."""
         units = self.kept()
         least = self._resolution(units, self.question.candidate)
         pair = self.question.control
-        found = estimate.ratio_of_logs(self._logs(*pair), level=level) if pair else None
-        if found is None:
+        interval = estimate.ratio_of_logs(self._logs(*pair), level=level) if pair else None
+        if interval is None:
             return max(least, estimate.control(self.blocks(baseline)))
-        return max(least, found.bound)
+        return max(least, interval.bound)
 
     def _logs(self, contender: str, baseline: str) -> list[float]:
-        """Give baseline time over contender time, of every undisturbed unit in which both took part."""
+        """Log of baseline time over contender time, for every undisturbed unit with both."""
         pairs = [(unit.time_of(contender), unit.time_of(baseline)) for unit in self.kept()]
         return [math.log(base / own) for own, base in pairs if own and base]
 
     @staticmethod
-    def _resolution(units: Sequence[Unit], name: str) -> float:
+    def _resolution(units: Sequence[RaceUnit], name: str) -> float:
         times = [time for unit in units if (time := unit.time_of(name)) is not None]
         return math.log1p(RESOLUTION_US / statistics.median(times)) if times else 0.0

@@ -14,7 +14,7 @@ from gpu_runner.session import Session
 
 @dataclass(frozen=True)
 class Gauged:
-    """Measured in the same run, beside the facts of the host; ``notes`` say what could not be measured, and why."""
+    """Rates measured in the same run, with the facts of the host; ``notes`` list what could not be measured, and why."""
 
     gpu: str
     l2_bytes: int
@@ -31,15 +31,15 @@ _NAMES = {
 
 
 def measure_rates(session: Session, dtype: str, parts: tuple[str, ...] = tuple(_NAMES)) -> Gauged:
-    """Measure the GPU, all of it or the named parts.
+    """Measure the GPU's rates, or the named ones.
 
     Raises:
-        RunnerError: nothing at all could be measured.
+        RunnerError: none could be measured.
     """
     try:
         facts: dict[str, Any] = session.call("rates", {"dtype": dtype, "parts": list(parts)}).meta
         failed = dict(facts["failed"])
-        # Versions and driver as this host knows them; what CUDA the child saw stands beside.
+        # Versions and driver as this host knows them; the child adds its CUDA version.
         named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))
         rates = Rates(_rate(facts["gbps"]), _rate(facts["matrix_tflops"]), _rate(facts["vector_tflops"]))
         return Gauged(

@@ -1,4 +1,4 @@
-"""The reference's child during a contest: it says what a workload looks like and what is true; where it ends, it starts again."""
+"""The reference's child during a contest: it gives the shapes and the true values of a workload, and is restarted where it ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Referee:
     _doubtful: bool = False  # whether the child may have ended
 
     def material(self, case: tuple[Workload, Case]) -> Material | None:
-        """Give what a workload is measured on; None where the reference does not run on it."""
+        """What a workload is measured on; None where the reference does not run on it."""
         try:
             self._revive()
             return make_material(self.oracle, *case, self.passes)
@@ -42,20 +42,20 @@ class Referee:
             return None
 
     def prove(self, material: Material) -> dict[Pass, Rows]:
-        """Give the truth of each pass's secret rows, as far as there is one."""
+        """The true values of each pass's secret rows, for the passes that have any."""
         proved: dict[Pass, Rows] = {}
         try:
             self._revive()
             for timed_pass in material.secrets:
                 proved[timed_pass] = prove(self.oracle.session, material, timed_pass)
-                self.remarks.say(notes.rough(material.workload, proved[timed_pass].kind))
+                self.remarks.add(notes.rough(material.workload, proved[timed_pass].kind))
         except UNUSABLE as error:
             self._doubtful = True
             self.remarks.lack(f"{material.workload.label()}: the results of the timed runs were not checked: {error}")
         return proved
 
     def bent(self, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
-        """Give the truth with what half precision may make of a step or a bend; where that cannot be asked for, as it was."""
+        """The rows widened at steps and kinks (``checks.bent``); unchanged where the child cannot be asked."""
         try:
             self._revive()
             return bent(self.oracle.session, material, timed_pass, rows)

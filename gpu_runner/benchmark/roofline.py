@@ -22,7 +22,7 @@ class Traffic:
 
 
 def moved_bytes(traffic: Traffic, timed_pass: Pass, l2_bytes: int) -> int | None:
-    """Give the fewest bytes that must move through device memory; None where the pass alone has no floor.
+    """The fewest bytes that must move through device memory; None where the pass alone has no floor.
 
     Forward reads the inputs and writes the outputs. Backward reads the upstream gradient and what it needs of the inputs, and
     writes the gradients; an input that the reference's autograd does not keep is not needed. Both together may find in the L2
@@ -41,21 +41,21 @@ def moved_bytes(traffic: Traffic, timed_pass: Pass, l2_bytes: int) -> int | None
 
 
 def surely_moved(traffic: Traffic, timed_pass: Pass, l2_bytes: int) -> int | None:
-    """Give the bytes that no kernel can spare: what it wrote last may still lie in the L2 cache when its time ends."""
+    """Bytes that no kernel can avoid: what it wrote last may still be in the L2 cache when its time ends."""
     moved = moved_bytes(traffic, timed_pass, l2_bytes)
     if moved is None:
         return None
-    written = {
+    output_bytes = {
         Pass.forward: traffic.outputs,
         Pass.backward: traffic.gradients,
         Pass.full: traffic.outputs + traffic.gradients,
     }[timed_pass]
-    return max(0, moved - min(written, l2_bytes))
+    return max(0, moved - min(output_bytes, l2_bytes))
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a GPU reaches. None: not known, and then nothing is concluded from it."""
+    """A GPU's peak rates; None: unknown, and nothing is concluded from it."""
 
     bandwidth_gbps: float | None
     matrix_tflops: float | None = None
@@ -63,8 +63,8 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What one pass has to do at least: bytes and operations. ``sure_bytes`` counts nothing that a cache could spare."""
+class PassWork:
+    """Least bytes and operations of one pass. ``sure_bytes`` leaves out whatever a cache could hold."""
 
     moved_bytes: int | None = None
     sure_bytes: int | None = None
@@ -73,14 +73,14 @@ class Work:
 
     @property
     def flops(self) -> int | None:
-        """Give all operations; None where they were not counted."""
+        """All operations; None where they were not counted."""
         if self.matrix_flops is None or self.vector_flops is None:
             return None
         return self.matrix_flops + self.vector_flops
 
 
 @dataclass(frozen=True)
-class Floor:
+class TimeFloor:
     """The least time for the work, and which part of it is the longer. ``sure_us``: a shorter time cannot be true."""
 
     us: float | None
@@ -88,11 +88,11 @@ class Floor:
     sure_us: float | None
 
 
-def floor(work: Work, rates: Rates) -> Floor:
-    """Give the floor: bytes over the bandwidth, or operations over their rate, whichever is longer.
+def floor(work: PassWork, rates: Rates) -> TimeFloor:
+    """The floor: bytes over the bandwidth, or operations over their rate, whichever is longer.
 
-    Operations outside of matrix products are those of the reference as it is written, which a kernel may share between steps, so
-    that no time is called a fault because of them.
+    Operations outside of matrix products are those of the reference as written, which a kernel may share between steps, so no
+    time is called a fault because of them.
     Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
     """
     memory = floor_us(work.moved_bytes, rates.bandwidth_gbps)
@@ -102,9 +102,9 @@ def floor(work: Work, rates: Rates) -> Floor:
     sure = [time for time in (floor_us(work.sure_bytes, rates.bandwidth_gbps), matrix) if time is not None]
     known = [time for time in (memory, compute) if time is not None]
     if not known:
-        return Floor(None, None, None)
+        return TimeFloor(None, None, None)
     bound = "memory" if compute is None or (memory is not None and memory >= compute) else "compute"
-    return Floor(max(known), bound, max(sure, default=None))
+    return TimeFloor(max(known), bound, max(sure, default=None))
 
 
 def _compute_us(flops: int | None, tflops: float | None) -> float | None:
@@ -112,14 +112,14 @@ def _compute_us(flops: int | None, tflops: float | None) -> float | None:
 
 
 def floor_us(moved: int | None, bandwidth_gbps: float | None) -> float | None:
-    """Give the least time for these bytes; None where either is not known."""
+    """Least time for these bytes; None where either is unknown."""
     if moved is None or not bandwidth_gbps:
         return None
     return moved / bandwidth_gbps / 1e3
 
 
 def fault(median_us: float | None, floor: float | None) -> str | None:
-    """Give the sentence that says that a time cannot be true; None where it can."""
+    """Why a time cannot be true; None where it can."""
     if median_us is None or floor is None or median_us >= FAULT_SHARE * floor:
         return None
     share = f"{median_us:.1f} us is under {FAULT_SHARE:.0%} of the floor of {floor:.1f} us"

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from gpu_runner.benchmark.conditions import summary
 from gpu_runner.benchmark.estimate import quantile
 from gpu_runner.benchmark.race import ORIGINAL, Race
-from gpu_runner.benchmark.roofline import Floor, Work, fault
+from gpu_runner.benchmark.roofline import PassWork, TimeFloor, fault
 from gpu_runner.contracts.benchmark import Comparison, Pass, Timing, Word, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
 
 
 @dataclass(frozen=True)
-class Account:
-    """What stands of a contender beside its times. ``error`` takes its time away, what is only noted does not."""
+class ContenderStatus:
+    """A contender's result but for its times. ``error`` removes its times, notes do not."""
 
     error: str | None = None
     peak_bytes: int | None = None
@@ -29,20 +29,22 @@ class Finish:
     workload: Workload
     timed_pass: Pass
     race: Race
-    accounts: Mapping[str, Account]
-    work: Work
-    floor: Floor
+    accounts: Mapping[str, ContenderStatus]
+    work: PassWork
+    floor: TimeFloor
 
 
 def row(finish: Finish) -> WorkloadTiming:
-    """Give the row: times, the floor, every comparison, and of them the one that the row speaks of."""
+    """The row: times, the floor, every comparison, and the one that heads it."""
     race = finish.race
     timings = tuple(_timing(name, finish) for name in race.names)
     faults = {t.contender: text for t in timings if (text := fault(t.median_us, finish.floor.sure_us)) is not None}
     comparisons = tuple(
-        replace(found, word=Word.undecided) if {found.contender, found.baseline} & set(faults) else found
-        for found in race.comparisons()
-        if not _failed(found, finish)
+        replace(comparison, word=Word.undecided)
+        if {comparison.contender, comparison.baseline} & set(faults)
+        else comparison
+        for comparison in race.comparisons()
+        if not _failed(comparison, finish)
     )
     control = race.control()
     made = WorkloadTiming(
@@ -74,17 +76,19 @@ def row(finish: Finish) -> WorkloadTiming:
 
 
 def spoken_of(comparisons: Sequence[Comparison], timings: Sequence[Timing]) -> Comparison | None:
-    """Give the comparison that a row speaks of: with the original where there is one, else with the fastest baseline."""
+    """The comparison that heads a row: with the original where there is one, else with the fastest baseline."""
     times = {timing.contender: timing.median_us for timing in timings}
-    for found in comparisons:
-        if found.baseline == ORIGINAL:
-            return found
-    timed = [found for found in comparisons if times.get(found.baseline) is not None]
-    return min(timed, key=lambda found: times[found.baseline] or 0.0, default=None)
+    for comparison in comparisons:
+        if comparison.baseline == ORIGINAL:
+            return comparison
+    timed = [comparison for comparison in comparisons if times.get(comparison.baseline) is not None]
+    return min(timed, key=lambda comparison: times[comparison.baseline] or 0.0, default=None)
 
 
-def _failed(found: Comparison, finish: Finish) -> bool:
-    return any(finish.accounts.get(name, Account()).error for name in (found.contender, found.baseline))
+def _failed(comparison: Comparison, finish: Finish) -> bool:
+    return any(
+        finish.accounts.get(name, ContenderStatus()).error for name in (comparison.contender, comparison.baseline)
+    )
 
 
 def _fault(faults: Mapping[str, str], candidate: str) -> str | None:
@@ -94,7 +98,7 @@ def _fault(faults: Mapping[str, str], candidate: str) -> str | None:
 
 
 def _timing(name: str, finish: Finish) -> Timing:
-    account = finish.accounts.get(name, Account())
+    account = finish.accounts.get(name, ContenderStatus())
     blocks = finish.race.blocks(name)
     if account.error is not None or not blocks:
         return Timing(name, None, error=account.error or "it took no turn")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from gpu_runner import outline
-from gpu_runner.benchmark.race import Entry
+from gpu_runner.benchmark.race import RaceEntry
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem
@@ -16,15 +16,15 @@ from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.verify.opening import candidate_session, opened, reference_session
 
-REFERENCE, GAUGE = "reference", "gauge"  # beside the contenders
+REFERENCE, GAUGE = "reference", "gauge"  # the children that are no contenders
 
 Opening = Callable[[], Session]
 
 
-def openings(problem: Problem, contenders: tuple[Entry, ...], context: RunContext) -> dict[str, Opening]:
-    """Give how each child is made: the reference, the gauge of the GPU, and one for each contender."""
+def openings(problem: Problem, contenders: tuple[RaceEntry, ...], context: RunContext) -> dict[str, Opening]:
+    """How to start each child: the reference, the gauge of the GPU, and one for each contender."""
 
-    def of(entry: Entry) -> Opening:
+    def of(entry: RaceEntry) -> Opening:
         if entry.source is None:
             return lambda: reference_session("timing", problem.source, context)
         source = entry.source
@@ -62,7 +62,7 @@ def start_all(makers: Mapping[str, Opening], context: RunContext, stack: ExitSta
 
 
 def roomy(context: RunContext, children: int) -> RunContext:
-    """Give the context with room for that many children at once.
+    """The context with room for ``children`` at once.
 
     Without a user namespace the kernel counts the threads of all of them against the limit of each.
     """

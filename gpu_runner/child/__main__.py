@@ -12,7 +12,7 @@ from typing import Any
 from gpu_runner.channel import Channel, Closed, Frame
 from gpu_runner.codec import Kind
 from gpu_runner.contracts.envelope import Isolation
-from gpu_runner.sandbox import Plan, enter
+from gpu_runner.sandbox import SandboxPlan, enter
 
 _HIGH = 900  # above what a program opens by itself, below the limit on open files
 
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     channel = Channel(socket.socket(fileno=_moved_up(int(arguments[0]))))
     status_handle = _moved_up(int(arguments[1]))
     frame = channel.receive()
-    plan = Plan.from_dict(frame.meta)
+    plan = SandboxPlan.from_dict(frame.meta)
     levels = enter(plan, status_handle)
     channel.send(Kind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
     if Isolation.namespaces in levels:
@@ -39,7 +39,7 @@ def _moved_up(handle: int) -> int:
     return high
 
 
-def _serve(channel: Channel, plan: Plan) -> int:
+def _serve(channel: Channel, plan: SandboxPlan) -> int:
     from gpu_runner.child import handlers
 
     work = Path(plan.scratch) / "work"

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.verify import CandidateSource
 
-# An allocator rounds, and partial sums of a few programs weigh something only where there is next to nothing beside them.
+# An allocator rounds, and partial sums of a few programs weigh something only next to almost nothing.
 MEMORY_SLACK_BYTES = 1 << 20
 
 
@@ -21,7 +21,7 @@ class Pass(StrEnum):
 
 
 class Word(StrEnum):
-    """A comparison in one word."""
+    """The verdict of a comparison."""
 
     faster = "faster"
     slower = "slower"
@@ -31,8 +31,9 @@ class Word(StrEnum):
 
 @dataclass(frozen=True)
 class BenchmarkRequest:
-    """Time a candidate beside eager and ``torch.compile`` on the problem's workloads; beside ``original`` too, what stands in the
-    repository today (or at a merge base), with the original once more as the control of the same run."""
+    """Time a candidate against eager and ``torch.compile`` on the problem's workloads, and against ``original``, the kernel in the
+    repository today (or at a merge base), with the original once more as the control of the same run.
+    """
 
     problem_source: str
     candidate: CandidateSource
@@ -43,7 +44,7 @@ class BenchmarkRequest:
     original: CandidateSource | None = None
     contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part, or original alone; empty: both
     standing: bool = (
-        False  # the candidate is what stands in the repository: where its values are off it keeps its time, with a note
+        False  # the candidate is the existing kernel: where its values are wrong it keeps its time, with a note
     )
 
 
@@ -111,7 +112,7 @@ class WorkloadTiming:
 
     @property
     def memory_ratio(self) -> float | None:
-        """Give the candidate's peak memory over the original's, 1 within what an allocator rounds; None: not measured."""
+        """The candidate's peak memory over the original's, 1 within an allocator's rounding; None: not measured."""
         peaks = {timing.contender: timing.peak_bytes for timing in self.timings}
         mine, theirs = peaks.get("candidate"), peaks.get("original")
         if not mine or not theirs:
@@ -121,7 +122,7 @@ class WorkloadTiming:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """``predicted`` where no GPU was there: the times come from the roofline of a named GPU, and every report says so."""
+    """``predicted``: there was no GPU, the times come from the roofline of a named one, and every report says so."""
 
     rows: tuple[WorkloadTiming, ...]
     predicted: bool

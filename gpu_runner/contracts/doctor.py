@@ -35,7 +35,7 @@ class ChildStart:
 
 @dataclass(frozen=True)
 class HostReport:
-    """What a host is and which isolation holds on it, proved by trying."""
+    """The facts of a host and the isolation that works on it, proved by trying."""
 
     python: str
     torch: str | None

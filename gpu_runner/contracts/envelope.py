@@ -72,7 +72,7 @@ class GpuResult:
     action: Action
     payload: dict[str, Any] | None  # the action's own result as JSON; None with an ``error``
     error: str | None = None  # the runner or its environment is at fault, not the candidate
-    isolation: tuple[Isolation, ...] = ()  # the levels that held
+    isolation: tuple[Isolation, ...] = ()  # the levels in force
     host: tuple[tuple[str, str], ...] = ()  # python, torch, triton, gpu, driver
     duration_s: float = 0.0
     # Where the time went: what was done, and seconds. Children work side by side, so that these may add up to more than it all.
@@ -81,10 +81,10 @@ class GpuResult:
 
 
 def to_json(value: object) -> Any:
-    """Give the JSON form of a contract: dataclasses as objects, tuples as lists, enums as values, marked unions by ``$``.
+    """The JSON form of a contract: dataclasses as objects, tuples as lists, enums as values, marked unions by ``$``.
 
     Raises:
-        TypeError: the value holds something that is no contract.
+        TypeError: the value contains something that is no contract.
     """
     if isinstance(value, Enum):
         return value.value

@@ -26,10 +26,10 @@ class ExpressionError(ValueError):
 
 
 def evaluate_expression(text: str, values: Mapping[str, Number]) -> Number:
-    """Give the value of an expression.
+    """The value of an expression.
 
     Raises:
-        ExpressionError: it is no such arithmetic, or names what has no value.
+        ExpressionError: it is no such arithmetic, or a name has no value.
     """
     try:
         return _value(_parsed(text), values)

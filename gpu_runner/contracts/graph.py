@@ -107,9 +107,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Rounding:
-    """Where eager mode rounds: with inputs in a narrow dtype it holds the value of ``node`` in that dtype.
+    """Where eager mode rounds: with inputs in a narrow dtype ``node`` has that dtype.
 
-    It holds it in float32 instead where one of the inputs ``unless`` is float32, as weights may be.
+    It has float32 instead where one of the inputs ``unless`` is float32, as weights may be.
     """
 
     node: str
@@ -136,11 +136,11 @@ class Graph:
     outputs: tuple[str, ...]  # node names, in the order in which the reference returns them
     upstream: tuple[str | None, ...]  # for each output the node of its gradient, None where it has none
     gradients: tuple[tuple[str, str | None], ...]  # input name -> node of its gradient; only inputs that want one
-    specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: it holds for their default only
+    specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: valid for their default only
     tuple_output: bool = False  # the reference returns a tuple even if it is of length one
     output_dtypes: tuple[str, ...] = ()  # of each output where the call inputs are bfloat16; empty: not known
-    rounded: tuple[Rounding, ...] = ()  # values that eager mode holds in a narrow dtype, as far as it is known
-    multiples: tuple[Multiple, ...] = ()  # it holds where all of these do; the scalars in them are no more specialised
+    rounded: tuple[Rounding, ...] = ()  # values that eager mode rounds to a narrow dtype, as far as known
+    multiples: tuple[Multiple, ...] = ()  # the graph is valid where all of these are; their scalars are not specialised
 
 
 @dataclass(frozen=True)

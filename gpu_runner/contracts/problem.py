@@ -20,7 +20,7 @@ PLAIN = (ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Subscript, ast.Una
 
 
 def checked_call(text: Any, parameters: Sequence[str]) -> str:
-    """Give the text of a CALL that is one call with plain arguments in their order, perhaps with one item of its result taken.
+    """The text of a CALL that is one call with plain arguments in their order, with one item of its result at most.
 
     Raises:
         ValueError: it is anything else, or uses a name that is no parameter of the reference.
@@ -46,7 +46,7 @@ MAX_SOURCE_BYTES = 256 * 1024
 
 
 class ProblemError(ValueError):
-    """A problem that cannot be used: what is wrong, on which line of it, and the cure."""
+    """A problem that cannot be used: what is wrong, on which of its lines, and the fix."""
 
     def __init__(self, message: str, line: int | None = None, cure: str | None = None) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class ProblemError(ValueError):
 
 @dataclass(frozen=True)
 class InputSpec:
-    """A tensor input. ``dims`` are dimension names or whole numbers written out, outermost first; empty for a scalar tensor."""
+    """A tensor input. ``dims`` are dimension names or literal sizes, outermost first; empty for a scalar tensor."""
 
     name: str
     dims: tuple[str, ...]
@@ -86,7 +86,7 @@ class Workload:
     scalars: tuple[tuple[str, float | int | bool | str], ...] = ()
 
     def label(self) -> str:
-        """Give the workload in one line, such as ``T=4096 I=14336 bfloat16``."""
+        """The workload in one line, such as ``T=4096 I=14336 bfloat16``."""
         parts = [f"{name}={size}" for name, size in self.sizes] + [f"{name}={value}" for name, value in self.scalars]
         return " ".join([*parts, self.dtype] if self.dtype else parts)
 
@@ -118,15 +118,15 @@ class Problem:
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Give the dimension names, in order of first use."""
+        """Dimension names, in order of first use."""
         return tuple(dict.fromkeys(d for spec in self.inputs for d in spec.dims if not d.isdigit()))
 
 
 def parse_problem(source: str) -> Problem:
-    """Read a problem file without running it.
+    """Parse a problem file without running it.
 
     Raises:
-        ProblemError: it cannot be used as it stands; the error names the line and the cure.
+        ProblemError: it cannot be used; the error has the line and the fix.
     """
     if len(source.encode("utf-8", "replace")) > MAX_SOURCE_BYTES:
         raise ProblemError("the problem is larger than 256 KiB", cure="Keep only the reference, INPUTS and WORKLOADS.")
@@ -175,7 +175,7 @@ def _check_imports(tree: ast.Module) -> None:
 
 def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
     wanted = {"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES", "CALL"}
-    found: dict[str, tuple[Any, int]] = {}
+    literals: dict[str, tuple[Any, int]] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, node.value
@@ -185,11 +185,11 @@ def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
             continue
         if name in wanted:
             try:
-                found[name] = (ast.literal_eval(value), node.lineno)
+                literals[name] = (ast.literal_eval(value), node.lineno)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
                 cure = f"Write {name} out as plain Python values, without calls or names."
                 raise ProblemError(f"{name} is not a plain value", node.lineno, cure) from error
-    return found
+    return literals
 
 
 def _parse_reference(source: str, title: str, function: ast.FunctionDef, values: dict[str, tuple[Any, int]]) -> Problem:

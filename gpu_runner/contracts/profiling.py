@@ -86,7 +86,7 @@ class KernelCounters:
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that held: its name in the runner's table, what it saw, and the threshold that it cites."""
+    """A rule that applies: its name in the runner's table, the value and the threshold."""
 
     rule: str
     metric: str
@@ -112,7 +112,7 @@ class GpuPeaks:
 
 @dataclass(frozen=True)
 class ProfileResult:
-    """``counters`` is empty where Nsight Compute could not be used; ``counters_error`` then says why, with the cure."""
+    """``counters`` is empty where Nsight Compute could not be used; ``counters_error`` has the reason and the fix."""
 
     rooflines: tuple[Roofline, ...]
     gpu: GpuPeaks

@@ -115,7 +115,7 @@ def parse_bounded(text: str) -> ast.Module:
 
 
 def check_characters(text: str) -> None:
-    """See to it that every character of a text can be seen, and is what it looks like.
+    """Require that every character of a text is visible and unambiguous.
 
     Raises:
         SourceError: a character is invisible, changes the order of others, or looks like another.
@@ -221,7 +221,7 @@ def _check_nodes(tree: ast.Module) -> None:
 
 @lru_cache(maxsize=4096)
 def _fault_of(character: str) -> tuple[str, str] | None:
-    """What is wrong with a character wherever it stands, and the fix."""
+    """What is wrong with a character in any place, and the fix."""
     category = unicodedata.category(character)
     if category in _NOT_TEXT or character in _BLANK:
         return "cannot be seen", "Remove it."

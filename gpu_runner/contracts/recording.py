@@ -9,12 +9,12 @@ from gpu_runner.contracts.verify import SourceFile
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """Run a script of a repository (its benchmark script) and note the calls of ``module.symbol``; nothing is computed.
+    """Run a script of a repository (its benchmark script) on fake tensors and record the calls of ``module.symbol``.
 
-    ``symbol`` is an autograd Function's class, whose ``apply`` is noted, or a function.
+    ``symbol`` is an autograd Function's class, whose ``apply`` is recorded, or a function.
     """
 
-    tree: str  # a tarball beside the request, by file name
+    tree: str  # a tarball next to the request, by file name
     script: str  # path in the tree
     module: str
     symbol: str

@@ -29,7 +29,7 @@ class TestsRequest:
 
     __test__ = False
 
-    tree: str  # a tarball beside the request, by file name
+    tree: str  # a tarball next to the request, by file name
     files: tuple[SourceFile, ...]
     module: str
     arguments: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The contract of tuning: settings of a candidate's kernels, found by measuring."""
+"""The contract of tuning: measured settings of a candidate's kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Knob:
 class TuneRequest:
     """Find settings for workloads within ``budget_s``: pruned search, early stopping, an interleaved final against the default.
 
-    ``module`` is the module that holds ``TUNED``; None: the candidate's own.
+    ``module`` defines ``TUNED``; None: the candidate's own module.
     """
 
     problem_source: str

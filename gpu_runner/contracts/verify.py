@@ -10,7 +10,7 @@ from gpu_runner.contracts.problem import Workload
 
 
 class Status(StrEnum):
-    """What became of a candidate, or of the problem it was held against."""
+    """The verdict on a candidate, or on its problem."""
 
     passed = "passed"
     incorrect_values = "incorrect_values"
@@ -45,7 +45,7 @@ class CandidateSource:
     """What is judged: files, and where the callable is in them.
 
     ``module`` and ``symbol`` name a callable with the reference's signature (or ``ModelNew`` for a KernelBench problem).
-    With ``tree``, a tarball beside the request (by file name) is unpacked first and ``files`` are laid over it; ``import_roots``
+    With ``tree``, a tarball next to the request (by file name) is unpacked first and ``files`` are laid over it; ``import_roots``
     are the folders of it that go on ``sys.path``. What stands in a library cannot be screened as strictly as a single file:
     ``screened`` names the files to which the static screen applies (all of ``files`` where it is empty).
     """
@@ -62,17 +62,17 @@ class CandidateSource:
 class VerifyRequest:
     """Judge a candidate against a problem. ``seeds`` and the random stream are the runner's own; a request cannot set them.
 
-    ``original`` is what stands in the repository today, where the candidate is to take its place. What the original does is
-    allowed to the candidate: to overwrite the same inputs and upstream gradients, to have torch compute as much, lines that the
-    screen objects to in the original's files too, no second backward, an error no larger than the original's in the same case.
-    A candidate that is the original itself, file for file, is not held against itself: it runs once, is refused where it is wrong
-    by far, and the verdict says what it errs.
+    ``original`` is the kernel in the repository that the candidate is to replace. What the original does, the candidate may do:
+    overwrite the same inputs and upstream gradients, have torch compute as much, contain lines of the original's files that the
+    screen refuses, have no second backward, err as much in the same case.
+    A candidate that equals the original, file for file, is not compared with it: it runs once, is refused where it is wrong
+    by far, and the verdict states its error.
     """
 
     problem_source: str
     candidate: CandidateSource
     dtypes: tuple[str, ...] = ()  # empty: the problem's
-    workloads: tuple[Workload, ...] = ()  # empty: the problem's, and odd sizes that the runner picks
+    workloads: tuple[Workload, ...] = ()  # empty: the problem's, and irregular sizes that the runner picks
     quick: bool = False  # a smoke test: one seed, two sizes; its verdict says so and opens no gate
     original: CandidateSource | None = None
     # As the captured graph has them: the scalars in them are moved to other numbers that divide, which a kernel must take too.
@@ -81,7 +81,7 @@ class VerifyRequest:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Where and how a candidate failed, enough to act on."""
+    """Where and how a candidate failed."""
 
     check: str  # the check that failed, such as "values"
     message: str  # one sentence

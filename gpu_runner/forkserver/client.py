@@ -59,7 +59,6 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """Give the server's process id."""
         return self._process.pid
 
     def fork(self, environment: Mapping[str, str], folder: Path, handles: Sequence[int]) -> Forked:
@@ -79,7 +78,7 @@ class ForkServer:
         return Forked(self, answer["pid"], given[0])
 
     def reap(self, pid: int) -> int:
-        """Let an ended child's process id go; gives its exit code as ``Popen`` does, 0 where the server is gone."""
+        """Release an ended child's process id; returns its exit code as ``Popen`` does, 0 where the server is gone."""
         with self._lock:
             try:
                 code = self._ask({"do": "reap", "pid": pid}, ())[0].get("code", 0)
@@ -134,7 +133,7 @@ class ForkServer:
 
 
 class Forked:
-    """A child that a server forked, held as a ``Popen`` is. Its process id is nobody else's until its end was seen here."""
+    """A child that a server forked, used as a ``Popen`` is. Its process id is not reused before its end was seen here."""
 
     def __init__(self, server: ForkServer, pid: int, handle: int) -> None:
         self.pid = pid
@@ -146,7 +145,7 @@ class Forked:
         weakref.finalize(self, os.close, handle)
 
     def poll(self) -> int | None:
-        """Give the exit code, None while it lives."""
+        """The exit code, None while it lives."""
         with self._lock:
             if self._code is None and self._has_ended(0.0):
                 self._code = self._server.reap(self.pid)
@@ -167,7 +166,7 @@ class Forked:
         return code
 
     def send_signal(self, number: int) -> None:
-        """Send a signal; nothing happens where it has ended."""
+        """Send a signal; ignored where it has ended."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, number)
 

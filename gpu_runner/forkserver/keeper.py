@@ -25,7 +25,7 @@ def warm_up(gpu: bool) -> None:
 
 
 def fork(gpu: bool, variables: Mapping[str, str], folder: Path, handles: Sequence[int]) -> Forked | None:
-    """Give a forked child with these variables; None where it has to be a fresh interpreter."""
+    """A forked child with these variables; None where it has to be a fresh interpreter."""
     server = _server(gpu)
     if server is None:
         return None
@@ -45,14 +45,14 @@ def give_up(reason: str) -> None:
 
 
 def why_not() -> str | None:
-    """Say why children are not forked here; None where they are."""
+    """Why children are not forked here; None where they are."""
     if not forks_children():
         return "it is switched off"
     return _given_up[0] if _given_up else None
 
 
 def started_s(gpu: bool) -> float | None:
-    """Give how long the imports of the server for such children took; None where there is none, or it is not ready."""
+    """Import time of the server for such children; None where there is none, or it is not ready."""
     with _guard:
         server = _servers.get(_key(gpu)) if why_not() is None else None
     return server.started_s if server else None
@@ -78,7 +78,7 @@ def _server(gpu: bool) -> ForkServer | None:
 
 
 def _key(gpu: bool) -> tuple[tuple[str, str], ...]:
-    """Give all of a child's environment that is the same for every child: packages read some of it as they are imported."""
+    """The environment that is the same for every child: packages read some of it at import."""
     return (("gpu", str(gpu)), *sorted(environment(Path("/"), gpu).items()))
 
 

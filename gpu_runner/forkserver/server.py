@@ -81,7 +81,7 @@ def _prepared(control: socket.socket) -> dict[str, Any]:
 
 
 def shared_memory(maps: str) -> list[str]:
-    """Give the lines of ``/proc/PID/maps`` whose memory is written to by whoever has it; children would meet there."""
+    """Lines of ``/proc/PID/maps`` with memory that forks would write to together."""
     lines = [line for line in maps.splitlines() if len(line.split()) > 1]
     return [line for line in lines if "w" in line.split()[1] and line.split()[1].endswith("s")]
 
@@ -102,7 +102,7 @@ def _close_nvml() -> None:
 
 def _is_closed(control: socket.socket) -> bool:
     poller = select.poll()
-    poller.register(control, 0)  # a hang-up is told unasked
+    poller.register(control, 0)  # a hang-up is reported unasked
     return bool(poller.poll(0))
 
 

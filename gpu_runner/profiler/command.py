@@ -45,21 +45,21 @@ _NO_KERNELS = "Nsight Compute saw no kernel: the GPU's driver or the profiler's 
 
 
 def find_profiler(root: Path = Path("/"), readable: Sequence[str] | None = None) -> Path | None:
-    """Give the program, the newest where there are several; None where there is none that a child may read and start."""
+    """The newest ``ncu``; None where there is none that a child may read and start."""
     on_path = shutil.which("ncu")
-    found = [Path(on_path)] if on_path else []
+    candidates = [Path(on_path)] if on_path else []
     for pattern in _PLACES:
         there = [path for path in root.glob(pattern) if path.is_file()]
-        found += sorted(there, key=_version, reverse=True)
+        candidates += sorted(there, key=_version, reverse=True)
     open_to_children = readable_paths() if readable is None else readable
-    for path in found:
+    for path in candidates:
         if any(path.resolve().is_relative_to(folder) for folder in open_to_children):
             return path
     return None
 
 
 def command(profiler: str, log: str, names: Sequence[str], target: Sequence[str]) -> list[str]:
-    """Give the command line that profiles ``target`` where it says so itself, with the table in the file ``log``.
+    """The command line that profiles ``target``, which marks what to profile itself, and writes the table to the file ``log``.
 
     Clocks are left as they are, because they belong to everyone on the host; caches are emptied before each replay.
     """
@@ -81,18 +81,17 @@ def command(profiler: str, log: str, names: Sequence[str], target: Sequence[str]
 
 
 def unknown_metric(log: str) -> str | None:
-    """Give the counter that this profiler or GPU does not have, where it ended for that reason."""
-    found = re.search(r"Failed to find metric\s+(?:regex:)?\^?([A-Za-z0-9_]+)", log)
-    return found.group(1) if found else None
+    """The counter that this profiler or GPU lacks, where that ended it."""
+    match = re.search(r"Failed to find metric\s+(?:regex:)?\^?([A-Za-z0-9_]+)", log)
+    return match.group(1) if match else None
 
 
 def without(names: Sequence[str], unknown: str) -> list[str]:
-    """Give the counters without those of a name."""
     return [name for name in names if name.partition(".")[0] != unknown]
 
 
 def refusal(log: str, output: str, exit_code: int | None, limit_s: float) -> str:
-    """Give in a sentence or two why there are no counters, with the cure; ``exit_code`` None where the time was over."""
+    """Why there are no counters, with the fix; ``exit_code`` None after a timeout."""
     text = f"{log}\n{output}"
     for pattern, cure in _CURES:
         if re.search(pattern, text, re.IGNORECASE):
@@ -103,8 +102,10 @@ def refusal(log: str, output: str, exit_code: int | None, limit_s: float) -> str
         return _NO_KERNELS
     errors = [line for line in text.splitlines() if line.startswith("==ERROR==")][:2]
     last = [line for line in output.splitlines() if line.strip() and not line.startswith("==")][-1:]
-    said = " ".join(" ".join([*errors, *last]).split())[:_MOST_CHARS]
-    return f"Nsight Compute ended with exit code {exit_code} and no table" + (f": {said}" if said else ".")
+    output_lines = " ".join(" ".join([*errors, *last]).split())[:_MOST_CHARS]
+    return f"Nsight Compute ended with exit code {exit_code} and no table" + (
+        f": {output_lines}" if output_lines else "."
+    )
 
 
 def _version(path: Path) -> list[int]:

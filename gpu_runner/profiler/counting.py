@@ -21,7 +21,7 @@ _GRACE_S = 20.0
 
 
 @dataclass(frozen=True)
-class Counted:
+class ProfiledCounters:
     """All launches of all workloads; with an ``error`` some or all are missing."""
 
     kernels: tuple[KernelCounters, ...] = ()
@@ -31,7 +31,7 @@ class Counted:
 
 
 @dataclass
-class Counting:
+class CounterRun:
     """One profiling of a candidate. ``refused``: no further workload is worth trying."""
 
     candidate: CandidateSource
@@ -59,16 +59,16 @@ class Counting:
             return
         self._take(facts, workload, limit_s)
 
-    def ended(self, error: str) -> Counted:
-        """Give what there is, with why there is no more."""
-        return Counted(tuple(self.kernels), error, complete=False, csv=self.csv)
+    def ended(self, error: str) -> ProfiledCounters:
+        """The counters so far, with the error that ended the profiling."""
+        return ProfiledCounters(tuple(self.kernels), error, complete=False, csv=self.csv)
 
-    def counted(self, wanted: int) -> Counted:
-        """Give all; the end of the budget is told too."""
+    def counted(self, wanted: int) -> ProfiledCounters:
+        """All counters, with a note where the budget ran out."""
         if self.error is None and self.done < wanted:
             self.error = f"The budget ended after {self.done} of {wanted} workloads."
         complete = self.done == wanted or self.refused
-        return Counted(tuple(self.kernels), self.error, complete, self.csv)
+        return ProfiledCounters(tuple(self.kernels), self.error, complete, self.csv)
 
     def _facts(self, profiler: str, proof: Proof, limit_s: float) -> dict[str, Any]:
         call = make_call(

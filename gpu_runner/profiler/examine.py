@@ -14,7 +14,7 @@ from gpu_runner import outline, peaks
 from gpu_runner.benchmark.bench import choose_cases
 from gpu_runner.benchmark.material import traffic_of, work_of
 from gpu_runner.benchmark.rates import measure_rates
-from gpu_runner.benchmark.roofline import Rates, Traffic, Work, floor
+from gpu_runner.benchmark.roofline import PassWork, Rates, Traffic, floor
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
 from gpu_runner.contracts.envelope import RunnerError
@@ -24,7 +24,7 @@ from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
 from gpu_runner.outline import Operations, Outline, outline_of
 from gpu_runner.profiler import rules
-from gpu_runner.profiler.counting import Counted, Counting
+from gpu_runner.profiler.counting import CounterRun, ProfiledCounters
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
@@ -34,7 +34,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle
 def roofline(
     workload: Workload, timed_pass: Pass, traffic: Traffic | None, operations: Operations | None, gpu: GpuPeaks
 ) -> Roofline:
-    """Give the roofline of one pass; what is not known of it stays None.
+    """The roofline of one pass; what is not known of it stays None.
 
     Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
     """
@@ -49,8 +49,8 @@ def roofline(
         flops,
         work.matrix_flops,
         flops / moved if flops is not None and moved else None,
-        floor(Work(moved_bytes=moved), rates).us,
-        floor(Work(matrix_flops=work.matrix_flops, vector_flops=work.vector_flops), rates).us,
+        floor(PassWork(moved_bytes=moved), rates).us,
+        floor(PassWork(matrix_flops=work.matrix_flops, vector_flops=work.vector_flops), rates).us,
         least.us,
         Bound.unknown if least.bound is None else Bound(least.bound),
     )
@@ -104,7 +104,7 @@ def profile(request: ProfileRequest, context: RunContext) -> ProfileResult:
 
 
 def _gpu(request: ProfileRequest, context: RunContext) -> GpuPeaks:
-    """Give the peaks: measured where there is a GPU, else those of the one that is named.
+    """The GPU's peaks, measured where there is one, else those of the GPU that the request names.
 
     Raises:
         RunnerError: no GPU of that name is known, or the bandwidth could not be measured.
@@ -128,7 +128,7 @@ def _analyse(
     request: ProfileRequest, problem: Problem, oracle: Oracle, gpu: GpuPeaks, context: RunContext
 ) -> list[_Analysed]:
     asked = BenchmarkRequest(problem.source, request.candidate, request.dtype, workloads=request.workloads)
-    found = []
+    analysed = []
     for workload, case in choose_cases(asked, problem):
         context.progress(f"profile: {workload.label()}")
         drawn = outline_of(oracle, case)
@@ -137,18 +137,18 @@ def _analyse(
         has_backward = traffic.gradients > 0 if traffic else Pass.backward in operations
         passes = [item for item in request.passes if item is Pass.forward or has_backward]
         lines = tuple(roofline(workload, item, traffic, operations.get(item), gpu) for item in passes)
-        found.append(_Analysed(workload, case, drawn, lines))
-    return found
+        analysed.append(_Analysed(workload, case, drawn, lines))
+    return analysed
 
 
 def _count(
     request: ProfileRequest, oracle: Oracle, analysed: Sequence[_Analysed], context: RunContext, deadline: float
-) -> Counted:
+) -> ProfiledCounters:
     if not request.counters:
-        return Counted(error=NOT_ASKED)
+        return ProfiledCounters(error=NOT_ASKED)
     if not has_gpu():
-        return Counted(error=NO_GPU)
-    counting = Counting(request.candidate, context, deadline)
+        return ProfiledCounters(error=NO_GPU)
+    counting = CounterRun(request.candidate, context, deadline)
     for place, item in enumerate(analysed):
         if counting.refused or time.monotonic() >= deadline:
             break

@@ -23,7 +23,7 @@ _MARKER_CYCLES = 1000
 
 
 def write(folder: Path, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
-    """Lay a call into a folder, the tensors in pieces.
+    """Write a call to a folder, its tensors in pieces.
 
     Raises:
         OSError: there is no room.
@@ -48,14 +48,14 @@ def main(arguments: list[str]) -> int:
     launched = _noted_launches()
     sys.path[:0] = meta["import_roots"]
     candidate = _loaded(state, meta)
-    settled = settle(state, meta, tensors)
-    held = [*settled.raw.values(), *settled.raw_upstream]
-    pristine = [raw.clone() for raw in held]
+    call = settle(state, meta, tensors)
+    buffers = [*call.raw.values(), *call.raw_upstream]
+    pristine = [raw.clone() for raw in buffers]
     for _ in range(WARM_UP):
-        _passes(candidate, settled, meta, profiled=False)
-        for raw, source in zip(held, pristine, strict=True):
+        _passes(candidate, call, meta, profiled=False)
+        for raw, source in zip(buffers, pristine, strict=True):
             raw.copy_(source)  # a candidate may overwrite what it is given
-    _passes(candidate, settled, meta, profiled=True)
+    _passes(candidate, call, meta, profiled=True)
     (folder / LAUNCHED).write_text(json.dumps(sorted(launched)), encoding="utf-8")
     return 0
 
@@ -87,10 +87,10 @@ def _note_runs(kind: Any, names: set[str]) -> None:
 
 
 def _loaded(state: State, meta: dict[str, Any]) -> Any:
-    found: Any = importlib.import_module(meta["module"])
+    symbol: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
-        found = getattr(found, part)
-    return found(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else found
+        symbol = getattr(symbol, part)
+    return symbol(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else symbol
 
 
 def _passes(candidate: Any, given: Arguments, meta: dict[str, Any], *, profiled: bool) -> None:

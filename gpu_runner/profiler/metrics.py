@@ -30,7 +30,7 @@ BUSY = ("selected", "not_selected")  # the warp could go on: no reason to wait
 
 
 def stall_metric(reason: str) -> str:
-    """Give the counter of a reason to wait: warps in that state for each instruction that was issued."""
+    """The counter of a stall reason: warps in that state for each issued instruction."""
     return f"{_STALL_PREFIX}{reason}{_STALL_SUFFIX}"
 
 

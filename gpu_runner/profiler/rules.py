@@ -28,8 +28,8 @@ Measure = Callable[[KernelCounters, GpuPeaks], float | None]
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A rule on one launch: it holds where ``measure`` gives a value, which is then cited beside the threshold."""
+class ProfileRule:
+    """A rule on one launch: it applies where ``measure`` returns a value, which is reported with the threshold."""
 
     name: str
     metric: str
@@ -67,13 +67,13 @@ def _few_programs(kernel: KernelCounters, gpu: GpuPeaks) -> float | None:
 
 
 def _low_occupancy(kernel: KernelCounters, _: GpuPeaks) -> float | None:
-    """Too few warps to hide the waiting, and nothing is busy. Source: Best Practices Guide, occupancy; Nsight's Occupancy rule."""
+    """Too few warps to hide latency, and no unit is busy. Source: Best Practices Guide, occupancy; Nsight's Occupancy rule."""
     if kernel.occupancy is None or kernel.occupancy >= LOW_OCCUPANCY or not _is_idle(kernel):
         return None
     return kernel.occupancy
 
 
-def _nothing_busy(kernel: KernelCounters, _: GpuPeaks) -> float | None:
+def _no_unit_busy(kernel: KernelCounters, _: GpuPeaks) -> float | None:
     """No unit is busy: the time goes to waiting. Source: SOLBottleneck, its call of latency, at a stricter threshold."""
     return max(_shares(kernel)) if _is_idle(kernel) else None
 
@@ -95,22 +95,21 @@ def _at_least(value: float | None, threshold: float) -> float | None:
 
 
 RULES = (
-    Rule("memory_busy", "dram_share", BUSY, Bound.memory, _memory_busy),
-    Rule("compute_busy", "sm_share", BUSY, Bound.compute, _compute_busy),
-    Rule("tensor_busy", "tensor_share", BUSY, Bound.compute, _tensor_busy),
-    Rule("l2_busy", "l2_share", BUSY, Bound.locality, _l2_busy),
-    Rule("few_programs", "grid / multiprocessors", 1.0, Bound.latency, _few_programs),
-    Rule("low_occupancy", "occupancy", LOW_OCCUPANCY, Bound.latency, _low_occupancy),
-    Rule("nothing_busy", "largest share", IDLE, Bound.latency, _nothing_busy),
-    Rule("spills", "spilled_bytes", 0.0, Bound.locality, _spills),
-    Rule("long_stall", "stall share", LONG_STALL, Bound.latency, _long_stall),
+    ProfileRule("memory_busy", "dram_share", BUSY, Bound.memory, _memory_busy),
+    ProfileRule("compute_busy", "sm_share", BUSY, Bound.compute, _compute_busy),
+    ProfileRule("tensor_busy", "tensor_share", BUSY, Bound.compute, _tensor_busy),
+    ProfileRule("l2_busy", "l2_share", BUSY, Bound.locality, _l2_busy),
+    ProfileRule("few_programs", "grid / multiprocessors", 1.0, Bound.latency, _few_programs),
+    ProfileRule("low_occupancy", "occupancy", LOW_OCCUPANCY, Bound.latency, _low_occupancy),
+    ProfileRule("nothing_busy", "largest share", IDLE, Bound.latency, _no_unit_busy),
+    ProfileRule("spills", "spilled_bytes", 0.0, Bound.locality, _spills),
+    ProfileRule("long_stall", "stall share", LONG_STALL, Bound.latency, _long_stall),
 )
 
 
 def examine(
     rooflines: Sequence[Roofline], kernels: Sequence[KernelCounters], gpu: GpuPeaks
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Pass, Bound], ...]]:
-    """Give the findings and the diagnosis of each pass."""
     findings = _of_launches(kernels, gpu)
     for line in rooflines:
         findings += _of_pass(line, [item for item in kernels if _belongs(item, line)])
@@ -121,7 +120,7 @@ def examine(
 def diagnose(
     timed_pass: Pass, rooflines: Sequence[Roofline], kernels: Sequence[KernelCounters], gpu: GpuPeaks
 ) -> Bound:
-    """Give what bounds a pass: what most of its measured time is bound by; the roofline's word where nothing was measured."""
+    """The bound of most of a pass's measured time; without measurements the roofline's."""
     lines = [line for line in rooflines if line.timed_pass is timed_pass]
     weights: dict[Bound, float] = {}
     for line in lines:
@@ -137,7 +136,7 @@ def diagnose(
 
 
 def bound_of(kernel: KernelCounters, gpu: GpuPeaks) -> Bound:
-    """Give what bounds one launch: the first rule that holds, else its busiest unit."""
+    """The bound of one launch: that of the first rule that applies, else of its busiest unit."""
     for rule in RULES:
         if rule.name != "spills" and rule.measure(kernel, gpu) is not None:
             return rule.bound
@@ -150,7 +149,7 @@ def bound_of(kernel: KernelCounters, gpu: GpuPeaks) -> Bound:
 
 
 def _of_launches(kernels: Sequence[KernelCounters], gpu: GpuPeaks) -> list[Finding]:
-    """Give one finding for a rule, kernel and pass, with the median of its launches' values."""
+    """One finding for each rule, kernel and pass, with the median over its launches."""
     values: dict[tuple[str, str, Pass], list[float]] = {}
     for rule in RULES:
         for kernel in kernels:
@@ -158,34 +157,34 @@ def _of_launches(kernels: Sequence[KernelCounters], gpu: GpuPeaks) -> list[Findi
             if value is not None:
                 values.setdefault((rule.name, kernel.kernel, kernel.timed_pass), []).append(value)
     by_name = {rule.name: rule for rule in RULES}
-    found = []
+    findings = []
     for (name, kernel_name, timed_pass), seen in values.items():
         rule = by_name[name]
         subject = f"{kernel_name} ({timed_pass})"
-        found.append(Finding(name, rule.metric, statistics.median(seen), rule.threshold, rule.bound, subject))
-    return found
+        findings.append(Finding(name, rule.metric, statistics.median(seen), rule.threshold, rule.bound, subject))
+    return findings
 
 
 def _of_pass(line: Roofline, kernels: Sequence[KernelCounters]) -> list[Finding]:
     subject = f"{line.timed_pass} at {line.workload.label()}"
-    found = []
+    findings = []
     moved = _refetched(line, kernels)
     if moved is not None:
-        found.append(
+        findings.append(
             Finding("moves_more", "dram bytes / bytes that must move", moved, REFETCHED, Bound.locality, subject)
         )
     others = _others_share(kernels)
     if others >= OTHERS_SHARE:
-        found.append(
+        findings.append(
             Finding("other_kernels", "time share of other kernels", others, OTHERS_SHARE, Bound.locality, subject)
         )
     if line.floor_us is not None and line.floor_us < SHORT_US:
-        found.append(Finding("short", "floor_us", line.floor_us, SHORT_US, Bound.latency, subject))
-    return found
+        findings.append(Finding("short", "floor_us", line.floor_us, SHORT_US, Bound.latency, subject))
+    return findings
 
 
 def _refetched(line: Roofline, kernels: Sequence[KernelCounters]) -> float | None:
-    """Give how many times the bytes that must move were moved, where that is too many.
+    """Bytes moved over the bytes that must move, where the ratio is above the threshold.
 
     Source: none but judgement: 1.3 leaves room for partial results and for rows that straddle sectors.
     """

@@ -30,24 +30,24 @@ _UNITS = {
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProfiledLaunch:
     """One profiled launch: its counters in nanoseconds, bytes, percent or plain numbers."""
 
     kernel: str
     values: dict[str, float]
 
 
-def read(text: str) -> list[Launch]:
-    """Give the launches in their order; none where the text holds no table."""
+def read(text: str) -> list[ProfiledLaunch]:
+    """The launches in their order; none where the text holds no table."""
     header, *rows = _table(text) or [[]]
     units = [""] * len(header)
-    found: list[Launch] = []
+    launches: list[ProfiledLaunch] = []
     for row in rows:
         if not row[header.index("Kernel Name")]:
             units = row
-        elif len(found) < MOST_LAUNCHES:
-            found.append(_launch(header, units, row))
-    return found
+        elif len(launches) < MOST_LAUNCHES:
+            launches.append(_launch(header, units, row))
+    return launches
 
 
 def as_csv(text: str, workload: Workload) -> str:
@@ -73,9 +73,9 @@ def _table(text: str) -> list[list[str]]:
     return [] if header is None else [header, *(row for row in rows if len(row) == len(header))]
 
 
-def sections(launches: Sequence[Launch]) -> list[list[Launch]]:
+def sections(launches: Sequence[ProfiledLaunch]) -> list[list[ProfiledLaunch]]:
     """Split launches at the markers, which are left out."""
-    parts: list[list[Launch]] = [[]]
+    parts: list[list[ProfiledLaunch]] = [[]]
     for launch in launches:
         if MARKER in launch.kernel:
             parts.append([])
@@ -84,8 +84,8 @@ def sections(launches: Sequence[Launch]) -> list[list[Launch]]:
     return parts
 
 
-def counters(launch: Launch, timed_pass: Pass, workload: Workload, own: Iterable[str]) -> KernelCounters:
-    """Give a launch in the contract's form; ``own`` are the names of the candidate's kernels."""
+def counters(launch: ProfiledLaunch, timed_pass: Pass, workload: Workload, own: Iterable[str]) -> KernelCounters:
+    """A launch as a contract; ``own`` are the names of the candidate's kernels."""
     values = launch.values
     duration_ns = values.get(metrics.DURATION)
     spilled = [values[name] for name in metrics.SPILLED if name in values]
@@ -111,7 +111,7 @@ def counters(launch: Launch, timed_pass: Pass, workload: Workload, own: Iterable
 
 
 def stalls(values: dict[str, float]) -> tuple[Stall, ...]:
-    """Give why warps waited, the largest first; shares of all states in which a warp was seen, those that could go on too."""
+    """Stall reasons, the largest first, as shares of all sampled warp states, including those of warps that could issue."""
     seen = {reason: values.get(metrics.stall_metric(reason), 0.0) for reason in metrics.STALLS}
     total = sum(seen.values())
     if total <= 0:
@@ -130,13 +130,13 @@ def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
         return
 
 
-def _launch(header: list[str], units: list[str], row: list[str]) -> Launch:
+def _launch(header: list[str], units: list[str], row: list[str]) -> ProfiledLaunch:
     values: dict[str, float] = {}
     for name, unit, text in zip(header, units, row, strict=True):
         number = _number(text)
         if number is not None and "__" in name:
             values[name] = number * _UNITS.get(unit.strip().lower(), 1.0)
-    return Launch(row[header.index("Kernel Name")][:_MOST_NAME_CHARS], values)
+    return ProfiledLaunch(row[header.index("Kernel Name")][:_MOST_NAME_CHARS], values)
 
 
 def _number(text: str) -> float | None:

@@ -30,7 +30,7 @@ class ControlGroup:
     def create(
         cls, limits: Limits, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
     ) -> ControlGroup | None:
-        """Make a group with these limits; None where this process may not."""
+        """Create a group with these limits; None where this process may not."""
         parent = _delegated(root, own)
         if parent is None:
             return None
@@ -52,7 +52,7 @@ class ControlGroup:
         return group
 
     def add(self, pid: int) -> bool:
-        """Move a process into the group; says whether it is there."""
+        """Move a process into the group; returns whether it is there."""
         try:
             (self._path / "cgroup.procs").write_text(str(pid))
         except OSError:
@@ -60,7 +60,7 @@ class ControlGroup:
         return True
 
     def ran_out_of_memory(self) -> bool:
-        """Say whether the kernel ended a process of the group for want of memory."""
+        """Whether the kernel killed a process of the group for lack of memory."""
         try:
             lines = (self._path / "memory.events").read_text().splitlines()
         except OSError:

@@ -16,13 +16,13 @@ from typing import NoReturn
 
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.sandbox import kernel, landlock, namespaces, tree
-from gpu_runner.sandbox.plan import Plan
+from gpu_runner.sandbox.plan import SandboxPlan
 
 SETUP_FAILED = 97  # exit code of a child that could not lock itself in
 
 
-def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
-    """Lock this process in; returns in the worker alone, with the levels that hold.
+def enter(plan: SandboxPlan, status_handle: int) -> tuple[Isolation, ...]:
+    """Lock this process in; returns in the worker alone, with the levels in force.
 
     The worker's end is written to ``status_handle`` as ``e CODE`` or ``s SIGNAL``, a failure to lock in as ``f LEVEL TEXT``,
     and a GPU that cannot be used at a level as ``g LEVEL TEXT``.
@@ -57,14 +57,14 @@ def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> 
         os._exit(SETUP_FAILED)
 
 
-def _restrict(plan: Plan, apart: bool) -> None:
+def _restrict(plan: SandboxPlan, apart: bool) -> None:
     readable = [p for p in plan.readable if os.path.exists(p)]  # noqa: PTH110 - links that lead nowhere now
     writable = [plan.scratch, *(["/dev/shm"] if apart else [])]  # noqa: S108 - the child's own mount
     landlock.restrict(readable, writable, plan.devices, _thread_names(plan, apart), network=apart)
 
 
-def _thread_names(plan: Plan, apart: bool) -> tuple[str, ...]:
-    """Give where CUDA names its threads: ``cuInit`` fails with error 304 where it cannot write ``/proc/self/task/*/comm``.
+def _thread_names(plan: SandboxPlan, apart: bool) -> tuple[str, ...]:
+    """The files that CUDA writes thread names to: ``cuInit`` fails with error 304 where it cannot write ``/proc/self/task/*/comm``.
 
     As root and without a /proc of its own a child could change the kernel's settings there; then only its own entry is opened.
     Processes that it starts have another, and cannot use CUDA.
@@ -74,7 +74,7 @@ def _thread_names(plan: Plan, apart: bool) -> tuple[str, ...]:
     return ("/proc",) if apart or os.getuid() != 0 else ("/proc/self",)
 
 
-def _prove_gpu(plan: Plan, status_handle: int) -> None:
+def _prove_gpu(plan: SandboxPlan, status_handle: int) -> None:
     """Start the driver in a process of its own; where that fails, the strictest level that could be why is given up."""
     child = os.fork()
     if child == 0:
@@ -93,7 +93,7 @@ def _driver_starts() -> bool:
         return True  # another maker's driver, or none: then this level is not what keeps from it
 
 
-def _limit(plan: Plan) -> None:
+def _limit(plan: SandboxPlan) -> None:
     limits = plan.limits
     cores = os.cpu_count() or 1
     wanted = {
@@ -113,7 +113,7 @@ def _limit(plan: Plan) -> None:
 
 
 def _fork_or_watch(status_handle: int, watch_parent: bool) -> None:
-    """Fork; the child goes on, this process waits for it, tells how it ended, and never returns."""
+    """Fork; the child returns, this process waits for it, reports how it ended, and never returns."""
     child = os.fork()
     if child:
         _watch(child, status_handle, watch_parent)
@@ -129,7 +129,7 @@ def _watch(child: int, status_handle: int, watch_parent: bool) -> NoReturn:
     poller = select.poll()
     poller.register(woken, select.POLLIN)
     if watch_parent:
-        poller.register(status_handle, select.POLLERR)  # the parent held the other end, and is gone
+        poller.register(status_handle, select.POLLERR)  # the parent had the other end, and is gone
     while (status := _ended(child)) is None:
         events = poller.poll()
         if any(ready == status_handle for ready, _ in events):
@@ -145,15 +145,15 @@ def _watch(child: int, status_handle: int, watch_parent: bool) -> NoReturn:
 
 def _ended(child: int) -> int | None:
     """Reap whatever ended; gives the child's status once it is among them."""
-    found: int | None = None
+    exit_status: int | None = None
     try:
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                return found
-            found = status if pid == child else found
+                return exit_status
+            exit_status = status if pid == child else exit_status
     except ChildProcessError:
-        return found
+        return exit_status
 
 
 def _tell(status_handle: int, status: int) -> None:
@@ -161,4 +161,4 @@ def _tell(status_handle: int, status: int) -> None:
     try:
         os.write(status_handle, (f"s {-code}" if code < 0 else f"e {code}").encode() + b"\n")
     except OSError:
-        return  # no one is left to be told
+        return  # no one is left to report to

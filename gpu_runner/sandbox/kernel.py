@@ -54,7 +54,7 @@ def _check(result: int, what: str) -> int:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """Make a raw system call.
+    """A raw system call.
 
     Raises:
         OSError: with the call's errno.
@@ -97,7 +97,7 @@ def bind_read_only(source: str, target: str) -> None:
 
 
 def pivot_root(new: str) -> None:
-    """Make ``new`` the root and forget the old one.
+    """Make ``new`` the root and unmount the old one.
 
     Raises:
         OSError: the host does not allow it.
@@ -118,13 +118,13 @@ def prctl(option: int, value: int) -> None:
 
 
 def forswear_privileges() -> None:
-    """Give up every capability, for this process and for all that it starts."""
+    """Drop every capability, for this process and all that it starts."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     for capability in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, capability)
         except OSError:
-            break  # behind the last one, or never held
+            break  # behind the last one, or never had
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    nothing = (ctypes.c_uint32 * 6)()
-    _check(_libc.capset(ctypes.byref(header), ctypes.byref(nothing)), "capset")
+    no_capabilities = (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(no_capabilities)), "capset")

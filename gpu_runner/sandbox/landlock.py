@@ -38,7 +38,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """Give the version of Landlock that this kernel has, 0 for none."""
+    """The kernel's Landlock version, 0 for none."""
     try:
         return syscall(_SYS_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_CREATE_VERSION))
     except OSError:
@@ -46,7 +46,7 @@ def abi() -> int:
 
 
 def handled(version: int) -> tuple[int, int, int]:
-    """Give what a ruleset of this version restricts: rights on files, on the network, and scopes."""
+    """What a ruleset of this version restricts: file rights, network rights, scopes."""
     files = _ALL_V1
     files |= REFER if version >= 2 else 0
     files |= TRUNCATE if version >= 3 else 0
@@ -63,10 +63,10 @@ def restrict(
     overwritable: Sequence[str] = (),
     network: bool = False,
 ) -> int:
-    """Lay the rules on this thread and all that it starts; gives the version that holds.
+    """Restrict this thread and all that it starts; returns the version in force.
 
-    In ``overwritable`` folders files that are there may be written, none made. ``network`` leaves TCP alone, for a child
-    that has a network namespace of its own with nothing in it.
+    In ``overwritable`` folders existing files may be written, none made. ``network`` leaves TCP alone, for a child
+    that has an empty network namespace of its own.
 
     Raises:
         OSError: the kernel has no Landlock.

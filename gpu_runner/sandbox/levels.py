@@ -22,9 +22,9 @@ _proved: set[tuple[Isolation, ...]] = set()
 
 
 def shortfall(required: tuple[Isolation, ...], levels: tuple[Isolation, ...], gpu: bool) -> str | None:
-    """Give why a child may not run at these levels, and the fix; None where it may.
+    """Why a child may not run at these levels, and the fix; None where it may.
 
-    Where nothing is required, one of the levels is that keep a child apart. To run without them is to require ``process``.
+    Where nothing is required, one of the levels that isolate a child is. To run without them, require ``process``.
     """
     missing = [level for level in required if level not in levels]
     if missing:
@@ -45,24 +45,24 @@ def _because(level: Isolation, gpu: bool) -> str:
 
 
 def worth_trying(level: Isolation, gpu: bool) -> bool:
-    """Tell whether the host has not refused this level before, for a child with a GPU or at all."""
+    """Whether this host has not refused the level before, for a child with a GPU or at all."""
     return (level, False) not in _refused and (level, gpu) not in _refused
 
 
 def refusals(gpu: bool = False) -> dict[Isolation, str]:
-    """Give the levels that the host refused, each with the kernel's answer."""
+    """Levels that the host refused, each with the kernel's error."""
     return {level: reason for (level, with_gpu), reason in _refused.items() if with_gpu in (False, gpu)}
 
 
 def refused_level(status: str) -> Isolation | None:
-    """Read what a child said that could not lock itself in (``f``), or not use its GPU then (``g``); None for another end."""
+    """The level that a child could not enter (``f``), or not use its GPU at (``g``); None for another end."""
     word, _, rest = status.partition(" ")
     name = rest.partition(" ")[0]
     return Isolation(name) if word in ("f", "g") and name in set(Isolation) else None
 
 
 def remember_failure(status: str) -> Isolation | None:
-    """Read what a child said, as ``refused_level`` does, and remember it of this host."""
+    """As ``refused_level``, and remembered for this host."""
     level = refused_level(status)
     if level is None:
         return None
@@ -74,7 +74,7 @@ def remember_failure(status: str) -> Isolation | None:
 
 
 def gpu_is_proved(levels: tuple[Isolation, ...]) -> bool:
-    """Tell whether a child at these levels was seen to reach its GPU."""
+    """Whether a child at these levels was seen to use its GPU."""
     return levels in _proved
 
 

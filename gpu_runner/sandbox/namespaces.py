@@ -11,7 +11,7 @@ import struct
 from pathlib import Path
 
 from gpu_runner.sandbox import kernel
-from gpu_runner.sandbox.plan import Plan
+from gpu_runner.sandbox.plan import SandboxPlan
 
 _SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "kcore")
 _SIOCSIFFLAGS = 0x8914
@@ -33,13 +33,13 @@ def leave() -> None:
 
 
 def raise_loopback() -> None:
-    """Bring up the loopback of the new network namespace: tests talk to themselves over it, and nothing else is there."""
+    """Bring up the loopback of the new, otherwise empty network namespace: tests use it."""
     name_and_flags = struct.pack("16sh14x", b"lo", _IFF_UP)
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         fcntl.ioctl(handle, _SIOCSIFFLAGS, name_and_flags)
 
 
-def build_root(plan: Plan) -> None:
+def build_root(plan: SandboxPlan) -> None:
     """Build the root in an empty file system in memory and move into it; called by the first process of the namespaces.
 
     Raises:
@@ -99,8 +99,8 @@ def _proc(root: Path) -> None:
             kernel.bind_read_only(str(target / name), str(target / name))
 
 
-def _scratch(root: Path, plan: Plan) -> None:
-    """Lay the folder out anew in a file system in memory, of limited size, that is gone with its last user; /dev/shm is in it."""
+def _scratch(root: Path, plan: SandboxPlan) -> None:
+    """Recreate the folder in a tmpfs of limited size that is gone with its last user; /dev/shm is in it."""
     target, shared = root / plan.scratch.lstrip("/"), root / "dev/shm"
     for folder in (target, shared):
         folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ PACKAGES = ("torch", "triton", "numpy", "pytest")
 
 
 @dataclass(frozen=True)
-class Plan:
+class SandboxPlan:
     """Everything that the child needs to know to lock itself in; paths are absolute and real."""
 
     levels: tuple[str, ...]
@@ -42,11 +42,10 @@ class Plan:
     prove_gpu: bool = False  # see whether the GPU can be used at these levels, and give up the level that keeps from it
 
     def to_dict(self) -> dict[str, object]:
-        """Give the plan as plain values."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, form: dict[str, object]) -> Plan:
+    def from_dict(cls, form: dict[str, object]) -> SandboxPlan:
         """Build the plan from its plain values."""
         values: dict[str, object] = {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
         values["limits"] = Limits(**form["limits"])  # type: ignore[arg-type]  # the parent's own form
@@ -55,12 +54,12 @@ class Plan:
 
 def make_plan(
     role: str, scratch: Path, limits: Limits, levels: tuple[Isolation, ...], gpu: bool, import_roots: tuple[str, ...]
-) -> Plan:
+) -> SandboxPlan:
     """Decide what a child of this role may see."""
     devices = [d for d in DEVICES if Path(d).exists()]
     if gpu:
         devices += sorted(str(p) for pattern in GPU_DEVICES for p in Path("/dev").glob(pattern))
-    return Plan(
+    return SandboxPlan(
         tuple(level.value for level in levels),
         str(scratch.resolve()),
         readable_paths(),
@@ -75,23 +74,23 @@ def make_plan(
 
 
 def readable_paths() -> tuple[str, ...]:
-    """Give what a child may read: the system, the interpreter with its packages, and this package; no home, no /tmp."""
+    """What a child may read: the system, the interpreter with its packages, and this package; no home, no /tmp."""
     wanted = [Path(p) for p in SYSTEM] + [Path("/etc") / p for p in ETC]
     wanted += [Path(sys.prefix), Path(sys.base_prefix), PACKAGE]
     wanted += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     wanted += [Path(p) for p in package_roots()]
     wanted += [Path(p) for p in passed_variables().get("LD_LIBRARY_PATH", "").split(":") if p.startswith("/")]
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for path in wanted:
         if path.exists():
-            found[str(path)] = None
-            found[str(path.resolve())] = None
+            paths[str(path)] = None
+            paths[str(path.resolve())] = None
     forbidden = {"/", "/home", "/root", "/tmp", "/var", "/etc"}  # noqa: S108 - never opened as a whole
-    return tuple(p for p in found if p not in forbidden)
+    return tuple(p for p in paths if p not in forbidden)
 
 
 def package_roots() -> tuple[str, ...]:
-    """Give the folders on ``sys.path`` that hold what a child imports, where they lie outside of the interpreter's own."""
+    """Folders on ``sys.path`` with packages that a child imports, outside of the interpreter's own."""
     roots: dict[str, None] = {}
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -102,7 +101,7 @@ def package_roots() -> tuple[str, ...]:
 
 
 def environment(scratch: Path, gpu: bool) -> dict[str, str]:
-    """Give the whole environment of a child: nothing of the parent's but a short list that the GPU's libraries need."""
+    """A child's whole environment: of the parent's only a short list that the GPU's libraries need."""
     path = [str(Path(sys.executable).parent), "/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin"]
     clean = {
         "PATH": ":".join(path),
@@ -124,7 +123,7 @@ def environment(scratch: Path, gpu: bool) -> dict[str, str]:
 
 
 def _processes_of_user() -> int:
-    """Give the number of threads this user has: the limit on processes counts them all where there is no user namespace."""
+    """Number of this user's threads: without a user namespace the limit on processes counts them all."""
     count = 0
     for entry in Path("/proc").iterdir():
         try:

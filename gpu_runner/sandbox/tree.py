@@ -11,19 +11,19 @@ _PATIENCE_S = 5.0
 
 
 def descendants(root: int) -> list[int]:
-    """Give the ids of all processes below ``root``."""
+    """Ids of all processes below ``root``."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             parent = _parent(entry)
             if parent is not None:
                 children.setdefault(parent, []).append(int(entry.name))
-    found, left = [], [root]
+    ids, left = [], [root]
     while left:
         below = children.get(left.pop(), [])
-        found += below
+        ids += below
         left += below
-    return found
+    return ids
 
 
 def kill_descendants(root: int) -> None:

@@ -27,7 +27,7 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryRoom:
     """What a folder takes."""
 
     bytes: int
@@ -36,10 +36,10 @@ class Room:
 
 
 def footprint(root: int, weightless: Container[int] = (), shared_folder: bool = False) -> Footprint:
-    """What is below ``root`` takes in memory that no file on a disk holds; shared memory counts once.
+    """Memory of the tree below ``root`` that no file on a disk backs; shared memory counts once.
 
-    Memory that a fork has in common with its parent counts for each that is not among the ``weightless``. Files in the
-    shared memory of a host count where they are open or mapped, unless ``shared_folder``: then they are counted elsewhere.
+    Memory that a fork shares with its parent counts for each process that is not ``weightless``. Files in the
+    host's shared memory count where they are open or mapped, unless ``shared_folder``: then they are counted elsewhere.
     """
     below = tree.descendants(root)
     private, shared = 0, _Shared((*_MEMORY_FILES, *(() if shared_folder else ("/dev/shm/",))))  # noqa: S108
@@ -95,7 +95,7 @@ class _Shared:
                 self._mapped[number] = self._mapped.get(number, 0) + int(fields[1]) * 1024
 
 
-def room_of(folder: Path, most_files: int) -> Room:
+def room_of(folder: Path, most_files: int) -> MemoryRoom:
     """Room that a folder takes on its disk; looks at little more than ``most_files`` entries, and follows no link."""
     counted: set[tuple[int, int]] = set()
     total = files = 0
@@ -110,7 +110,7 @@ def room_of(folder: Path, most_files: int) -> Room:
                     for entry in entries:
                         files += 1
                         if files > most_files:
-                            return Room(total, files)
+                            return MemoryRoom(total, files)
                         facts = entry.stat(follow_symlinks=False)
                         if stat.S_ISDIR(facts.st_mode):
                             way[-1][1].append(entry.name)
@@ -122,7 +122,7 @@ def room_of(folder: Path, most_files: int) -> Room:
             while way and not way[-1][1]:
                 os.close(way.pop()[0])
             if not way or len(way) > MAX_DEPTH:
-                return Room(total, files, bool(way))
+                return MemoryRoom(total, files, bool(way))
             above, name = way[-1][0], way[-1][1].pop()
     finally:
         for handle, _ in way:
@@ -131,15 +131,15 @@ def room_of(folder: Path, most_files: int) -> Room:
 
 def _resident(pid: int) -> tuple[int, int]:
     """Bytes of a process that are its own, and that are shared memory."""
-    found = {}
+    regions = {}
     try:
         for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
             name, _, value = line.partition(":")
             if name in ("RssAnon", "RssShmem", "VmSwap"):
-                found[name] = int(value.split()[0]) * 1024
+                regions[name] = int(value.split()[0]) * 1024
     except (OSError, ValueError, IndexError):
         return 0, 0
-    return found.get("RssAnon", 0) + found.get("VmSwap", 0), found.get("RssShmem", 0)
+    return regions.get("RssAnon", 0) + regions.get("VmSwap", 0), regions.get("RssShmem", 0)
 
 
 _INTERVAL_S = 0.25
@@ -147,10 +147,10 @@ _DISK_TURNS = 4  # a folder on a disk is walked through, so only at every fourth
 
 
 class Watchdog:
-    """A thread that ends the tree below ``root`` when it goes beyond the limits; ``reason`` then says why.
+    """A thread that kills the tree below ``root`` when it exceeds the limits; ``reason`` is then set.
 
-    It begins when the child is ready, and nothing untrusted ran in it: then there is one line of processes, the child its last.
-    ``folder`` is the child's, on a disk; ``mounted`` a descriptor of it where it is a file system in memory, which then counts
+    It begins when the child is ready and no untrusted code ran: then there is one line of processes, the child its last.
+    ``folder`` is the child's, on a disk; ``mounted`` is its descriptor where it is a tmpfs, which then counts
     as memory too.
     """
 
@@ -192,9 +192,9 @@ class Watchdog:
             return f"more than {self._limits.scratch_files} files in its folder"
         return f"folders nested deeper than {MAX_DEPTH}" if room.too_deep else None
 
-    def _room(self) -> Room:
+    def _room(self) -> MemoryRoom:
         if self._mounted is not None:
             facts = os.fstatvfs(self._mounted)
-            return Room((facts.f_blocks - facts.f_bfree) * facts.f_frsize, facts.f_files - facts.f_ffree)
+            return MemoryRoom((facts.f_blocks - facts.f_bfree) * facts.f_frsize, facts.f_files - facts.f_ffree)
         self._looks += 1
-        return room_of(self._folder, self._limits.scratch_files) if self._looks % _DISK_TURNS == 1 else Room(0, 0)
+        return room_of(self._folder, self._limits.scratch_files) if self._looks % _DISK_TURNS == 1 else MemoryRoom(0, 0)

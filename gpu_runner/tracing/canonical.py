@@ -36,11 +36,10 @@ class GraphBuilder:
         return Ref(node.name)
 
     def known(self, ref: Ref) -> RawNode:
-        """Give the node behind a reference."""
         return self._by_name[ref.name]
 
     def operand(self, value: Any) -> Any:
-        """Give an operand: a reference, or a number also where it was a constant tensor without dimensions."""
+        """``value``, or its number where it is a constant tensor without dimensions."""
         if isinstance(value, Ref):
             node = self.known(value)
             if node.op == "full" and node.shape == ():
@@ -48,11 +47,11 @@ class GraphBuilder:
         return value
 
     def is_zero(self, value: Any) -> bool:
-        """Tell whether an operand is a tensor of zeros; a number that is zero may be a scalar's value and stays."""
+        """Whether an operand is a tensor of zeros; a number that is zero may be a scalar's value and stays."""
         return isinstance(value, Ref) and self.known(value).op == "full" and self.known(value).args[0] == 0
 
     def cast(self, value: Ref, dtype: torch.dtype) -> Ref:
-        """Give ``value`` in another dtype, itself where it has it."""
+        """``value`` cast to ``dtype``; unchanged where it has it."""
         node = self.known(value)
         if node.dtype == str(dtype).removeprefix("torch."):
             return value
@@ -69,7 +68,7 @@ class GraphBuilder:
         return name
 
 
-Value = Any  # what stands for an fx node: a Ref, or a tuple of them
+Value = Any  # the value of an fx node: a Ref, or a tuple of them
 
 UNARY_NAMES = {name: name for name in UNARY_OPERATORS} | {"sgn": "sign", "bitwise_not": "logical_not"}
 BINARY_NAMES = {name: name for name in BINARY_OPERATORS} | {
@@ -418,8 +417,10 @@ def canonical_with_names(
             if len(graph.nodes) > before and isinstance(value, Ref) and value.name == graph.nodes[-1].name:
                 made[node.name] = value.name
     names = [result.name for result in results]
-    found = iter(names[traced.outputs :])
-    gradients = tuple((name, next(found) if has else None) for name, has in zip(wanted, traced.gradients, strict=True))
+    gradient_names = iter(names[traced.outputs :])
+    gradients = tuple(
+        (name, next(gradient_names) if has else None) for name, has in zip(wanted, traced.gradients, strict=True)
+    )
     outputs = tuple(names[: traced.outputs])
     kept = _alive(graph.nodes, [*outputs, *(n for _, n in gradients if n)])
     return RawGraph(kept, tuple(inputs), outputs, tuple(upstream), gradients, traced.tuple_output), made
@@ -443,8 +444,8 @@ def _rewrite(graph: GraphBuilder, node: Node, values: dict[Node, Value]) -> Valu
     args = [_plain(arg, values) for arg in node.args]
     kwargs = {key: _plain(arg, values) for key, arg in node.kwargs.items()}
     if node.target is operator.getitem:
-        held = args[0]
-        return held[args[1]] if isinstance(held, tuple) else _unknown(graph, node, [held, args[1]], {}, "getitem")
+        source = args[0]
+        return source[args[1]] if isinstance(source, tuple) else _unknown(graph, node, [source, args[1]], {}, "getitem")
     name = node.target.overloadpacket.__name__
     rule = TABLE.get(name)
     result = rule(graph, node.meta["val"], args, kwargs) if rule else None
@@ -464,9 +465,9 @@ def _unknown(graph: GraphBuilder, node: Node, args: Sequence[Any], kwargs: dict[
     first = meta if isinstance(meta, Tensor) else next(m for m in meta if isinstance(m, Tensor))
     ref = graph.add(op, [_atom(arg) for arg in args], first.shape, first.dtype)
     if kwargs:
-        held = graph.nodes.pop()
+        last = graph.nodes.pop()
         pairs = tuple((key, _atom(value)) for key, value in sorted(kwargs.items()))
-        graph.nodes.append(RawNode(held.name, held.op, held.args, held.shape, held.dtype, pairs))
+        graph.nodes.append(RawNode(last.name, last.op, last.args, last.shape, last.dtype, pairs))
     return ref
 
 

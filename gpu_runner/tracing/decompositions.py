@@ -31,7 +31,7 @@ def rule(*names: str, widen: bool = True) -> Callable[[Rule], Rule]:
 
 
 def widened(function: Rule) -> Rule:
-    """Let a rule compute in float32 where its first operand is narrower, and round its results once."""
+    """Wrap a rule to compute in float32 where its first operand is narrower, and to round its results once."""
 
     @functools.wraps(function)
     def call(first: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -47,19 +47,19 @@ def widened(function: Rule) -> Rule:
 
 
 def positive(dim: int, rank: int) -> int:
-    """Give a dimension counted from the front."""
+    """``dim`` counted from the front."""
     return dim % max(rank, 1)
 
 
 def all_dims(x: Tensor, dims: int | Sequence[int] | None) -> list[int]:
-    """Give the dimensions of a reduction, counted from the front; none named means all."""
+    """The dimensions of a reduction, counted from the front; None means all."""
     if isinstance(dims, int):
         dims = [dims]
     return sorted({positive(d, x.dim()) for d in dims}) if dims else list(range(x.dim()))
 
 
 def count(x: Tensor, dims: Sequence[int]) -> int:
-    """Give the number of elements along dimensions."""
+    """Number of elements along ``dims``."""
     return math.prod(x.shape[d] for d in dims)
 
 
@@ -168,7 +168,7 @@ def _mean(x: Tensor, dims: Any = None, keepdim: bool = False, *, dtype: torch.dt
 
 @rule("var_mean.correction")
 def var_mean(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
-    """Give variance and mean along dimensions, two passes over the values."""
+    """Variance and mean along dimensions, in two passes over the values."""
     chosen = all_dims(x, dims)
     free = 1 if correction is None else correction
     size = count(x, chosen)
@@ -300,10 +300,10 @@ Window = list[tuple[int, int]]  # for each dimension of the base, where the view
 
 @rule("as_strided.default", widen=False)
 def _as_strided(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Any:
-    found = window(x, sizes, strides, offset or 0)
-    if found is None:
+    box = window(x, sizes, strides, offset or 0)
+    if box is None:
         return NotImplemented
-    for dim, (start, length) in enumerate(found):
+    for dim, (start, length) in enumerate(box):
         if length < x.shape[dim]:
             x = torch.ops.aten.slice.Tensor(x, dim, start, start + length)
     return x.reshape(tuple(sizes))
@@ -313,10 +313,10 @@ def _as_strided(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset:
 def _as_strided_scatter(
     x: Tensor, source: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None
 ) -> Any:
-    found = window(x, sizes, strides, offset or 0)
-    if found is None:
+    box = window(x, sizes, strides, offset or 0)
+    if box is None:
         return NotImplemented
-    return _placed(x, source.reshape([length for _, length in found]), found, 0)
+    return _placed(x, source.reshape([length for _, length in box]), box, 0)
 
 
 @rule("new_empty_strided.default", "empty_strided.default", widen=False)
@@ -327,11 +327,11 @@ def _new_empty_strided(x: Any, sizes: Any, strides: Any = None, **options: Any) 
 
 
 def window(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int) -> Window | None:
-    """Give the box of ``x`` that a view by strides shows, None where it is no box of whole steps in order."""
+    """The box of ``x`` that a strided view shows; None where it is no box of whole steps in order."""
     if not x.is_contiguous():
         return None
     views = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size != 1]
-    found: Window = []
+    box: Window = []
     for size, stride in zip(x.shape, x.stride(), strict=True):
         start, offset = divmod(offset, stride)
         length = 1
@@ -339,16 +339,16 @@ def window(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int)
             length = views.pop(0)[0]
         if start + length > size:
             return None
-        found.append((start, length))
-    return None if views or offset else found
+        box.append((start, length))
+    return None if views or offset else box
 
 
-def _placed(x: Tensor, source: Tensor, found: Window, dim: int) -> Tensor:
-    if dim == len(found):
+def _placed(x: Tensor, source: Tensor, box: Window, dim: int) -> Tensor:
+    if dim == len(box):
         return source
-    start, length = found[dim]
+    start, length = box[dim]
     inside = x if length == x.shape[dim] else torch.ops.aten.slice.Tensor(x, dim, start, start + length)
-    filled = _placed(inside, source, found, dim + 1)
+    filled = _placed(inside, source, box, dim + 1)
     if length == x.shape[dim]:
         return filled
     end = x.shape[dim]

@@ -34,12 +34,12 @@ MOST_ELEMENTS_WITH_DATA = 2**24
 Bounds = tuple[int, int]
 
 
-class ReadsValues(RuntimeError):  # noqa: N818 - it states what was found
+class ReadsValues(RuntimeError):  # noqa: N818 - it states a fact
     """What is computed hangs on the values of a tensor, as a branch on one does: at no size is there one graph of it."""
 
 
 def fake_mode() -> FakeTensorMode:
-    """Give the mode in which tensors have no data; those that were made outside of it may take part."""
+    """A mode in which tensors have no data; tensors made outside of it may take part."""
     # What a reference raises at sizes that do not fit is expected while sizes are tried, and reported where it matters.
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     return FakeTensorMode(allow_non_fake_inputs=True)
@@ -65,7 +65,7 @@ def elements(specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> in
 
 
 def random_operator(module: GraphModule) -> str | None:
-    """Give the first operator of a trace that draws random numbers, None where none does."""
+    """The first operator of a trace that draws random numbers."""
     for node in module.graph.nodes:
         if node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             return str(node.target)
@@ -87,16 +87,16 @@ class BoundsOfIntegers(TorchDispatchMode):  # type: ignore[misc]  # torch is not
         self._known: dict[int, tuple[Tensor, Bounds]] = {}
 
     def of(self, x: Tensor) -> Bounds | None:
-        """Give the least value and one beyond the largest, None where they are not known."""
-        found = self._known.get(id(x))
-        return None if found is None else found[1]
+        """The lower bound and the exclusive upper bound of a tensor's values; None where unknown."""
+        entry = self._known.get(id(x))
+        return None if entry is None else entry[1]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and not result.is_floating_point():
             bounds = self._bounds(func.overloadpacket.__name__, str(func), args, result)
             if bounds is not None:
-                self._known[id(result)] = (result, bounds)  # held, so that no other tensor gets its id
+                self._known[id(result)] = (result, bounds)  # kept alive, so that no other tensor gets its id
         return result
 
     def _bounds(self, name: str, overload: str, args: Any, result: Tensor) -> Bounds | None:

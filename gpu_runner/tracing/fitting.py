@@ -27,15 +27,15 @@ class Fitter:
         self._rules = rules
         self._dimensions = [n for n in dimensions if n in settings[0]]
         self._scalars = [n for n in settings[0] if n not in self._dimensions]
-        self._found: dict[tuple[Number, ...], str | None] = {}
+        self._expressions: dict[tuple[Number, ...], str | None] = {}
 
     def fit(self, numbers: Sequence[Number]) -> str | None:
-        """Give the expression for a number's values in each setting, None where none is found."""
+        """The expression for a number's values in each setting; None where there is none."""
         key = tuple(numbers)
-        if key not in self._found:
+        if key not in self._expressions:
             whole = all(type(n) is int for n in numbers)
-            self._found[key] = self._whole(key) if whole else self._real(key)
-        return self._found[key]
+            self._expressions[key] = self._whole(key) if whole else self._real(key)
+        return self._expressions[key]
 
     def _whole(self, numbers: tuple[Number, ...]) -> str | None:
         for text, values in self._whole_bases:
@@ -105,7 +105,7 @@ class Fitter:
         return [*bases, *sizes]
 
     def _quotients(self, longest: int) -> Iterator[tuple[str, list[Number]]]:
-        """Give products of sizes over products of the scalars that divide them."""
+        """Products of sizes over products of the scalars that divide them."""
         for length in range(1, len(self._rules) + 1):
             for rules in itertools.combinations(self._rules, length):
                 scalars = [name for rule in rules for name in names_of(rule)]

@@ -34,7 +34,7 @@ class Traced:
 
 
 class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
-    """Makes casts that change nothing for float32 inputs visible: what is written in the reference shall be in the graph.
+    """Makes casts that change nothing for float32 inputs visible, so that every cast of the reference is in the graph.
 
     Functions whose gradients autograd computes by looking at values are replaced by such as have a formula.
     """
@@ -52,7 +52,7 @@ class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed 
 
 
 def as_tuple(value: Any) -> tuple[Tensor, ...]:
-    """Give a reference's result as a tuple.
+    """A reference's result as a tuple.
 
     Raises:
         TypeError: it is neither a tensor nor a tuple or list of tensors.
@@ -87,13 +87,13 @@ class Joint:
 
     @property
     def flat(self) -> list[Tensor]:
-        """Give what the function is called with."""
+        """The function's positional arguments."""
         upstream = zip(self.probed, self.has_gradient, self.dtypes, strict=True)
         made = [torch.randn_like(out, dtype=dtype) for out, has, dtype in upstream if has]
         return [*[x.detach() for x in self._inputs], *made]
 
     def __call__(self, *flat: Tensor) -> list[Tensor]:
-        """Give the outputs, then the gradients that there are."""
+        """The outputs, then the gradients that exist."""
         with self._watch:
             leaves = _leaves(flat[: len(self._inputs)], self._wanted)
             with KeepCasts():
@@ -101,11 +101,11 @@ class Joint:
             results = tuple(out.to(dtype) for out, dtype in zip(results, self.dtypes, strict=True))
             ends = [out for out, has in zip(results, self.has_gradient, strict=True) if has]
             leaf = [leaves[i] for i in self._wanted]
-            found: Sequence[Tensor | None] = [None] * len(leaf)
+            gradients: Sequence[Tensor | None] = [None] * len(leaf)
             if ends and leaf:
-                found = torch.autograd.grad(ends, leaf, flat[len(self._inputs) :], allow_unused=True)
-            self.reached = tuple(g is not None for g in found)
-            return [*results, *(g for g in found if g is not None)]
+                gradients = torch.autograd.grad(ends, leaf, flat[len(self._inputs) :], allow_unused=True)
+            self.reached = tuple(g is not None for g in gradients)
+            return [*results, *(g for g in gradients if g is not None)]
 
 
 def trace(
@@ -154,7 +154,7 @@ def _changes_in_place(module: GraphModule) -> bool:
 
 @functools.cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """Give the rules by operator: torch's own down to its core set, then this project's over them."""
+    """The rules by operator: torch's own down to its core set, then this project's over them."""
     from torch._decomp import core_aten_decompositions
 
     table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
@@ -163,15 +163,15 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             del table[operator]
     for name, rule in RULES.items():
         packet, _, overload = name.partition(".")
-        found = getattr(getattr(torch.ops.aten, packet, None), overload, None)
-        if found is not None:
-            table[found] = rule
+        overloaded = getattr(getattr(torch.ops.aten, packet, None), overload, None)
+        if overloaded is not None:
+            table[overloaded] = rule
     return table
 
 
 @contextlib.contextmanager
 def math_attention() -> Iterator[None]:
-    """Let attention be written out as matrix products and a softmax."""
+    """Decompose attention into matrix products and a softmax."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     with sdpa_kernel(SDPBackend.MATH):

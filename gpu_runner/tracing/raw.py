@@ -50,7 +50,7 @@ class RawGraph:
 
 
 def to_plain(graph: RawGraph) -> dict[str, Any]:
-    """Give a graph as plain values for the way to the parent."""
+    """A graph as plain values, as it is sent to the parent."""
     return {
         "nodes": [
             [n.name, n.op, [_plain(a) for a in n.args], list(n.shape), n.dtype, [[k, _plain(a)] for k, a in n.kwargs]]
@@ -89,7 +89,7 @@ def from_plain(form: Any) -> RawGraph:
 
 
 def references(node: RawNode) -> list[str]:
-    """Give the names of the nodes that a node reads."""
+    """The names of the nodes that a node reads."""
     values = [*node.args, *(value for _, value in node.kwargs)]
     flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
     return [item.name for item in flat if isinstance(item, Ref)]
@@ -147,7 +147,7 @@ def _name(value: Any) -> str:
 
 
 def same_number(a: RawAtom, b: RawAtom) -> bool:
-    """Tell whether two plain values are the same, nan being the same as nan."""
+    """Whether two plain values are the same, nan being the same as nan."""
     if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
         return True
     return type(a) is type(b) and a == b

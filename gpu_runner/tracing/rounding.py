@@ -1,7 +1,7 @@
-"""Which values of a float32 trace eager mode rounds to a narrow dtype, told from the operators of both runs.
+"""Which values of a float32 trace eager mode rounds to a narrow dtype, from the operators of both runs.
 
 Autograd calls the same operators for narrow inputs as for float32 ones, but for casts. So the two runs are watched and laid side by
-side; where they are not the same but for casts, there is nothing to be told. What an operator is made of, such as the steps of a
+side; where they are not the same but for casts, nothing can be concluded. What an operator is made of, such as the steps of a
 decomposition, is not seen: the watch stands above the tracer. Runs in the child.
 """
 
@@ -34,7 +34,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Called:
+class OperatorCall:
     """One call of an operator: its name, the tensors among its arguments, and what it gave."""
 
     operator: str
@@ -43,7 +43,7 @@ class Called:
 
     @property
     def casts(self) -> bool:
-        """Tell whether it does nothing but give another dtype."""
+        """Whether it only changes the dtype."""
         return self.operator == CAST and len(self.operands) == len(self.results) == 1
 
 
@@ -52,7 +52,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[Called] = []
+        self.calls: list[OperatorCall] = []
         self._turns: dict[int, int] = {}  # an address holds one tensor after the other; which it is now
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -64,7 +64,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
         given = func(*args, **kwargs)
         memory = {_address(x) for x in read}
         results = tuple(self._given(x, _address(x) in memory) for x in _tensors([given]))
-        self.calls.append(Called(str(func), operands, results))
+        self.calls.append(OperatorCall(str(func), operands, results))
         return given
 
     def _given(self, x: Tensor, view: bool) -> Given:
@@ -96,12 +96,14 @@ Place = tuple[object, ...]
 class _Pair:
     """The same call in both runs."""
 
-    traced: Called
-    eager: Called
+    traced: OperatorCall
+    eager: OperatorCall
 
 
-def rounded_nodes(traced: Sequence[Called], eager: Sequence[Called], narrow: torch.dtype) -> frozenset[str] | None:
-    """Give the traced nodes whose value eager mode holds in ``narrow``; None where the runs differ in more than casts.
+def rounded_nodes(
+    traced: Sequence[OperatorCall], eager: Sequence[OperatorCall], narrow: torch.dtype
+) -> frozenset[str] | None:
+    """The traced nodes whose value eager mode rounds to ``narrow``; None where the runs differ in more than casts.
 
     Of an operator with several results the first counts, and all of a backward operator: what else there is, such as the statistics
     of a norm, has another dtype on a GPU than on the host.
@@ -109,11 +111,11 @@ def rounded_nodes(traced: Sequence[Called], eager: Sequence[Called], narrow: tor
     pairs = _aligned(traced, eager)
     if pairs is None or not _same_flow(traced, eager, pairs):
         return None
-    found = {node for pair in pairs for node in _results(pair, narrow)}
-    return frozenset(found | set(_cast_after(pairs, eager, narrow)))
+    narrowed = {node for pair in pairs for node in _results(pair, narrow)}
+    return frozenset(narrowed | set(_cast_after(pairs, eager, narrow)))
 
 
-def _aligned(traced: Sequence[Called], eager: Sequence[Called]) -> list[_Pair] | None:
+def _aligned(traced: Sequence[OperatorCall], eager: Sequence[OperatorCall]) -> list[_Pair] | None:
     pairs, place = [], 0
     for call in traced:
         if not call.casts:
@@ -128,15 +130,15 @@ def _aligned(traced: Sequence[Called], eager: Sequence[Called]) -> list[_Pair] |
     return pairs if all(call.casts for call in eager[place:]) else None
 
 
-def _same_flow(traced: Sequence[Called], eager: Sequence[Called], pairs: Sequence[_Pair]) -> bool:
-    """Tell whether every call takes the same values in both runs, casts left out."""
+def _same_flow(traced: Sequence[OperatorCall], eager: Sequence[OperatorCall], pairs: Sequence[_Pair]) -> bool:
+    """Whether every call takes the same values in both runs, casts left out."""
     numbers = [{id(pair.traced): n for n, pair in enumerate(pairs)}, {id(p.eager): n for n, p in enumerate(pairs)}]
     flows = [_flow(calls, number) for calls, number in zip((traced, eager), numbers, strict=True)]
     return flows[0] == flows[1]
 
 
-def _flow(calls: Sequence[Called], numbers: dict[int, int]) -> list[tuple[Place, ...]]:
-    """Give where the operands of each numbered call come from: a result of another one, or from outside, in order of appearance."""
+def _flow(calls: Sequence[OperatorCall], numbers: dict[int, int]) -> list[tuple[Place, ...]]:
+    """Where the operands of each numbered call come from: another call's result, or outside, in order of appearance."""
     places: dict[Key, Place] = {}
     flow, outside = [], itertools.count()
     for call in calls:
@@ -153,20 +155,20 @@ def _flow(calls: Sequence[Called], numbers: dict[int, int]) -> list[tuple[Place,
 
 def _results(pair: _Pair, narrow: torch.dtype) -> Iterator[str]:
     every = pair.traced.operator.split(".")[1].endswith("_backward")
-    for index, (made, held) in enumerate(zip(pair.traced.results, pair.eager.results, strict=True)):
-        if (index == 0 or every) and held.dtype == narrow and not held.view:
+    for index, (made, kept) in enumerate(zip(pair.traced.results, pair.eager.results, strict=True)):
+        if (index == 0 or every) and kept.dtype == narrow and not kept.view:
             yield from _node(made)
 
 
-def _cast_after(pairs: Sequence[_Pair], eager: Sequence[Called], narrow: torch.dtype) -> Iterator[str]:
-    """Give what eager mode alone casts to ``narrow``, where nothing else reads it before: autograd does so with gradients."""
+def _cast_after(pairs: Sequence[_Pair], eager: Sequence[OperatorCall], narrow: torch.dtype) -> Iterator[str]:
+    """What eager mode alone casts to ``narrow`` before anything else reads it: autograd does so with gradients."""
     known = {id(pair.eager) for pair in pairs}
     casts = [c for c in eager if c.casts and id(c) not in known and c.results[0].dtype == narrow]
     others = {key for call in eager if call not in casts for key in call.operands}
     wanted = {cast.operands[0] for cast in casts} - others
     for pair in pairs:
-        for made, held in zip(pair.traced.results, pair.eager.results, strict=True):
-            if held.key in wanted and not held.view:
+        for made, kept in zip(pair.traced.results, pair.eager.results, strict=True):
+            if kept.key in wanted and not kept.view:
                 yield from _node(made)
 
 

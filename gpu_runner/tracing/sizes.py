@@ -23,7 +23,7 @@ MAX_ELEMENTS = 2**22
 # What sizes must be multiples of, tried in this order: halves and groups do not work on primes.
 STEPS = (2, 4, 8, 16, 32, 64, 128)
 _BANDS = ((101, 400), (29, 120), (11, 60), (5, 40), (3, 30))
-# No value here is a simple multiple of another, so that the expression found is the only one.
+# No value here is a simple multiple of another, so that only one expression fits.
 _FACTORS = ((1.0, 0.731, 1.391), (1.0, 0.617, 1.523), (1.0, 0.839, 1.171), (1.0, 0.557, 1.683))
 
 
@@ -35,40 +35,40 @@ class Setting:
     scalars: tuple[tuple[str, ScalarValue], ...]
 
     def values(self) -> dict[str, float | int]:
-        """Give sizes and numeric scalars by name."""
+        """Sizes and numeric scalars by name."""
         numeric = {k: v for k, v in self.scalars if isinstance(v, int | float) and not isinstance(v, bool)}
         return dict(self.sizes) | numeric
 
 
 def defaults(problem: Problem) -> dict[str, ScalarValue]:
-    """Give each scalar's value: that of the first workload where it names one, else its default; None is left out."""
+    """Each scalar's value in the first workload, else its default; None is left out."""
     given = dict(problem.workloads[0].scalars) if problem.workloads else {}
     values = {spec.name: given.get(spec.name, spec.default) for spec in problem.scalars}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def dimensions(problem: Problem) -> tuple[str, ...]:
-    """Give the names that need a size, those that only bound an input's values too."""
+    """The dimensions that need a size, including those that only bound an input's values."""
     bounds = [spec.high for spec in problem.inputs if isinstance(spec.high, str)]
     return tuple(dict.fromkeys([*problem.dimensions, *bounds]))
 
 
 def size_sets(problem: Problem) -> Iterator[Triple]:
-    """Give triples of sizes to try, each dimension different in each.
+    """Triples of sizes to try, each dimension different in each.
 
     Primes first; then multiples, of one dimension and of all, for halves and groups; then whole ratios between two dimensions
     that hold in every workload, such as between numbers of heads.
     """
     names = dimensions(problem)
     for steps in _step_sets(names):
-        found = multiples(problem, [steps] * 3)
-        if found:
-            yield found
+        triple = multiples(problem, [steps] * 3)
+        if triple:
+            yield triple
     for link in _ratios(problem):
         for step in (1, 8):
-            found = multiples(problem, [dict.fromkeys(names, step)] * 3, link)
-            if found:
-                yield found
+            triple = multiples(problem, [dict.fromkeys(names, step)] * 3, link)
+            if triple:
+                yield triple
 
 
 def _step_sets(names: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -81,18 +81,18 @@ def _step_sets(names: Sequence[str]) -> Iterator[dict[str, int]]:
 
 
 def _ratios(problem: Problem) -> list[tuple[str, str, int]]:
-    """Give pairs of dimensions with the whole ratio that they have in every workload, small ratios first."""
-    found = []
+    """Pairs of dimensions with the whole ratio that they have in every workload, small ratios first."""
+    pairs = []
     for big, small in itertools.permutations(dimensions(problem), 2):
         ratios = {dict(w.sizes)[big] / dict(w.sizes)[small] for w in problem.workloads}
         ratio = next(iter(ratios))
         if len(ratios) == 1 and ratio == int(ratio) and 1 <= ratio <= 64:
-            found.append((big, small, int(ratio)))
-    return sorted(found, key=lambda entry: (entry[2] == 1, entry[2]))
+            pairs.append((big, small, int(ratio)))
+    return sorted(pairs, key=lambda entry: (entry[2] == 1, entry[2]))
 
 
 def scalar_sets(problem: Problem, varied: Sequence[str]) -> tuple[dict[str, ScalarValue], ...]:
-    """Give three sets of scalars: the values as they stand, and two in which ``varied`` are changed."""
+    """Three sets of scalars: the problem's values, and two in which ``varied`` are changed."""
     base = defaults(problem)
     sets: list[dict[str, ScalarValue]] = []
     for turn in range(3):
@@ -104,7 +104,7 @@ def scalar_sets(problem: Problem, varied: Sequence[str]) -> tuple[dict[str, Scal
 
 
 def variable_scalars(problem: Problem) -> list[str]:
-    """Give the scalars that are numbers and may be varied."""
+    """Numeric scalars that may be varied."""
     return [n for n, v in defaults(problem).items() if isinstance(v, int | float) and not isinstance(v, bool)]
 
 
@@ -120,9 +120,9 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
 def multiples(
     problem: Problem, steps: Sequence[Mapping[str, int]], link: tuple[str, str, int] | None = None
 ) -> Triple | None:
-    """Give sizes for three traces, each dimension a multiple of its step there; None where the inputs would be too large.
+    """Sizes for three traces, each dimension a multiple of its step; None where the inputs would be too large.
 
-    ``link`` is a pair of dimensions, the first so many times the second.
+    ``link`` is a pair of dimensions and their ratio.
     """
     for low, high in _BANDS:
         numbers = [p for p in range(low, 40 * high) if _is_prime(p)]
@@ -136,23 +136,23 @@ def multiples(
 
 
 def _sizes(steps: Mapping[str, int], numbers: Sequence[int], low: int, turn: int) -> dict[str, int]:
-    """Give the sizes of one trace. The last one has even sizes: on odd ones alone ``(H + 1) // 2`` is ``H // 2 + 1``."""
+    """The sizes of one trace. The last one has even sizes: on odd ones alone ``(H + 1) // 2`` is ``H // 2 + 1``."""
     # Far apart from trace to trace where there is room: then no wrong expression fits by chance.
-    far = low > _BANDS[-2][0]
-    places = {name: i + turn * (len(steps) + 4) if far else turn + 3 * i for i, name in enumerate(steps)}
+    is_last = low > _BANDS[-2][0]
+    places = {name: i + turn * (len(steps) + 4) if is_last else turn + 3 * i for i, name in enumerate(steps)}
     primes = {name: _prime(numbers, low, step, places[name]) for name, step in steps.items()}
     return {name: step * (primes[name] + (turn == 2 and step == 1)) for name, step in steps.items()}
 
 
 def _prime(numbers: Sequence[int], low: int, step: int, index: int) -> int:
-    # A multiple of a large step is large by itself, so the prime beside it may be small.
+    # A multiple of a large step is large by itself, so its prime factor may be small.
     least = max(low // step, 3)
     small = [p for p in range(least, low) if _is_prime(p)]
     return [*small, *numbers][index]
 
 
 def _fixed_elements(problem: Problem) -> int:
-    """Give the elements of the largest input whose sizes are all written out; it cannot be made smaller."""
+    """Elements of the largest input whose sizes are all literal; it cannot be made smaller."""
     return max((math.prod(map(int, s.dims)) for s in problem.inputs if all(d.isdigit() for d in s.dims)), default=0)
 
 
@@ -174,15 +174,15 @@ Corner = tuple[dict[str, int], dict[str, ScalarValue]]  # sizes and scalars
 
 
 def divisors(problem: Problem, baked: Sequence[str]) -> list[str]:
-    """Give those of the scalars that are baked into a graph by which a size may be divided."""
+    """The scalars baked into a graph by which a size may be divided."""
     values = defaults(problem)
     return [name for name in baked if type(values.get(name)) is int and int(values[name]) > 0]
 
 
 def tries(problem: Problem, name: str, known: Sequence[Multiple], trace: RawGraph) -> Iterator[tuple[Multiple, ...]]:
-    """Give, for a scalar, what may have to be multiples of it, beside what is ``known`` of other scalars; few and weak first.
+    """What may have to be multiples of a scalar, in addition to the ``known`` rules of other scalars; few and weak ones first.
 
-    ``trace`` is one of the graph in which the scalar has its own value. What does not hold in the problem's workloads is no try.
+    ``trace`` is one of the graph in which the scalar has its own value. Rules that a workload of the problem breaks are left out.
     """
     value = defaults(problem)[name]
     names = list(dimensions(problem))
@@ -192,54 +192,53 @@ def tries(problem: Problem, name: str, known: Sequence[Multiple], trace: RawGrap
     single, pairs = [(name,) for name in names], list(itertools.combinations(names, 2))
     chosen = [(form, dims) for form in _FORMS[:1] for dims in (*single, *pairs)]
     chosen += [(form, dims) for form in _FORMS[1:] for dims in single]
-    found = (_joined(known, [Multiple(dim, form.format(name)) for dim in dims]) for form, dims in chosen)
-    yield from itertools.islice((each for each in found if _holds(problem, each)), MAX_TRIES)
+    combined = (_joined(known, [Multiple(dim, form.format(name)) for dim in dims]) for form, dims in chosen)
+    yield from itertools.islice((each for each in combined if _holds(problem, each)), MAX_TRIES)
 
 
 def out_of_step(problem: Problem, name: str, sizes: Mapping[str, int]) -> dict[str, ScalarValue]:
-    """Give scalars of which one has a value that divides no product of the sizes."""
+    """Scalars, one of which divides no product of the sizes."""
     base = defaults(problem)
     value = next(p for p in itertools.count(3) if p != base[name] and all(math.gcd(p, s) == 1 for s in sizes.values()))
     return base | {name: value}
 
 
 def triple_of(problem: Problem, rules: Sequence[Multiple], base: Triple) -> Triple | None:
-    """Give sizes at which the rules hold and little else does, close to those of ``base``, at which the reference runs."""
+    """Sizes at which the rules apply and few other relations do, near those of ``base``, at which the reference runs."""
     ruled = {rule.dimension for rule in rules}
     shared = {name: math.gcd(*(sizes[name] for sizes in base)) for name in base[0] if name not in ruled}
     for others in (shared, dict.fromkeys(shared, 1)):  # what every size was a multiple of may be the rule's alone
         steps = [
             others | {r.dimension: int(value_of(r.of, scalars)) for r in rules} for scalars in _turns(problem, rules)
         ]
-        found = multiples(problem, [{name: own[name] for name in base[0]} for own in steps])
-        if found is not None:
-            return found
+        triple = multiples(problem, [{name: own[name] for name in base[0]} for own in steps])
+        if triple is not None:
+            return triple
     return None
 
 
 def changed(problem: Problem, rules: Sequence[Multiple]) -> list[dict[str, ScalarValue]]:
-    """Give, for each of the three traces, the values of the scalars in the rules."""
+    """The values of the rules' scalars in each of the three traces."""
     names = list(dict.fromkeys(name for rule in rules for name in names_of(rule)))
     return [{name: scalars[name] for name in names} for scalars in _turns(problem, rules)]
 
 
 def corners(problem: Problem, rules: Sequence[Multiple], base: Mapping[str, int]) -> list[Corner]:
-    """Give the ends of what the rules allow: scalars of one, of two, and as large as what they divide; ``base`` has other sizes."""
+    """The extremes that the rules allow: scalars of one, of two, and as large as what they divide; ``base`` has other sizes."""
     names = list(dict.fromkeys(name for rule in rules for name in names_of(rule)))
-    found = []
+    ends = []
     for value, times in _CORNERS:
         scalars = defaults(problem) | dict.fromkeys(names, value)
-        found.append((dict(base) | {r.dimension: int(value_of(r.of, scalars)) * times for r in rules}, scalars))
-    return found
+        ends.append((dict(base) | {r.dimension: int(value_of(r.of, scalars)) * times for r in rules}, scalars))
+    return ends
 
 
 def names_of(rule: Multiple) -> list[str]:
-    """Give the scalars in a rule."""
     return re.findall(r"[A-Za-z_]\w*", rule.of)
 
 
 def value_of(text: str, values: Mapping[str, ScalarValue]) -> int | float:
-    """Give the number that a rule's text is for some scalars."""
+    """The value of a rule's expression."""
     return evaluate_expression(text, {k: v for k, v in values.items() if isinstance(v, int | float)})
 
 
@@ -255,7 +254,7 @@ def _turns(problem: Problem, rules: Sequence[Multiple]) -> list[dict[str, Scalar
 
 
 def _joined(known: Sequence[Multiple], new: Sequence[Multiple]) -> tuple[Multiple, ...]:
-    """A dimension that two scalars divide is divided by the one and then by the other; numbers beside the first stood for both."""
+    """Where two scalars divide a dimension, their product does; the first rule's number factors covered both and are dropped."""
     of = {rule.dimension: rule.of for rule in known}
     for rule in new:
         before = [

@@ -46,7 +46,7 @@ class Tracer:
         self._known: dict[Setting, RawGraph] = {}
 
     def graph(self) -> Graph:
-        """Give the graph.
+        """The graph of the reference.
 
         Raises:
             ProblemError: the reference cannot be captured. ChildFailed: it does not run.
@@ -104,13 +104,13 @@ class Tracer:
         return rounded if known else ()
 
     def _divided(self, graph: Graph, base: Triple) -> Graph:
-        """Give the graph over whole scalars that sizes are divided by, one after the other, as far as rules are found for them."""
+        """The graph over integer scalars that divide sizes, one after the other, for those that have a rule."""
         first = self._trace(base[0], defaults(self._problem))
         for name in divisors(self._problem, graph.specialised):
             if self._runs(base[0], out_of_step(self._problem, name, base[0])):
                 continue  # it chooses between functions, and divides nothing
             tried = tries(self._problem, name, graph.multiples, first)
-            graph = next((found for rules in tried if (found := self._ruled(name, rules, graph, base))), graph)
+            graph = next((ruled for rules in tried if (ruled := self._ruled(name, rules, graph, base))), graph)
         return graph
 
     def _runs(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> bool:
@@ -121,7 +121,7 @@ class Tracer:
         return True
 
     def _ruled(self, name: str, rules: Sequence[Multiple], graph: Graph, base: Triple) -> Graph | None:
-        """Give the graph over one more scalar, None where the rules do not make one."""
+        """The graph over one more scalar; None where the rules do not yield one."""
         triple = triple_of(self._problem, rules, base)
         if triple is None:
             return None
@@ -136,9 +136,9 @@ class Tracer:
             return None
         settings = [Setting(tuple(s.items()), tuple(v.items())) for s, v in zip(triple, sets, strict=True)]
         known = [self._varied_values(setting, varied) for setting in settings]
-        found = unify(traces, Fitter(known, dimensions(self._problem), rules), fixed)
-        ruled = dataclasses.replace(found.graph, multiples=tuple(rules))
-        return None if found.unexplained or not self._holds_at_its_ends(ruled, traces[0], triple[0]) else ruled
+        unified = unify(traces, Fitter(known, dimensions(self._problem), rules), fixed)
+        ruled = dataclasses.replace(unified.graph, multiples=tuple(rules))
+        return None if unified.unexplained or not self._holds_at_its_ends(ruled, traces[0], triple[0]) else ruled
 
     def _holds_at_its_ends(self, graph: Graph, of: RawGraph, base: Mapping[str, int]) -> bool:
         """A reference may do something else for one group. Where sizes of one leave operations out, values are compared."""
@@ -171,13 +171,15 @@ class Tracer:
             settings = [Setting(tuple(s.items()), tuple(v.items())) for s, v in zip(triple, sets, strict=True)]
             known = [self._varied_values(setting, varied) for setting in settings]
             fixed = [name for name in defaults(self._problem) if name not in varied]
-            found = unify(traces, Fitter(known, dimensions(self._problem)), fixed)
-            if not found.unexplained:
-                return found.graph
-            places = {name for name, _ in found.unexplained}
+            unified = unify(traces, Fitter(known, dimensions(self._problem)), fixed)
+            if not unified.unexplained:
+                return unified.graph
+            places = {name for name, _ in unified.unexplained}
             behind = [name for name in varied if self._changed(name, triple[0]) & places]
             if not behind:
-                raise DifferentStructure(f"a number in `{found.unexplained[0][0]}` follows no simple rule of the sizes")
+                raise DifferentStructure(
+                    f"a number in `{unified.unexplained[0][0]}` follows no simple rule of the sizes"
+                )
             varied = [name for name in varied if name not in behind]
 
     def _varied_values(self, setting: Setting, varied: Sequence[str]) -> dict[str, float | int]:
@@ -185,7 +187,7 @@ class Tracer:
         return {name: value for name, value in setting.values().items() if name in names}
 
     def _steers(self, name: str, sizes: Mapping[str, int]) -> bool:
-        """Tell whether changing one scalar alone changes the operations, or makes the reference fail."""
+        """Whether changing one scalar alone changes the operations, or makes the reference fail."""
         base = self._trace(sizes, defaults(self._problem))
         for scalars in scalar_sets(self._problem, [name])[1:]:
             try:

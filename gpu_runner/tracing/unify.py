@@ -1,4 +1,4 @@
-"""Several traces of one problem become one graph over names, and whether a trace is what such a graph says. Pure."""
+"""Unify traces of one problem into a graph over names, and check whether a trace is an instance of it. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import RawArg, RawAtom, RawGraph, RawNode, Ref, same_number
 
 
-class DifferentStructure(ValueError):  # noqa: N818 - it states what was found
+class DifferentStructure(ValueError):  # noqa: N818 - it states a fact
     """The traces do not have the same operations."""
 
 
@@ -26,7 +26,7 @@ class Unified:
 
 
 def unify(traces: Sequence[RawGraph], fitter: Fitter, specialised: Sequence[str] = ()) -> Unified:
-    """Give the graph that all traces are instances of.
+    """The graph that all traces are instances of.
 
     Raises:
         DifferentStructure: there is none.
@@ -67,7 +67,7 @@ def check_same_structure(traces: Sequence[RawGraph]) -> None:
 
 
 def changed_numbers(a: RawGraph, b: RawGraph) -> set[str]:
-    """Give the names of nodes whose numbers differ between two traces of the same structure."""
+    """The names of nodes whose numbers differ between two traces of the same structure."""
     return {x.name for x, y in zip(a.nodes, b.nodes, strict=True) if _numbers(x) != _numbers(y)}
 
 
@@ -99,17 +99,17 @@ def _numbers(node: RawNode) -> list[str]:
 def _nodes(
     column: tuple[RawNode, ...], fitter: Fitter, unexplained: list[tuple[str, tuple[RawAtom, ...]]]
 ) -> list[Node]:
-    """Give a node, after those that make what an expression cannot say: the root of a size."""
+    """A node, after the nodes for what an expression cannot state: the root of a size."""
     first = column[0]
     before: list[Node] = []
 
     def atom(values: tuple[RawAtom, ...]) -> Atom:
-        found = _atom(values, fitter)
-        if found is None and values[0] is not None:
-            found = _root(f"{first.name}_root{len(before) or ''}", first.dtype, values, fitter, before)
-        if found is None and values[0] is not None:
+        result = _atom(values, fitter)
+        if result is None and values[0] is not None:
+            result = _root(f"{first.name}_root{len(before) or ''}", first.dtype, values, fitter, before)
+        if result is None and values[0] is not None:
             unexplained.append((first.name, values))
-        return found
+        return result
 
     def arg(values: tuple[RawArg, ...]) -> Arg:
         if isinstance(values[0], tuple):
@@ -157,7 +157,7 @@ def _atom(values: tuple[RawAtom, ...], fitter: Fitter) -> Atom:
 
 
 def is_instance(graph: Graph, of: RawGraph, trace: RawGraph, values: Mapping[str, Number]) -> bool | None:
-    """Tell whether a trace has the graph's numbers for ``values``; None where it has other operations.
+    """Whether a trace has the graph's numbers for ``values``; None where it has other operations.
 
     ``of`` is a trace that the graph was made from.
     """

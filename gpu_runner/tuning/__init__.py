@@ -1,4 +1,4 @@
-"""The tuning: settings of a candidate's kernels, found by measuring them on the GPU for which they shall hold."""
+"""Tuning: settings of a candidate's kernels, measured on the GPU that they are for."""
 
 from __future__ import annotations
 

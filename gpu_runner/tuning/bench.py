@@ -27,7 +27,7 @@ class Worn(Exception):  # noqa: N818 - an expected end, not an error
 
 
 @dataclass
-class Bench:
+class TuningBench:
     """One child after the other with the same candidate."""
 
     request: TuneRequest
@@ -43,7 +43,7 @@ class Bench:
 
     @property
     def laid(self) -> Call | None:
-        """Give the workload that lies in the child."""
+        """The workload that the child is prepared for."""
         return self._call
 
     def open(self, session: Session | None = None) -> None:
@@ -77,7 +77,7 @@ class Bench:
         self._entered, self._session = None, None
 
     def prepare(self, call: Call) -> dict[str, Any]:
-        """Lay out a workload; gives the sizes by which settings were looked up, and the defaults, by pass.
+        """Prepare a workload; returns the sizes by which settings were looked up, and the defaults, by pass.
 
         Raises:
             ChildFailed: the candidate does not run with its default settings.
@@ -103,7 +103,7 @@ class Bench:
         return None if wrong is None else str(wrong)[:200]
 
     def block(self, tuned_pass: Pass, settings: Settings) -> list[float] | None:
-        """Give the times of a few runs; None where they failed.
+        """Times of a few runs; None where they failed.
 
         Raises:
             Worn: there have been too many restarts.
@@ -162,7 +162,7 @@ class Bench:
 class PassMeter:
     """The bench for one pass, with a time at which it is over. A ``Meter``."""
 
-    bench: Bench
+    bench: TuningBench
     tuned_pass: Pass
     deadline: float  # in terms of ``time.monotonic``
 
@@ -171,11 +171,9 @@ class PassMeter:
         return self.bench.attempt(self.tuned_pass, settings)
 
     def block(self, settings: Settings) -> list[float] | None:
-        """Give the times of a few runs in microseconds; None where it failed."""
         return self.bench.block(self.tuned_pass, settings)
 
     def left_s(self) -> float:
-        """Give how much of the time is left."""
         return self.deadline - time.monotonic()
 
 

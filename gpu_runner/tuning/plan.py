@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpu_runner.benchmark.roofline import FAULT_SHARE, Floor
+from gpu_runner.benchmark.roofline import FAULT_SHARE, TimeFloor
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.verify.proof import Call
@@ -16,21 +16,21 @@ CHECK_WEIGHT = 0.1  # of the time of a search
 
 
 @dataclass(frozen=True)
-class Job:
+class TuningJob:
     """One workload, before anything ran; ``floors`` by pass."""
 
     workload: Workload
     call: Call
     backward: bool
     input_bytes: int
-    floors: Mapping[Pass, Floor]
+    floors: Mapping[Pass, TimeFloor]
 
 
 @dataclass(frozen=True)
-class Step:
+class TuningStep:
     """One pass of one workload. ``sizes`` are what its settings were looked up by; ``is_search`` False: a check of what won."""
 
-    job: Job
+    job: TuningJob
     tuned_pass: Pass
     sizes: tuple[int, ...]
     defaults: tuple[tuple[str, int], ...]
@@ -38,28 +38,27 @@ class Step:
 
     @property
     def key(self) -> tuple[Pass, int]:
-        """Give by what the module's table is looked up."""
+        """The key of the module's table."""
         return self.tuned_pass, max(self.sizes)
 
     @property
     def weight(self) -> float:
-        """Give its part of the time."""
+        """Its share of the time."""
         return 1.0 if self.is_search else CHECK_WEIGHT
 
     @property
     def label(self) -> str:
-        """Give pass and workload in words."""
         return f"{self.tuned_pass} at {self.job.workload.label()}"
 
 
 def steps(
-    surveyed: Sequence[tuple[Job, Mapping[str, object]]], wanted: Collection[Pass]
-) -> tuple[list[Step], list[str]]:
-    """Give the steps, the workload with the most bytes first, and notes on passes that looked nothing up.
+    surveyed: Sequence[tuple[TuningJob, Mapping[str, object]]], wanted: Collection[Pass]
+) -> tuple[list[TuningStep], list[str]]:
+    """The steps, the workload with the most bytes first, and notes on passes that looked nothing up.
 
-    The facts are what a child said of each workload: under ``sizes`` and ``defaults``, by pass.
+    Each workload comes with the child's answer: ``sizes`` and ``defaults``, by pass.
     """
-    found: list[Step] = []
+    planned: list[TuningStep] = []
     notes: list[str] = []
     seen: set[tuple[Pass, int]] = set()
     for job, facts in sorted(surveyed, key=lambda pair: -pair[0].input_bytes):
@@ -71,18 +70,18 @@ def steps(
                 continue
             key = (tuned_pass, max(sizes))
             defaults = _settings(_of(facts, "defaults", tuned_pass))
-            found.append(Step(job, tuned_pass, sizes, defaults, key not in seen))
+            planned.append(TuningStep(job, tuned_pass, sizes, defaults, key not in seen))
             seen.add(key)
-    return found, notes
+    return planned, notes
 
 
-def share(rest: Sequence[Step], left_s: float) -> float:
-    """Give the first step's share of the time that is left for all of them. Units: seconds."""
+def share(rest: Sequence[TuningStep], left_s: float) -> float:
+    """The first step's share of the time left for all of them. Units: seconds."""
     return max(0.0, left_s) * rest[0].weight / sum(step.weight for step in rest)
 
 
-def is_near(time_us: float, floor: Floor | None) -> bool:
-    """Say whether a time is so close to its floor that nothing is to be gained; a time far below is no time to trust."""
+def is_near(time_us: float, floor: TimeFloor | None) -> bool:
+    """Whether a time is so close to its floor that nothing can be gained; a time far below it is not to be trusted."""
     if floor is None or floor.us is None:
         return False
     return FAULT_SHARE * (floor.sure_us or floor.us) <= time_us <= NEAR * floor.us

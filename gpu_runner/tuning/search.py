@@ -16,7 +16,7 @@ from typing import Protocol
 from gpu_runner.benchmark import estimate
 from gpu_runner.benchmark.estimate import Ratio
 from gpu_runner.contracts.benchmark import Word
-from gpu_runner.tuning.settings import DEFAULT, Settings, Space, dropped, predicted_log, replaced
+from gpu_runner.tuning.settings import DEFAULT, Settings, SettingSpace, dropped, predicted_log, replaced
 
 BLOCKS = 3  # of a setting that is not given up early
 CLEARLY_WORSE = (1.10, 1.03)  # times the best, after the first and after the second block
@@ -38,10 +38,10 @@ class Meter(Protocol):
         """Compile and run once; gives why it cannot be used, None where it can."""
 
     def block(self, settings: Settings) -> list[float] | None:
-        """Give the times of a few runs in microseconds; None where it failed."""
+        """Times of a few runs in microseconds; None where it failed."""
 
     def left_s(self) -> float:
-        """Give how much of the time is left."""
+        """Time left for the search."""
 
 
 @dataclass
@@ -54,17 +54,17 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """Give the typical time; infinite where there is none."""
+        """The typical time; infinite where nothing was measured."""
         if self.failure is not None or not self.blocks:
             return math.inf
         return statistics.median(statistics.median(block) for block in self.blocks)
 
 
 @dataclass
-class Search:
-    """One search. ``hints`` are settings that won elsewhere; ``trials`` holds everything that was tried."""
+class SettingSearch:
+    """One search. ``hints`` are settings that won elsewhere; ``trials`` are all settings tried."""
 
-    space: Space
+    space: SettingSpace
     meter: Meter
     hints: Sequence[Settings] = ()
     seed: int = 0
@@ -73,7 +73,7 @@ class Search:
     _whole_s: float = 0.0
 
     def run(self) -> Settings:
-        """Give the best settings; the default where nothing is better, or where it does not run itself."""
+        """The best settings; the default where nothing is better, or where the default itself does not run."""
         self._whole_s = self.meter.left_s()
         start = self._trial(DEFAULT)
         if start.failure is not None:
@@ -86,7 +86,7 @@ class Search:
 
     @property
     def tried(self) -> int:
-        """Give how many settings were compiled."""
+        """Number of settings compiled."""
         return len(self.trials)
 
     def _descend(self, best: Settings) -> Settings:
@@ -98,29 +98,29 @@ class Search:
                 break
         return best
 
-    def _line(self, name: str, held: Settings) -> Settings:
+    def _line(self, name: str, start: Settings) -> Settings:
         """Walk along one setting until it gets worse; then the other way, where the first gained nothing."""
-        best = held
-        for values in self.space.line(name, held):
-            unknown = not self._is_placed(name, held)
+        best = start
+        for values in self.space.line(name, start):
+            unknown = not self._is_placed(name, start)
             for value in values:
                 if not self._has_time():
                     return best
-                settings = self.space.canonical(replaced(held, name, value))
+                settings = self.space.canonical(replaced(start, name, value))
                 cost = self._trial(settings).cost
                 worse = cost > self.trials[best].cost * PATIENCE
                 best = self._better(settings, best)
                 if worse and not unknown:
                     break
-            if best != held and not unknown:
+            if best != start and not unknown:
                 break
         return best
 
-    def _is_placed(self, name: str, held: Settings) -> bool:
-        return name in dict(held) or name in dict(self.space.defaults)
+    def _is_placed(self, name: str, start: Settings) -> bool:
+        return name in dict(start) or name in dict(self.space.defaults)
 
     def _combinations(self, best: Settings) -> list[Settings]:
-        """Give what is tried besides: steps in two settings at once, the most promising first, and a few at random."""
+        """Steps in two settings at once, the most promising first, and a few random ones."""
         base = self.trials[DEFAULT].cost
         single = {
             trial.settings[0]: math.log(trial.cost / base)
@@ -154,7 +154,7 @@ class Search:
         return best
 
     def _last_round(self, best: Settings) -> Settings:
-        """Let the best few take turns, so that a drift of the clocks decides nothing; the simplest of the equals is taken."""
+        """Time the best few interleaved, so that clock drift decides nothing; of equals the simplest wins."""
         ranked = sorted(self.trials.values(), key=lambda trial: (trial.cost, len(trial.settings), trial.settings))
         near = [trial.settings for trial in ranked if trial.cost <= self.trials[best].cost * PATIENCE]
         names = list(dict.fromkeys([best, *near]))[:FINALISTS]
@@ -210,7 +210,7 @@ MOST_FINAL_ROUNDS = 16
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """What won, and by how much over the default; no ratio where the default itself won without a measured rival."""
 
     settings: Settings
@@ -219,13 +219,13 @@ class Outcome:
     default_us: float | None = None
 
 
-def decide(best: Settings, meter: Meter) -> Outcome:
+def decide(best: Settings, meter: Meter) -> TuningOutcome:
     """Measure both in turns, as often as the time allows, and give the winner; nobody looks at the answer before the end.
 
     Source: gpu_runner/benchmark/estimate.py for the interval and the words: faster by more than 1% and than noise.
     """
     if best == DEFAULT:
-        return Outcome(DEFAULT, None)
+        return TuningOutcome(DEFAULT, None)
     default: list[list[float]] = []
     rival: list[list[float]] = []
     for number in range(MOST_FINAL_ROUNDS):
@@ -235,17 +235,17 @@ def decide(best: Settings, meter: Meter) -> Outcome:
         blocks = {settings: meter.block(settings) for settings in order}
         ours, theirs = blocks[DEFAULT], blocks[best]
         if not ours or not theirs:
-            return Outcome(DEFAULT, None, whole=False)
+            return TuningOutcome(DEFAULT, None, whole=False)
         default.append(ours)
         rival.append(theirs)
     whole = len(default) >= LEAST_ROUNDS
-    found = estimate.ratio(default, rival)
-    won = whole and estimate.word(found, _noise(default)) is Word.faster
+    interval = estimate.ratio(default, rival)
+    won = whole and estimate.word(interval, _noise(default)) is Word.faster
     default_us = statistics.median(estimate.block_medians(default)) if default else None
-    return Outcome(best if won else DEFAULT, found, whole, default_us)
+    return TuningOutcome(best if won else DEFAULT, interval, whole, default_us)
 
 
 def _noise(default: list[list[float]]) -> float:
-    """Give by how much the default differed from itself, as a log-ratio: every second of its blocks against the others."""
-    found = estimate.ratio(default[0::2], default[1::2])
-    return abs(math.log(found.median)) if found else 0.0
+    """The default's log-ratio against itself: every second of its blocks against the others."""
+    interval = estimate.ratio(default[0::2], default[1::2])
+    return abs(math.log(interval.median)) if interval else 0.0

@@ -25,7 +25,7 @@ MOST_ELEMENTS = 2**20
 
 
 @dataclass(frozen=True)
-class Space:
+class SettingSpace:
     """What may be set in one pass: names with their values, rising. ``defaults`` are the candidate's own, where they are known."""
 
     values: tuple[tuple[str, tuple[int, ...]], ...]
@@ -33,62 +33,60 @@ class Space:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Give the names in their order."""
         return tuple(name for name, _ in self.values)
 
-    def line(self, name: str, held: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Give the values below and above that of ``held``, the nearest first; all below none where it is not known."""
+    def line(self, name: str, start: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The values below and above that of ``start``, the nearest first; where it is unknown, all count as above."""
         values = dict(self.values)[name]
-        current = dict(held).get(name, dict(self.defaults).get(name))
+        current = dict(start).get(name, dict(self.defaults).get(name))
         if current is None:
             return (), values
         place = bisect_left(values, current)
         above = values[place + 1 :] if place < len(values) and values[place] == current else values[place:]
         return tuple(reversed(values[:place])), above
 
-    def diagonals(self, held: Settings) -> Iterator[Settings]:
-        """Give settings that differ in two names at once, each by one step."""
+    def diagonals(self, start: Settings) -> Iterator[Settings]:
+        """Settings that differ in two names at once, each by one step."""
         for one, two in combinations(self.names, 2):
-            for a in self._steps(one, held):
-                for b in self._steps(two, held):
-                    yield replaced(replaced(held, one, a), two, b)
+            for a in self._steps(one, start):
+                for b in self._steps(two, start):
+                    yield replaced(replaced(start, one, a), two, b)
 
     def canonical(self, settings: Settings) -> Settings:
-        """Give settings without those that say what the default says."""
+        """Settings without those that equal the default."""
         known = dict(self.defaults)
         return tuple((name, value) for name, value in settings if known.get(name) != value)
 
     def refused(self, settings: Settings) -> str | None:
-        """Say why settings are not worth compiling; None where they are. The default is the candidate's own affair."""
+        """Why settings are not worth compiling; None where they are. The default is always allowed."""
         return refused(tuple({**dict(self.defaults), **dict(settings)}.items())) if settings else None
 
-    def _steps(self, name: str, held: Settings) -> tuple[int, ...]:
-        below, above = self.line(name, held)
+    def _steps(self, name: str, start: Settings) -> tuple[int, ...]:
+        below, above = self.line(name, start)
         return (*below[:1], *above[:1])
 
 
-def space_of(knobs: Sequence[Knob], tuned_pass: Pass, defaults: Mapping[str, int]) -> Space:
-    """Give the space of one pass; values that appear twice count once."""
+def space_of(knobs: Sequence[Knob], tuned_pass: Pass, defaults: Mapping[str, int]) -> SettingSpace:
+    """The space of one pass; duplicate values count once."""
     values: dict[str, set[int]] = {}
     for knob in knobs:
         if knob.tuned_pass is tuned_pass:
             values.setdefault(knob.setting, set()).update(knob.values)
     known = tuple((name, defaults[name]) for name in values if name in defaults)
-    return Space(tuple((name, tuple(sorted(found))) for name, found in values.items() if found), known)
+    return SettingSpace(tuple((name, tuple(sorted(choices))) for name, choices in values.items() if choices), known)
 
 
 def replaced(settings: Settings, name: str, value: int) -> Settings:
-    """Give settings with one of them set."""
     return tuple(sorted({**dict(settings), name: value}.items()))
 
 
 def dropped(settings: Settings, name: str) -> Settings:
-    """Give settings with one of them left to the candidate."""
+    """Settings without ``name``."""
     return tuple(item for item in settings if item[0] != name)
 
 
 def refused(settings: Settings) -> str | None:
-    """Say why settings, whole ones with the defaults that are known, are not worth compiling; None where they are."""
+    """Why settings, complete with the known defaults, are not worth compiling; None where they are."""
     blocks = 1
     for name, value in settings:
         kind = name.upper()
@@ -104,23 +102,22 @@ def refused(settings: Settings) -> str | None:
 
 
 def text(settings: Settings) -> str:
-    """Give settings in a line."""
     return " ".join(f"{name}={value}" for name, value in settings) or "default"
 
 
 def predicted_log(settings: Settings, single: Mapping[tuple[str, int], float]) -> float:
-    """Give the sum of what each setting alone did to the time, as a log-ratio; an unknown one counts as none."""
+    """Sum of the log-ratios of each setting alone; an unknown one counts as zero."""
     return math.fsum(single.get(item, 0.0) for item in settings)
 
 
 Entries = tuple[tuple[int, Settings], ...]
 HARM = 1.01  # settings that make one workload of a size this much slower than its default are not for that size
 # Measured settings are taken to hold for sizes that round up to the same power of two, and no further.
-REACH = 2
+NEIGHBOUR_FACTOR = 2
 
 
 @dataclass(frozen=True)
-class Found:
+class TunedSize:
     """What one workload gave: the winner, the sizes by which the module looked settings up, and the time of all that was tried."""
 
     tuned_pass: Pass
@@ -130,13 +127,13 @@ class Found:
     costs: tuple[tuple[Settings, float], ...]  # in microseconds; of the default too
 
 
-def table(found: Sequence[Found]) -> tuple[tuple[Pass, Entries], ...]:
-    """Give the table: sizes rising, and no pass for which the default holds everywhere."""
+def table(results: Sequence[TunedSize]) -> tuple[tuple[Pass, Entries], ...]:
+    """The ``TUNED`` table: sizes rising, without passes whose default is best everywhere."""
     rows = []
     for tuned_pass in Pass:
         chosen: dict[int, Settings] = {}
         lowest: dict[int, int] = {}
-        for size, group in _by_size(found, tuned_pass):
+        for size, group in _by_size(results, tuned_pass):
             chosen[size] = agreed(group)
             lowest[size] = min(min(item.sizes) for item in group)
         entries = _entries(chosen, lowest)
@@ -145,8 +142,8 @@ def table(found: Sequence[Found]) -> tuple[tuple[Pass, Entries], ...]:
     return tuple(rows)
 
 
-def agreed(group: Sequence[Found]) -> Settings:
-    """Give the settings for workloads of one size: those that are best over all of them and harm none, else the default."""
+def agreed(group: Sequence[TunedSize]) -> Settings:
+    """Settings for workloads of one size: the best over all of them that slow none down, else the default."""
     winners = list(dict.fromkeys(item.settings for item in group if item.settings != DEFAULT))
     if all(item.settings == group[0].settings for item in group):
         return group[0].settings
@@ -161,7 +158,7 @@ def agreed(group: Sequence[Found]) -> Settings:
     return best
 
 
-def _ratio(item: Found, settings: Settings) -> float | None:
+def _ratio(item: TunedSize, settings: Settings) -> float | None:
     costs = dict(item.costs)
     default, mine = costs.get(DEFAULT), costs.get(settings)
     if default is None or mine is None or not math.isfinite(default) or not math.isfinite(mine) or default <= 0:
@@ -169,9 +166,9 @@ def _ratio(item: Found, settings: Settings) -> float | None:
     return mine / default
 
 
-def _by_size(found: Sequence[Found], tuned_pass: Pass) -> list[tuple[int, list[Found]]]:
-    groups: dict[int, list[Found]] = {}
-    for item in found:
+def _by_size(results: Sequence[TunedSize], tuned_pass: Pass) -> list[tuple[int, list[TunedSize]]]:
+    groups: dict[int, list[TunedSize]] = {}
+    for item in results:
         if item.tuned_pass is tuned_pass and item.sizes:
             groups.setdefault(max(item.sizes), []).append(item)
     return sorted(groups.items())
@@ -181,7 +178,7 @@ def _entries(chosen: dict[int, Settings], lowest: dict[int, int]) -> Entries:
     entries: list[tuple[int, Settings]] = []
     reached = 0
     for size in sorted(chosen):
-        below = lowest[size] // REACH
+        below = lowest[size] // NEIGHBOUR_FACTOR
         if below > reached:
             entries.append((below, DEFAULT))
         entries.append((size, chosen[size]))

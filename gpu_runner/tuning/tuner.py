@@ -26,17 +26,17 @@ from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.seeded import seeded
 from gpu_runner.session import Session, has_gpu
-from gpu_runner.tuning.bench import Bench, PassMeter, Worn
-from gpu_runner.tuning.plan import PASSES, Job, Step, is_near, share, steps
-from gpu_runner.tuning.search import Outcome, Search, decide
-from gpu_runner.tuning.settings import DEFAULT, Found, Settings, space_of, table, text
+from gpu_runner.tuning.bench import PassMeter, TuningBench, Worn
+from gpu_runner.tuning.plan import PASSES, TuningJob, TuningStep, is_near, share, steps
+from gpu_runner.tuning.search import SettingSearch, TuningOutcome, decide
+from gpu_runner.tuning.settings import DEFAULT, Settings, TunedSize, space_of, table, text
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import candidate_session, reference_session
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 CANDIDATE = "candidate"
 CHILDREN = 3  # at once
-NO_GPU = "No GPU is here: settings are found by measuring alone, so none were tried and the candidate's own rule holds."
+NO_GPU = "No GPU is here: settings are only ever measured, so none were tried and the candidate's own rule applies."
 
 
 def tune(request: TuneRequest, context: RunContext) -> TuneResult:
@@ -68,7 +68,7 @@ def tuned(request: TuneRequest, context: RunContext) -> TuneResult:
             sessions = start_all(_openings(problem, request, roomier), roomier, stack)
             gauged = _gauged(sessions, request)
             oracle = Oracle.open(problem, sessions[REFERENCE], secrets.randbits(56))
-            bench = Bench(request, oracle.form, roomier)
+            bench = TuningBench(request, oracle.form, roomier)
             stack.callback(bench.close)
             bench.open(sessions[CANDIDATE])
             jobs = _jobs(oracle, choose_cases(asked, problem), gauged)
@@ -102,13 +102,13 @@ def _gauged(sessions: dict[str, Session], request: TuneRequest) -> Gauged | None
         sessions[GAUGE].close()
 
 
-def _jobs(oracle: Oracle, cases: Sequence[tuple[Workload, Case]], gauged: Gauged | None) -> list[Job]:
+def _jobs(oracle: Oracle, cases: Sequence[tuple[Workload, Case]], gauged: Gauged | None) -> list[TuningJob]:
     jobs = []
     for workload, plain in cases:
         case = replace(plain, seed=secrets.randbits(56))
-        found = outline.outline_of(oracle, case)
+        outlined = outline.outline_of(oracle, case)
         try:
-            given = seeded(oracle, case, found)
+            given = seeded(oracle, case, outlined)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise BadProblem("the reference's process answered in place of the runner's own code") from error
         floors = {}
@@ -116,7 +116,7 @@ def _jobs(oracle: Oracle, cases: Sequence[tuple[Workload, Case]], gauged: Gauged
             traffic = traffic_of(oracle, case)
             rates = Rates(gauged.rates.bandwidth_gbps)
             floors = {item: floor(work_of(traffic, None, item, gauged.l2_bytes), rates) for item in PASSES}
-        jobs.append(Job(workload, given.call, given.backward, given.input_bytes, floors))
+        jobs.append(TuningJob(workload, given.call, given.backward, given.input_bytes, floors))
     return jobs
 
 
@@ -130,41 +130,41 @@ class Tuner:
     """One request, step after step; what won before is tried early where it comes next."""
 
     request: TuneRequest
-    bench: Bench
+    bench: TuningBench
     deadline: float  # in terms of ``time.monotonic``
-    found: list[Found] = field(default_factory=list)
+    results: list[TunedSize] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
     _winners: dict[tuple[Pass, int], Settings] = field(default_factory=dict)
 
-    def run(self, jobs: list[Job]) -> TuneResult:
+    def run(self, jobs: list[TuningJob]) -> TuneResult:
         """Tune every workload and pass.
 
         Raises:
             ChildFailed, ProtocolError: the candidate runs on no workload with its default settings.
         """
         try:
-            found, notes = steps(self._survey(jobs), {knob.tuned_pass for knob in self.request.knobs})
+            planned, notes = steps(self._survey(jobs), {knob.tuned_pass for knob in self.request.knobs})
             self.notes += notes
-            self._steps(found)
+            self._steps(planned)
         except Worn as worn:
             self._cut_short(f"The search ended early: {worn}.")
         order = {job.workload: place for place, job in enumerate(jobs)}
         return TuneResult(
             tuple(sorted(self.choices, key=lambda item: (order[item.workload], PASSES.index(item.tuned_pass)))),
             self.bench.architecture,
-            table(self.found),
+            table(self.results),
             self.bench.gpu,
             tuple(self.failed.items())[:MOST_FAILED],
             self.complete,
             tuple(dict.fromkeys(self.notes)),
         )
 
-    def _survey(self, jobs: list[Job]) -> list[tuple[Job, Mapping[str, object]]]:
+    def _survey(self, jobs: list[TuningJob]) -> list[tuple[TuningJob, Mapping[str, object]]]:
         """Run every workload once, the largest last, as its search comes first; one that does not run is left out."""
-        surveyed: list[tuple[Job, Mapping[str, object]]] = []
+        surveyed: list[tuple[TuningJob, Mapping[str, object]]] = []
         for place, job in enumerate(sorted(jobs, key=lambda item: item.input_bytes)):
             if place and time.monotonic() >= self.deadline:
                 self._over(job.workload)
@@ -178,29 +178,31 @@ class Tuner:
                 self._cut_short(f"{job.workload.label()} was left out: the candidate does not run on it: {flat}")
         return surveyed
 
-    def _steps(self, found: list[Step]) -> None:
-        for number, step in enumerate(found):
+    def _steps(self, planned: list[TuningStep]) -> None:
+        for number, step in enumerate(planned):
             if number and time.monotonic() >= self.deadline:
                 self._over(step.job.workload)
                 return
             if self.bench.laid is not step.job.call:
                 self.bench.prepare(step.job.call)
             now = time.monotonic()
-            share_s = share(found[number:], self.deadline - now)
+            share_s = share(planned[number:], self.deadline - now)
             if step.is_search:
                 self._search(step, now, share_s)
             else:
                 self._check(step, now + share_s)
 
-    def _search(self, step: Step, now: float, share_s: float) -> None:
+    def _search(self, step: TuningStep, now: float, share_s: float) -> None:
         near = self._near(step)
         if near is not None:
             self._note_near(step, near)
             return
         space = space_of(self.request.knobs, step.tuned_pass, dict(step.defaults))
-        hints = [item.settings for item in reversed(self.found) if item.tuned_pass is step.tuned_pass and item.settings]
+        hints = [
+            item.settings for item in reversed(self.results) if item.tuned_pass is step.tuned_pass and item.settings
+        ]
         meter = PassMeter(self.bench, step.tuned_pass, now + SEARCH_SHARE * share_s)
-        search = Search(space, meter, list(dict.fromkeys(hints))[:3])
+        search = SettingSearch(space, meter, list(dict.fromkeys(hints))[:3])
         best = search.run()
         outcome = decide(best, PassMeter(self.bench, step.tuned_pass, now + share_s))
         self.complete &= search.complete and outcome.whole
@@ -210,13 +212,13 @@ class Tuner:
         costs = tuple((trial.settings, trial.cost) for trial in search.trials.values() if trial.blocks)
         self._keep(step, outcome, costs, search.tried)
 
-    def _check(self, step: Step, end: float) -> None:
-        """Hold what won for the same size on a larger workload against the default on this one."""
+    def _check(self, step: TuningStep, end: float) -> None:
+        """Time what won for the same size on a larger workload against the default on this one."""
         winner = self._winners.get(step.key, DEFAULT)
         failure = None if winner == DEFAULT else self.bench.attempt(step.tuned_pass, winner)
         if failure is not None:
             self._fail(step, winner, failure)
-            self._keep(step, Outcome(DEFAULT, None), (), 1)
+            self._keep(step, TuningOutcome(DEFAULT, None), (), 1)
             return
         outcome = decide(winner, PassMeter(self.bench, step.tuned_pass, end))
         self.complete &= outcome.whole
@@ -225,31 +227,33 @@ class Tuner:
             costs = ((DEFAULT, outcome.default_us), (winner, outcome.default_us / outcome.ratio.median))
         self._keep(step, outcome, costs, 1)
 
-    def _near(self, step: Step) -> float | None:
-        """Give the default's time where it is as good as the floor; None where a search may gain something."""
+    def _near(self, step: TuningStep) -> float | None:
+        """The default's time where it is at the floor; None where a search may gain something."""
         floor = step.job.floors.get(step.tuned_pass)
         if floor is None or self.bench.attempt(step.tuned_pass, DEFAULT) is not None:
             return None
         blocks = [self.bench.block(step.tuned_pass, DEFAULT) for _ in range(FIRST_BLOCKS)]
         times = [statistics.median(block) for block in blocks if block]
-        found = statistics.median(times) if times else None
-        return found if found is not None and is_near(found, floor) else None
+        median_us = statistics.median(times) if times else None
+        return median_us if median_us is not None and is_near(median_us, floor) else None
 
-    def _note_near(self, step: Step, time_us: float) -> None:
+    def _note_near(self, step: TuningStep, time_us: float) -> None:
         floor_us = step.job.floors[step.tuned_pass].us or time_us
-        said = f"the default takes {time_us:.1f} us, {floor_us / time_us:.0%} of the limit of this GPU's memory"
-        self.notes.append(f"{step.label}: {said}, so no other settings were searched.")
-        self._keep(step, Outcome(DEFAULT, None), ((DEFAULT, time_us),), 1)
+        note = f"the default takes {time_us:.1f} us, {floor_us / time_us:.0%} of the limit of this GPU's memory"
+        self.notes.append(f"{step.label}: {note}, so no other settings were searched.")
+        self._keep(step, TuningOutcome(DEFAULT, None), ((DEFAULT, time_us),), 1)
 
-    def _keep(self, step: Step, outcome: Outcome, costs: tuple[tuple[Settings, float], ...], tried: int) -> None:
+    def _keep(
+        self, step: TuningStep, outcome: TuningOutcome, costs: tuple[tuple[Settings, float], ...], tried: int
+    ) -> None:
         if step.is_search:
             self._winners[step.key] = outcome.settings
         self.bench.choose(step.tuned_pass, outcome.settings)
-        self.found.append(Found(step.tuned_pass, step.job.workload, step.sizes, outcome.settings, costs))
+        self.results.append(TunedSize(step.tuned_pass, step.job.workload, step.sizes, outcome.settings, costs))
         self.choices.append(_choice(step, outcome, tried))
         self.bench.context.progress(f"tune: {step.label}: {text(outcome.settings)}, {tried} tried")
 
-    def _fail(self, step: Step, settings: Settings, failure: str) -> None:
+    def _fail(self, step: TuningStep, settings: Settings, failure: str) -> None:
         where = f"{step.tuned_pass}: {text(settings)} ({step.job.workload.label()})"
         self.failed.setdefault(where, failure)
 
@@ -261,7 +265,7 @@ class Tuner:
         self.notes.append(note)
 
 
-def _choice(step: Step, outcome: Outcome, tried: int) -> Choice:
+def _choice(step: TuningStep, outcome: TuningOutcome, tried: int) -> Choice:
     ratio = outcome.ratio if outcome.settings != DEFAULT else None
     return Choice(
         step.tuned_pass,

@@ -14,7 +14,7 @@ from gpu_runner.codec import Kind, Shape
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.program.trail import MOST_EVENTS
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 from gpu_runner.verify.proof import Proof
 
 BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
@@ -167,7 +167,7 @@ def _check_raw(shapes: tuple[Shape, ...], sent: list[torch.Tensor]) -> None:
             raise ValueError("an input comes back in another form")
 
 
-def read_answer(reply: Reply) -> Answer:
+def read_answer(reply: ChildReply) -> Answer:
     """Read a reply of the role ``candidate``.
 
     Raises:
@@ -177,7 +177,7 @@ def read_answer(reply: Reply) -> Answer:
         return _read(reply)
 
 
-def trail_of(reply: Reply) -> Trail:
+def trail_of(reply: ChildReply) -> Trail:
     """Read the trail of a case where nothing else was asked for.
 
     Raises:
@@ -195,7 +195,7 @@ def _of_the_form() -> Iterator[None]:
         raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
 
 
-def _read(reply: Reply) -> Answer:
+def _read(reply: ChildReply) -> Answer:
     meta = reply.meta
     tensors = [buffer.to_torch() for buffer in reply.tensors]
     runs: dict[str, dict[str, Value]] = {}

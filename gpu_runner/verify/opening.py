@@ -22,7 +22,7 @@ ORIGINAL = "original"  # the name of the child in which what stands in the repos
 
 def reference_session(role: str, problem_source: str, context: RunContext, beside: int = 0) -> Session:
     """Give a child with the problem's file alone; ``beside`` other children run meanwhile."""
-    return Session(role, context.limits, context.require, files={"problem.py": problem_source}, beside=beside)
+    return Session(role, context.limits, context.require, files={"problem.py": problem_source}, siblings=beside)
 
 
 def candidate_session(
@@ -51,7 +51,15 @@ def candidate_session(
         raise ScratchError(str(error)) from error
     roots = candidate.import_roots
     return Session(
-        role, context.limits, context.require, gpu, files=files, tree=tree, import_roots=roots, beside=beside, name=name
+        role,
+        context.limits,
+        context.require,
+        gpu,
+        files=files,
+        tree=tree,
+        import_roots=roots,
+        siblings=beside,
+        name=name,
     )
 
 

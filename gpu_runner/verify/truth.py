@@ -15,7 +15,7 @@ import torch
 from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
-from gpu_runner.session import Reply, Session, has_gpu
+from gpu_runner.session import ChildReply, Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
@@ -384,7 +384,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     return tuple(laid)
 
 
-def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
+def _expected(labels: list[str], reply: ChildReply) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
     tensors = iter(_torch(reply))
     exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
@@ -458,5 +458,5 @@ def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> di
     return {label: None if item is None else added(item, own_input) for (label, item), own_input in pairs}
 
 
-def _torch(reply: Reply) -> list[torch.Tensor]:
+def _torch(reply: ChildReply) -> list[torch.Tensor]:
     return [buffer.to_torch() for buffer in reply.tensors]

@@ -24,9 +24,9 @@ from workers.contracts import (
     Goal,
     ProblemKind,
     ProblemText,
+    format_scope,
     parse_scope,
     parse_target,
-    written_scope,
 )
 
 MAX_LENGTH = 64
@@ -67,7 +67,7 @@ def check_name(name: str) -> NameFault | None:
 def existing_name(text: str) -> str | NameFault:
     """The word by which a kernel that is there is looked for: its name, class or function, also behind a path or module.
 
-    Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.existing.found_name``.
+    Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.existing.match_kernel``.
     """
     last = re.split(r"[/\\]", text.rstrip("/\\"))[-1].removesuffix("()").removesuffix(".py")
     word = last.rsplit(".", 1)[-1].replace("-", "_")
@@ -308,7 +308,7 @@ def _target(_option: Option, text: str) -> str:
 
 
 def _scope(_option: Option, text: str) -> str:
-    return written_scope(*parse_scope(text))
+    return format_scope(*parse_scope(text))
 
 
 def _ref(_option: Option, text: str) -> str:

@@ -24,7 +24,7 @@ from workers.contracts import (
     ProblemText,
     UserFacingError,
     Verb,
-    written_scope,
+    format_scope,
 )
 
 REFUSALS = frozenset(
@@ -126,7 +126,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     if asked.verb is Verb.create and searching(options) != searching(JobOptions()):
         parts += searching(options)
     if asked.verb is Verb.optimize:
-        parts += [options.goal.value, written_scope(options.scope, options.regime)]
+        parts += [options.goal.value, format_scope(options.scope, options.regime)]
         parts += [str(options.variants), options.target or ""]
     if options.profile:
         parts += ["profile"]

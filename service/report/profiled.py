@@ -39,7 +39,7 @@ from workers.contracts import (
     ProfileSummary,
     Scope,
     SourceReading,
-    written_scope,
+    format_scope,
 )
 
 MAX_COUNTERS = 24
@@ -291,7 +291,7 @@ def _limits(summary: ProfileSummary) -> str:
 
 def _aim(summary: ProfileSummary) -> str:
     scope = "both passes" if summary.scope is Scope.general else f"the {summary.scope.value} pass"
-    sizes = written_scope(Scope.general, summary.regime)
+    sizes = format_scope(Scope.general, summary.regime)
     scope += f" at {code(sizes)} sizes" if summary.regime.part else f" at {code(sizes)}" if summary.regime.sizes else ""
     target = f", until {code(summary.target)}" if summary.target else ""
     return f"Goal: {summary.goal.value}, of {scope}{target}."

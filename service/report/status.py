@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.escape import code, code_block, inline, sentence
 from service.report.layout import Kind, Links, bullets, counted, folded, link, paragraphs, signed, wait
 from workers.contracts import (
-    TOLD_LOSSES,
+    NOTIFIED_LOSSES,
     CloseUpdate,
     Failure,
     FailureCode,
@@ -170,7 +170,7 @@ def _next(job: JobView) -> str:
 
 
 def _losses(job: JobView) -> str:
-    if job.losses < TOLD_LOSSES:
+    if job.losses < NOTIFIED_LOSSES:
         return ""
     return (
         f"The host that worked on this was lost {job.losses} times. What is finished is kept, and it is tried again with growing "

@@ -31,7 +31,7 @@ def test_the_bounds_of_a_job_are_told() -> None:
         f"One run measures {gate.MOST_KERNELS} kernels",
     ):
         assert text in FLAT, text
-    assert search.Limits().patience == 2
+    assert search.SearchLimits().patience == 2
     assert "when two measured ones in a row are less than 1% better" in FLAT
     assert finalize.MOST_TRIES - 1 == 2
     assert "the next best of the kept ones is tried, twice at most" in FLAT

@@ -20,7 +20,7 @@ from workers.authors.llm import questions
 from workers.contracts import JobState
 from workers.engine import at_once
 from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import HostBeside
+from workers.gpu_host.supervise import EmbeddedHost
 from workers.store.models import LedgerEntry, ModelRequest
 
 __all__ = ["ask_models"]
@@ -46,7 +46,7 @@ def test_the_first_kernel_that_is_proved_ends_the_requests_for_the_others(
     talk, line = asking.talk, asking.line
     line.reply(*[second_at_once] * 3)
     # For the questions alone: a host that took other requests too could let the conversation look settled before its time.
-    runtime.current().hosting = HostBeside(Standby()).working
+    runtime.current().hosting = EmbeddedHost(Standby()).working
     number = asking.ask(BLOCK, options="--candidates 3 --auto")
     talk.settle()
     talk.skip(number)

@@ -31,7 +31,7 @@ from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequ
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildTimeout, ProtocolError
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import EVALUATED
-from gpu_runner.reply import Reply
+from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import Answer, Work, read_answer
 from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
@@ -361,7 +361,7 @@ def _load(state: State, given: CandidateSource, proof: Proof) -> None:
 def _answer(state: State, proof: Proof, skip: list[str]) -> Answer:
     call = make_call(proof, poison=True, mutates=list(proof.form.mutates), skip=skip)
     facts, tensors = candidate.run(state, call.meta, [buffer.to_torch() for buffer in call.tensors])
-    return read_answer(Reply(facts, tuple(Buffer.from_torch(tensor) for tensor in tensors)))
+    return read_answer(ChildReply(facts, tuple(Buffer.from_torch(tensor) for tensor in tensors)))
 
 
 def _as_child_error(error: Exception, work: Path) -> ChildError | ProtocolError:

@@ -67,7 +67,7 @@ def test_every_comparison_is_counted_and_the_largest_size_is_raced() -> None:
     found = calibrated(machine)
     assert found.words == {Word.same: 12}
     assert found.planted == {Word.slower: 5}
-    assert (found.false_words, found.found) == (0, 5)
+    assert (found.false_words, found.detected) == (0, 5)
     assert {request.workloads[0].label() for request in machine.asked} == {"T=4096 H=8192"}
 
 
@@ -84,7 +84,7 @@ def test_planted_wait_is_the_share_of_the_time_in_cycles_of_the_clock_less_what_
 def test_false_word_is_told_and_what_was_missed_too() -> None:
     found = calibrated(Machine(sees=False, noisy=True))
     assert found.false_words == 2
-    assert found.found == 0
+    assert found.detected == 0
 
 
 def test_problem_that_is_refused_is_left_out_by_name() -> None:

@@ -33,12 +33,12 @@ def model_new(problem: Problem) -> str:
     """
     paths = state_paths(problem.source)
     specs = {spec.name: spec for spec in problem.inputs}
-    held = {path: specs[name] for name, path in paths.items()} | counters(problem.source)
+    state = {path: specs[name] for name, path in paths.items()} | counters(problem.source)
     own = [name for name in problem.parameters if name not in paths]
     given = ", ".join(_taken(name, paths) for name in problem.parameters)
-    body = "".join(f"        {line}\n" for line in _root(held))
+    body = "".join(f"        {line}\n" for line in _root(state))
     return (
-        f"{_PART if any('.' in path for path in held) else ''}\n\n"
+        f"{_PART if any('.' in path for path in state) else ''}\n\n"
         "class ModelNew(torch.nn.Module):\n"
         '    """The model with the same parameters and buffers, computed by the kernels above."""\n\n'
         "    def __init__(self, *args, **kwargs):\n"
@@ -51,7 +51,7 @@ def model_new(problem: Problem) -> str:
 
 
 def state_paths(source: str) -> dict[str, str]:
-    """Give, for each parameter of the reference that stands for one of the model's, its name within the model."""
+    """For each parameter of the reference that is one of the model's, its name within the model."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and _is_state(node.targets):
             pairs = zip(node.value.keys, node.value.values, strict=True)
@@ -75,27 +75,27 @@ def _is_state(targets: list[ast.expr]) -> bool:
     return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == "state"
 
 
-def _root(held: dict[str, InputSpec]) -> list[str]:
+def _root(state: dict[str, InputSpec]) -> list[str]:
     lines = [
         f"self.register_{'parameter' if spec.grad else 'buffer'}({_quoted(path)}, {_made(spec)})"
-        for path, spec in held.items()
+        for path, spec in state.items()
         if "." not in path
     ]
-    return [*lines, *(f"self.add_module({_quoted(name)}, {_part(held, name)})" for name in _parts(held, ""))]
+    return [*lines, *(f"self.add_module({_quoted(name)}, {_part(state, name)})" for name in _parts(state, ""))]
 
 
-def _part(held: dict[str, InputSpec], folder: str) -> str:
-    own = {path.removeprefix(f"{folder}."): spec for path, spec in held.items() if path.startswith(f"{folder}.")}
+def _part(state: dict[str, InputSpec], folder: str) -> str:
+    own = {path.removeprefix(f"{folder}."): spec for path, spec in state.items() if path.startswith(f"{folder}.")}
     direct = {name: spec for name, spec in own.items() if "." not in name}
     parameters = ", ".join(f"{_quoted(name)}: {_made(spec)}" for name, spec in direct.items() if spec.grad)
     buffers = ", ".join(f"{_quoted(name)}: {_made(spec)}" for name, spec in direct.items() if not spec.grad)
-    parts = ", ".join(f"{_quoted(name)}: {_part(held, f'{folder}.{name}')}" for name in _parts(held, f"{folder}."))
+    parts = ", ".join(f"{_quoted(name)}: {_part(state, f'{folder}.{name}')}" for name in _parts(state, f"{folder}."))
     return f"Part({{{parameters}}}, {{{buffers}}}, {{{parts}}})"
 
 
-def _parts(held: dict[str, InputSpec], prefix: str) -> list[str]:
+def _parts(state: dict[str, InputSpec], prefix: str) -> list[str]:
     """The names of the parts right below a prefix."""
-    inside = (path.removeprefix(prefix) for path in held if path.startswith(prefix))
+    inside = (path.removeprefix(prefix) for path in state if path.startswith(prefix))
     return list(dict.fromkeys(path.partition(".")[0] for path in inside if "." in path))
 
 

@@ -38,7 +38,7 @@ class SourceStyle:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a review or a failed verdict said about the last proposal."""
+    """What a review or a failed verdict objects to in the last proposal."""
 
     text: str
     path: str | None = None
@@ -47,7 +47,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Brief:
-    """All that an author is told."""
+    """The input of an author."""
 
     name: str  # the kernel's name, snake_case
     problem: Problem
@@ -130,7 +130,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class AuthorRefusal:
     """Why an author cannot: one sentence that names the operator or the shape."""
 
     sentence: str
@@ -142,6 +142,6 @@ class Author(Protocol):
 
     name: str
 
-    def propose(self, brief: Brief) -> Proposal | Refusal:
+    def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """Propose source for a brief, or refuse it in one sentence."""
         ...

@@ -2,7 +2,7 @@
 
 from workers.contracts.job import (
     EVERY_SIZE,
-    TOLD_LOSSES,
+    NOTIFIED_LOSSES,
     ArtifactView,
     AuthorName,
     CheckpointView,
@@ -60,7 +60,7 @@ from workers.contracts.nightly import (
     regression_key,
 )
 from workers.contracts.operation import ActiveJob, GpuHost, GpuQueue, Operation
-from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
+from workers.contracts.target import Target, format_scope, named_dimensions, parse_scope, parse_target
 from workers.contracts.update import (
     AnalyzeSummary,
     AssetsUpdate,
@@ -110,7 +110,7 @@ from workers.contracts.variant import (
 
 __all__ = [
     "EVERY_SIZE",
-    "TOLD_LOSSES",
+    "NOTIFIED_LOSSES",
     "ActiveJob",
     "AddedTest",
     "AnalyzeSummary",
@@ -205,10 +205,10 @@ __all__ = [
     "ValidateSummary",
     "Variant",
     "Verb",
+    "format_scope",
     "named_dimensions",
     "parse_scope",
     "parse_target",
     "regression_key",
     "unreadable",
-    "written_scope",
 ]

@@ -66,7 +66,7 @@ class StageState(StrEnum):
     cancelled = "cancelled"
 
 
-TOLD_LOSSES = 3  # hosts lost over one piece of work, from which on people and operators are told of it
+NOTIFIED_LOSSES = 3  # hosts lost over one piece of work, from which on people and operators are told of it
 
 
 class AuthorName(StrEnum):
@@ -119,7 +119,7 @@ EVERY_SIZE = Regime()
 
 
 class ProblemKind(StrEnum):
-    """How a person said what is to be computed."""
+    """The form in which a person gave the problem."""
 
     block = "block"  # a fenced Python block
     path = "path"  # a file of the repository, perhaps with a symbol
@@ -150,7 +150,7 @@ class FailureCode(StrEnum):
 
 
 class UserFacingError(Exception):
-    """The only error whose text reaches GitHub: what is wrong, and the cure."""
+    """The only error whose text reaches GitHub: what is wrong, and the fix."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ModelRequests:
-    """The requests to one provider for one purpose that ended alike; ``outcome`` is answered, a trouble, or lost."""
+    """Requests to one provider for one purpose with the same outcome: answered, a trouble, or lost."""
 
     provider: str
     purpose: str

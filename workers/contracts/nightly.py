@@ -27,9 +27,9 @@ class NightChange:
 
 @dataclass(frozen=True)
 class RegressionUpdate:
-    """News of one kernel on one GPU model, for the issue that is about the two: what was confirmed, or has recovered.
+    """News of one kernel on one GPU model, for their issue: a confirmed change, or a recovery.
 
-    ``stands`` tells whether a confirmed change is left; where none is, the issue is closed.
+    ``stands``: a confirmed change is left; where none is, the issue is closed.
     """
 
     kernel: str
@@ -40,7 +40,7 @@ class RegressionUpdate:
     wrong: str | None = None  # what the verdict says where values are wrong
 
     def key(self) -> str:
-        """What the issue is found by."""
+        """The issue's key."""
         return regression_key(self.kernel, self.gpu)
 
 
@@ -81,7 +81,7 @@ class DigestUpdate:
 
 
 def regression_key(kernel: str, gpu: str) -> str:
-    """A kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
+    """A kernel and a GPU model as one word for a marker, whatever letters they have."""
     return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]
 
 
@@ -101,7 +101,7 @@ class NightKernel:
 
 @dataclass(frozen=True)
 class NightlySummary:
-    """What a night measured and found."""
+    """The result of a night."""
 
     kernels: tuple[NightKernel, ...]
     changes: tuple[NightChange, ...]

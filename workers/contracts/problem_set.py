@@ -65,19 +65,19 @@ def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float |
 
 def reasons(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
     """What problems were not done for, the most frequent reason first."""
-    found: dict[str, list[Entry]] = {}
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.reason is not None:
-            found.setdefault(entry.reason, []).append(entry)
-    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+            groups.setdefault(entry.reason, []).append(entry)
+    return sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
 
 
 def levels(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     """The problems of each folder."""
-    found: dict[str, list[Entry]] = {}
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.level, []).append(entry)
-    return found
+        groups.setdefault(entry.level, []).append(entry)
+    return groups
 
 
 def report(entries: Sequence[Entry]) -> dict[str, Any]:

@@ -46,27 +46,27 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Read a target.
+    """Parse a target.
 
     Raises:
-        ValueError: it is of another form; the text is the cure.
+        ValueError: it is of another form; the text is the fix.
     """
-    found = PATTERN.fullmatch(text)
-    if found is None:
+    match = PATTERN.fullmatch(text)
+    if match is None:
         raise ValueError(CURE)
-    sizes = _sizes(found["sizes"] or "")
-    below_us = float(found["value"]) * UNITS_US[found["unit"].lower()]
-    if sizes is None or (found["sizes"] is not None and not sizes) or below_us <= 0:
+    sizes = _sizes(match["sizes"] or "")
+    below_us = float(match["value"]) * UNITS_US[match["unit"].lower()]
+    if sizes is None or (match["sizes"] is not None and not sizes) or below_us <= 0:
         raise ValueError(CURE)
-    timed_pass = found["timed_pass"].lower()
+    timed_pass = match["timed_pass"].lower()
     return Target(SHORT.get(timed_pass, timed_pass), below_us, sizes)
 
 
 def parse_scope(text: str) -> tuple[Scope, Regime]:
-    """Read a scope: a pass, a part of the sizes, sizes, or a pass with one of the others.
+    """Parse a scope: a pass, a part of the sizes, sizes, or a pass with one of the others.
 
     Raises:
-        ValueError: it is of another form; the text is the cure.
+        ValueError: it is of another form; the text is the fix.
     """
     words = [
         word
@@ -75,14 +75,14 @@ def parse_scope(text: str) -> tuple[Scope, Regime]:
     ]
     passes = [Scope(SHORT.get(word, word)) for word in words if SHORT.get(word, word) in set(Scope)]
     parts = [Part(word) for word in words if word in set(Part)]
-    sizes = tuple(_size(found) for found in SIZE.finditer(text))
+    sizes = tuple(_size(match) for match in SIZE.finditer(text))
     known = len(passes) + len(parts) == len(words) and len(passes) <= 1 and len(parts) <= 1
     if not known or not (words or sizes) or (parts and sizes) or _repeated(sizes):
         raise ValueError(SCOPE_CURE)
     return (passes[0] if passes else Scope.general), Regime(parts[0] if parts else None, sizes)
 
 
-def written_scope(scope: Scope, regime: Regime) -> str:
+def format_scope(scope: Scope, regime: Regime) -> str:
     """A scope in the form that ``parse_scope`` reads."""
     sizes = [regime.part.value] if regime.part else [f"{name}={size}" for name, size in regime.sizes]
     passes = [] if sizes and scope is Scope.general else [scope.value]
@@ -90,10 +90,10 @@ def written_scope(scope: Scope, regime: Regime) -> str:
 
 
 def named_dimensions(sizes: tuple[tuple[str, int], ...], dimensions: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Sizes by the names that a problem has for its dimensions, such as ``H`` for ``hidden_size``.
+    """Sizes by the problem's dimension names, such as ``H`` for ``hidden_size``.
 
     Raises:
-        ValueError: the problem has no such dimension; the text says which it has.
+        ValueError: the problem has no such dimension; the text lists its own.
     """
     return tuple((_dimension(name, dimensions), size) for name, size in sizes)
 
@@ -103,23 +103,23 @@ def _dimension(name: str, dimensions: tuple[str, ...]) -> str:
         return name
     spelled = [known for known in dimensions if known.lower() == name.lower()]
     letters = next((letters for words, letters in DIMENSIONS if name.lower() in words), ())
-    found = (*spelled, *(letter for letter in letters if letter in dimensions))
-    if not found:
+    matching = (*spelled, *(letter for letter in letters if letter in dimensions))
+    if not matching:
         raise ValueError(
             f"the problem has no dimension `{name}`; its dimensions are {', '.join(f'`{d}`' for d in dimensions)}"
         )
-    return found[0]
+    return matching[0]
 
 
 def _sizes(text: str) -> tuple[tuple[str, int], ...] | None:
     if JOINERS.fullmatch(SIZE.sub(" ", text)) is None:
         return None
-    sizes = tuple(_size(found) for found in SIZE.finditer(text))
+    sizes = tuple(_size(match) for match in SIZE.finditer(text))
     return None if _repeated(sizes) else sizes
 
 
-def _size(found: re.Match[str]) -> tuple[str, int]:
-    return found["name"], int(found["size"]) * (1024 if found["kilo"] else 1)
+def _size(match: re.Match[str]) -> tuple[str, int]:
+    return match["name"], int(match["size"]) * (1024 if match["kilo"] else 1)
 
 
 def _repeated(sizes: tuple[tuple[str, int], ...]) -> bool:

@@ -74,7 +74,7 @@ class Image:
 
 @dataclass(frozen=True)
 class StyleOutcome:
-    """What the target's own style check said."""
+    """The result of the target's own style check."""
 
     passed: bool
     commands: tuple[str, ...]
@@ -175,7 +175,7 @@ class NewVersion:
 
 @dataclass(frozen=True)
 class FinalizeSummary:
-    """The report of an optimize job. ``applied`` False: the original stands, and ``notes`` say why."""
+    """The report of an optimize job. ``applied`` False: the original is unchanged, and ``notes`` say why."""
 
     applied: bool
     winner: Variant | None
@@ -244,7 +244,7 @@ class MeasuredKernel:
 
 @dataclass(frozen=True)
 class MeasureSummary:
-    """What bench and verify found, a kernel each."""
+    """The results of bench and verify, one for each kernel."""
 
     kernels: tuple[MeasuredKernel, ...]
     base_sha: str
@@ -329,7 +329,7 @@ class CheckpointUpdate:
 
 @dataclass(frozen=True)
 class ReminderUpdate:
-    """Say once that a checkpoint still waits, in a comment; times are UTC, ISO 8601. ``ends`` None: it waits for ever."""
+    """A comment, once, that a checkpoint still waits; times are UTC, ISO 8601. ``ends`` None: it has no end."""
 
     stage: StageName
     attempt: int
@@ -344,7 +344,7 @@ class ReadyUpdate:
 
 @dataclass(frozen=True)
 class CloseUpdate:
-    """Close the draft pull request: nothing came of the job that is worth a merge."""
+    """Close the draft pull request: the job made nothing worth a merge."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class KernelReading:
-    """What stands in the source of one Triton kernel."""
+    """What the source of one Triton kernel contains."""
 
     name: str
     line: int
@@ -125,7 +125,7 @@ class KernelReading:
 
 @dataclass(frozen=True)
 class SourceReading:
-    """What stands in a kernel's file: pure facts, found without running it."""
+    """Facts of a kernel's file, read without running it."""
 
     path: str
     tier: int  # 1 element-wise, 2 reduction, 3 fused
@@ -138,7 +138,7 @@ class SourceReading:
 
 @dataclass(frozen=True)
 class PlannedStrategy:
-    """A strategy whose trigger holds, with the evidence and what may be gained by it."""
+    """A strategy whose trigger applies, with the evidence and the expected gain."""
 
     strategy: str
     title: str
@@ -151,7 +151,7 @@ class PlannedStrategy:
 
 @dataclass(frozen=True)
 class ModelReading:
-    """What a model says bounds a kernel; untrusted text, beside what the runner's rules say."""
+    """A model's diagnosis of what bounds a kernel; untrusted text, next to the diagnosis of the runner's rules."""
 
     bottleneck: str
     evidence: tuple[str, ...]
@@ -169,7 +169,7 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class AddedTest:
-    """A test that a change adds. ``before`` is what becomes of it without the change, None where it cannot be run there."""
+    """A test that a change adds. ``before`` is its result without the change, None where it cannot be run there."""
 
     node: str
     before: CaseOutcome | None

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpu_runner.contracts import to_json
 from workers.contracts import (
-    TOLD_LOSSES,
+    NOTIFIED_LOSSES,
     CheckpointUpdate,
     Failure,
     FailureCode,
@@ -22,7 +22,7 @@ from workers.contracts import (
     Update,
     UserFacingError,
 )
-from workers.engine.context import RunContext
+from workers.engine.context import AttemptContext
 from workers.engine.lease import LeaseLost, Suspended, heartbeat
 from workers.engine.protocol import StageResult
 from workers.pipelines import PIPELINES
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 def advance(runtime: Runtime, job_id: str) -> bool:
-    """Run the job's stage until it pauses or ends; False where there was nothing to do."""
+    """Run the job's stage until it pauses or ends; False where it could not be run."""
     claimed = _claim(runtime, job_id)
     if claimed is None:
         return False
@@ -52,7 +52,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
         if losses >= MAX_LOSSES:
             give_up(runtime, lease)
         else:
-            if losses >= TOLD_LOSSES:
+            if losses >= NOTIFIED_LOSSES:
                 log.error("workers_lost", times=losses, cure=LOSSES_CURE)
             _run(runtime, lease, stage, context)
     runtime.at_boundary("stage_settled")
@@ -60,7 +60,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
     return True
 
 
-def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext, int] | None:
+def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, AttemptContext, int] | None:
     now = runtime.clock()
     with runtime.database.write() as session:
         job = jobs.locked(session, job_id)
@@ -68,11 +68,11 @@ def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext,
         if job is None or row is None:
             return None
         lease = Lease(job_id, row.id, row.lease_token or "")
-        context = RunContext(runtime, lease, view(session, job, now), row.attempt, read_feedback(row.feedback))
+        context = AttemptContext(runtime, lease, view(session, job, now), row.attempt, read_feedback(row.feedback))
         return lease, StageName(row.stage), context, row.losses
 
 
-def _run(runtime: Runtime, lease: Lease, stage: StageName, context: RunContext) -> None:
+def _run(runtime: Runtime, lease: Lease, stage: StageName, context: AttemptContext) -> None:
     def renew() -> bool:
         with runtime.database.write() as session:
             return attempts.renew(session, lease, runtime.clock(), runtime.settings.lease_s)
@@ -110,15 +110,15 @@ def _tell(runtime: Runtime, job_id: str) -> None:
 # How a run ends: finished, failed in words for people, or broken; each one transaction under the lease.
 
 
-def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageResult) -> bool:
+def finish(runtime: Runtime, lease: Lease, context: AttemptContext, result: StageResult) -> bool:
     """Keep a stage's output and updates and move the job on; False where the lease was lost."""
     now = runtime.clock()
     request = context.request
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             return False
-        job, row = found
+        job, row = claimed
         move = after_stage(
             PIPELINES[request.verb], StageName(row.stage), checkpoint=result.checkpoint, auto=request.options.auto
         )
@@ -138,14 +138,14 @@ def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageRes
     return True
 
 
-def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) -> bool:
+def fail(runtime: Runtime, lease: Lease, context: AttemptContext, failure: Failure) -> bool:
     """End the stage and its job with a failure; False where the lease was lost."""
     now = runtime.clock()
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             return False
-        job, row = found
+        job, row = claimed
         updates.append_stage_updates(session, job, row, context.emitted, now)
         row.failure = to_json(failure)
         jobs.stop_work(session, job, StageState.failed, now)
@@ -163,10 +163,10 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
         return _postpone(runtime, lease, error, now)
     reference = secrets.token_hex(4)
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             return False
-        job, row = found
+        job, row = claimed
         row.tries += 1
         delay_s = retry_delay_s(row.tries)
         words = storable(f"{type(error).__name__}: {error}", 500)
@@ -187,10 +187,10 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
 
 def _postpone(runtime: Runtime, lease: Lease, error: Exception, now: float) -> bool:
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             return False
-        _, row = found
+        _, row = claimed
         attempts.release(row)
         row.not_before, row.notified_at = now + OUTAGE_PAUSE_S, now
     cure = "free space, or start the database; it goes on by itself"
@@ -210,10 +210,10 @@ def give_up(runtime: Runtime, lease: Lease) -> bool:
     """Fail the job of a stage over which more workers were lost than chance explains; False where the lease was lost."""
     now = runtime.clock()
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             return False
-        job, row = found
+        job, row = claimed
         failure = Failure(
             FailureCode.environment,
             f"the host that worked on the {row.stage} stage was lost {row.losses} times",
@@ -227,11 +227,11 @@ def give_up(runtime: Runtime, lease: Lease) -> bool:
 
 
 def leave(runtime: Runtime, lease: Lease) -> None:
-    """Give the lease back in the middle of a run, which is nobody's fault."""
+    """Release the lease in the middle of a run, which is nobody's fault."""
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is not None:
-            attempts.release(found[1])
+        claimed = attempts.leased(session, lease)
+        if claimed is not None:
+            attempts.release(claimed[1])
 
 
 def internal_failure(stage: str, tries: int, reference: str) -> Failure:

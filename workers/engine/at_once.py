@@ -18,12 +18,12 @@ LOOK_S = 1.0  # how often what has been answered is looked at while the others g
 MOST_WAIT_S = 5.0
 
 Outcome = Answer | ModelError | UserFacingError
-Enough = Callable[[Mapping[str, Answer | ModelError]], bool]
+ShouldStop = Callable[[Mapping[str, Answer | ModelError]], bool]
 
 
 @dataclass(frozen=True)
 class Signals:
-    """What one of several questions hears of the others and says to them."""
+    """What questions that are asked at once exchange."""
 
     stop: threading.Event = field(default_factory=threading.Event)  # something broke: what it comes to is not kept
     not_needed: threading.Event = field(default_factory=threading.Event)  # others answered enough
@@ -38,17 +38,17 @@ Ask = Callable[[str, Question, Signals], Answer]
 
 
 class AtOnce:
-    """Asks some questions; ``found`` is what they have come to so far, and may be known of some before.
+    """Asks several questions at once; ``known`` are outcomes of earlier runs.
 
     Those of a group that share a prefix, by ``prefix_of``, wait until the first of them has begun to be answered, or has ended, or
-    has kept them waiting for long enough: the provider's cache has the prefix only then.
+    has taken too long: the provider's cache has the prefix only then.
     """
 
     def __init__(
         self,
         ask: Ask,
         questions: Mapping[str, Question],
-        found: Mapping[str, Answer | ModelError],
+        known: Mapping[str, Answer | ModelError],
         prefix_of: Callable[[Question], str | None] = lambda _: None,
     ) -> None:
         self._ask = ask
@@ -56,21 +56,21 @@ class AtOnce:
         self._prefix_of = prefix_of
         self._gates: dict[str, threading.Event] = {}
         self._guard = threading.Lock()
-        self._found: dict[str, Outcome] = dict(found)
+        self._outcomes: dict[str, Outcome] = dict(known)
         self.signals = Signals()
 
-    def run(self, enough: Enough | None) -> dict[str, Outcome]:
-        """What each comes to. Once ``enough`` says so of what has been answered, the others hear that they are not needed."""
-        left = _alike({key: question for key, question in self._questions.items() if key not in self._found})
-        if left and self._found:
-            self._look(enough)
+    def run(self, should_stop: ShouldStop | None) -> dict[str, Outcome]:
+        """The outcome of each. Once ``should_stop`` is true of the answers so far, the others are cancelled."""
+        left = _by_question({key: question for key, question in self._questions.items() if key not in self._outcomes})
+        if left and self._outcomes:
+            self._look(should_stop)
         with ThreadPoolExecutor(MOST_AT_ONCE, "question") as pool:
             futures = [
                 pool.submit(contextvars.copy_context().run, self._in_turn, keys, gate, leads)
                 for keys, gate, leads in self._gated(left)
             ]
             try:
-                self._watch(futures, enough)
+                self._watch(futures, should_stop)
             finally:
                 # Either all have ended, or something broke: then the rest is asked in vain.
                 self.signals.stop.set()
@@ -78,22 +78,22 @@ class AtOnce:
             wait(futures, return_when=ALL_COMPLETED)
         for future in futures:
             future.result()
-        return {key: self._found[key] for key in self._questions}
+        return {key: self._outcomes[key] for key in self._questions}
 
-    def _watch(self, futures: Sequence[Future[None]], enough: Enough | None) -> None:
+    def _watch(self, futures: Sequence[Future[None]], should_stop: ShouldStop | None) -> None:
         pending = set(futures)
         while pending:
-            done, pending = wait(pending, None if enough is None else LOOK_S, FIRST_EXCEPTION)
+            done, pending = wait(pending, None if should_stop is None else LOOK_S, FIRST_EXCEPTION)
             if any(future.exception() is not None for future in done):
                 return
             if pending and not self.signals.not_needed.is_set():
-                self._look(enough)
+                self._look(should_stop)
 
-    def _look(self, enough: Enough | None) -> None:
+    def _look(self, should_stop: ShouldStop | None) -> None:
         with self._guard:
-            found = {key: self._found[key] for key in self._questions if key in self._found}
-        answered = {key: it for key, it in found.items() if not isinstance(it, UserFacingError)}
-        if enough is not None and answered and enough(answered):
+            outcomes = {key: self._outcomes[key] for key in self._questions if key in self._outcomes}
+        answered = {key: it for key, it in outcomes.items() if not isinstance(it, UserFacingError)}
+        if should_stop is not None and answered and should_stop(answered):
             self.signals.not_needed.set()
             self._open_all()
 
@@ -103,9 +103,9 @@ class AtOnce:
             if not leads:
                 gate.wait(MOST_WAIT_S)
             for key in keys:
-                found = self._outcome(key, signals)
+                outcome = self._outcome(key, signals)
                 with self._guard:
-                    self._found[key] = found
+                    self._outcomes[key] = outcome
         finally:
             if leads:
                 gate.set()
@@ -136,7 +136,7 @@ class AtOnce:
             gate.set()
 
 
-def _alike(questions: Mapping[str, Question]) -> list[list[str]]:
+def _by_question(questions: Mapping[str, Question]) -> list[list[str]]:
     # The very same question twice is asked one after the other, so that a replay gives each key its own answer again.
     groups: dict[str, list[str]] = {}
     for key, question in questions.items():

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
-from workers.engine.lease import Begun, LeaseLost, Suspended, held
+from workers.engine.lease import Begun, LeaseLost, Suspended, leased
 from workers.engine.protocol import DEFAULT_LIMITS, T
 from workers.engine.questions import Questions
 from workers.models.protocol import Answer, ModelError, Question
@@ -26,8 +26,8 @@ from workers.store.models import Job, StageAttempt
 MAX_NOTE = 300
 
 
-class RunContext:
-    """Implements ``StageContext`` for one run; ``emitted`` are the updates that the run has asked for so far."""
+class AttemptContext:
+    """Implements ``StageContext`` for one run; ``emitted`` are the run's updates so far."""
 
     def __init__(
         self, runtime: Runtime, lease: Lease, job: JobView, attempt: int, feedback: tuple[Feedback, ...]
@@ -53,7 +53,7 @@ class RunContext:
         return bool(self._runtime.models().providers)
 
     def result_of(self, stage: StageName) -> dict[str, Any]:
-        with self._held() as (session, job, _):
+        with self._leased() as (session, job, _):
             output = attempts.finished_output(session, job, stage.value)
         if output is None:
             raise KeyError(f"no attempt of {stage.value} has finished")
@@ -70,16 +70,16 @@ class RunContext:
         lasting: bool = False,
     ) -> GpuResult:
         asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits)
-        beside = dict(files or {})
-        with self._held() as (session, job, row):
+        artifacts = dict(files or {})
+        with self._leased() as (session, job, row):
             work = gpu_work.find(session, row.id, key)
             if work is None and lasting:
-                work = gpu_work.find_earlier(session, row, key, asked, beside)
+                work = gpu_work.find_earlier(session, row, key, asked, artifacts)
             result = None if work is None else gpu_work.result_of(work)
             if result is not None:
                 return result
             if work is None:
-                work = gpu_work.ask(session, job, row, key, asked, beside, self._runtime.clock())
+                work = gpu_work.ask(session, job, row, key, asked, artifacts, self._runtime.clock())
                 attempts.progressed(row)
             if self._waits:
                 self._suspend(session, job, row, work.request_id)
@@ -103,13 +103,13 @@ class RunContext:
             self._waits = True
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
-        with self._held() as (session, _, row):
+        with self._leased() as (session, _, row):
             known = attempts.memo(session, row.id, key)
         if known is not None:
             return known.value
         value = to_json(function())
         self._runtime.at_boundary("memo_computed")
-        with self._held() as (session, _, row):
+        with self._leased() as (session, _, row):
             attempts.keep_memo(session, row, key, value)
         self._runtime.at_boundary("memo_kept")
         return value
@@ -118,7 +118,7 @@ class RunContext:
         return self._runtime.clock()
 
     def history(self, function: Callable[[Session], T]) -> T:
-        with self._held() as (session, _, _):
+        with self._leased() as (session, _, _):
             return function(session)
 
     def ask(self, key: str, question: Question) -> Answer:
@@ -128,23 +128,23 @@ class RunContext:
         return self._questions.ask_all(questions)
 
     def ask_until(
-        self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
+        self, questions: Mapping[str, Question], should_stop: Callable[[Mapping[str, Answer | ModelError]], bool] | None
     ) -> dict[str, Answer | ModelError]:
-        return self._questions.ask_until(questions, enough)
+        return self._questions.ask_until(questions, should_stop)
 
     def note(self, text: str) -> None:
         """What runs now; a note that an earlier run of the attempt has shown is not shown again."""
         if not self._waits:
             return  # notes are known by their number, and what is tried meanwhile is tried in each run another number of times
         self._notes += 1
-        with self._held() as (session, job, row):
+        with self._leased() as (session, job, row):
             if self._notes > row.notes:
                 row.notes, row.note = self._notes, storable(text, MAX_NOTE)
                 updates.append_status(session, job, self._runtime.clock())
 
     def artifact(self, name: str, content: bytes, media_type: str) -> str:
         digest = self._runtime.blobs.put(content)
-        with self._held() as (session, job, _):
+        with self._leased() as (session, job, _):
             attempts.keep_artifact(session, job, name, digest, media_type, len(content))
         return digest
 
@@ -170,8 +170,8 @@ class RunContext:
         session.flush()
 
     @contextmanager
-    def _held(self) -> Iterator[tuple[Session, Job, StageAttempt]]:
+    def _leased(self) -> Iterator[tuple[Session, Job, StageAttempt]]:
         if self.lost.is_set():
             raise LeaseLost(self._lease.job_id)
-        with held(self._runtime, self._lease) as found:
-            yield found
+        with leased(self._runtime, self._lease) as claimed:
+            yield claimed

@@ -29,7 +29,7 @@ class Suspended(Interruption):
 
 
 class Begun(Interruption):
-    """What was tried meanwhile waits for a GPU request; the stage goes on with something else."""
+    """A function run by ``meanwhile`` waits for a GPU request; the stage goes on with something else."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id)
@@ -37,21 +37,21 @@ class Begun(Interruption):
 
 
 class LeaseLost(Interruption):
-    """Another worker has the attempt, or the job was cancelled: nothing that this run does may be kept."""
+    """Another worker has the attempt, or the job was cancelled: nothing of this run may be kept."""
 
 
 @contextmanager
-def held(runtime: Runtime, lease: Lease) -> Iterator[tuple[Session, Job, StageAttempt]]:
+def leased(runtime: Runtime, lease: Lease) -> Iterator[tuple[Session, Job, StageAttempt]]:
     """Open a transaction with the job, which nobody else can change until it ends, and its attempt.
 
     Raises:
         LeaseLost: another worker has the attempt, or the job was cancelled.
     """
     with runtime.database.write() as session:
-        found = attempts.held(session, lease)
-        if found is None:
+        claimed = attempts.leased(session, lease)
+        if claimed is None:
             raise LeaseLost(lease.job_id)
-        yield session, *found
+        yield session, *claimed
 
 
 log = structlog.get_logger(__name__)

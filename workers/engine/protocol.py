@@ -79,7 +79,7 @@ class StageContext(Protocol):
         *,
         lasting: bool = False,
     ) -> GpuResult:
-        """The result of one action on a GPU host; ``files`` maps names beside the request to artifact digests.
+        """The result of one action on a GPU host; ``files`` maps names in the request's folder to artifact digests.
 
         The answer belongs to ``key`` within this attempt. It has an ``error`` where host after host was lost over it.
         With ``lasting`` the answer that an earlier attempt of this stage got to the very same request under the same key serves
@@ -109,7 +109,7 @@ class StageContext(Protocol):
         ...
 
     def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
-        """Ask several questions at once, by key, and give what each came to; each is kept as it arrives, as by ``ask``.
+        """Ask several questions at once, by key; each outcome is kept as it arrives, as by ``ask``.
 
         Raises:
             UserFacingError: a budget had no room for one of them, or no model is configured; what was answered is kept.
@@ -117,33 +117,33 @@ class StageContext(Protocol):
         ...
 
     def ask_until(
-        self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
+        self, questions: Mapping[str, Question], should_stop: Callable[[Mapping[str, Answer | ModelError]], bool] | None
     ) -> dict[str, Answer | ModelError]:
-        """Ask several questions at once, and end those that are left once ``enough`` says so of what has been answered.
+        """Ask several questions at once, and cancel the rest once ``should_stop`` is true of the answers so far.
 
         It is called with those in the order of ``questions``: before anything is asked, where answers are kept already, and about
-        every second while some go on. What is left then is kept as ``not_needed``, so that each run of the attempt has the same
-        answers. Which those are is chance, so that what is decided may depend on the answers alone, and not on what ``enough`` saw.
+        every second while some are open. The rest is kept as ``not_needed``, so that each run of the attempt has the same
+        answers. Which those are is chance, so decisions may depend on the answers alone, not on what ``should_stop`` saw.
         None asks all, as ``ask_all`` does, and so does a replay, whose recording knows what was not needed.
 
         Raises:
-            UserFacingError: as by ``ask_all``, unless there was enough.
+            UserFacingError: as by ``ask_all``, unless ``should_stop`` was true.
         """
         ...
 
     def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
-        """What a function comes to, or None while it waits for a GPU host: that works on it, and the stage goes on.
+        """The result of a function, or None while it waits for a GPU host: that works on it, and the stage goes on.
 
-        For ``enough`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of it,
-        outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
+        For ``should_stop`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of
+        it, outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
         """
         ...
 
     def history(self, function: Callable[[Session], T]) -> T:
         """Read or write the numbers of past nights, in one transaction under the attempt's lease.
 
-        What is read is another thing at the next run: it belongs in ``memo``. What is written is written again by every run, and
-        must come to the same.
+        What is read differs at the next run: it belongs in ``memo``. What is written is written again by every run, and must be
+        the same.
         """
         ...
 
@@ -160,7 +160,7 @@ class StageContext(Protocol):
         ...
 
     def emit(self, update: Update) -> None:
-        """Ask for an update before the stage ends; it is written at the next pause, once."""
+        """Emit an update before the stage ends; it is written at the next pause, once."""
         ...
 
     def cancelled(self) -> bool:

@@ -12,8 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.engine.at_once import AtOnce, Enough, Signals
-from workers.engine.lease import LeaseLost, held
+from workers.engine.at_once import AtOnce, ShouldStop, Signals
+from workers.engine.lease import LeaseLost, leased
 from workers.models.ledger import (
     ANSWERED,
     Amount,
@@ -32,7 +32,7 @@ from workers.models.recording import Record, Refusal, Tried, digest_of, read_rec
 from workers.runtime import Runtime
 from workers.store import attempts, jobs, spending
 from workers.store.attempts import Lease
-from workers.store.spending import Spent, Wanted
+from workers.store.spending import SpendRequest, Spent
 
 log = structlog.get_logger(__name__)
 
@@ -56,19 +56,19 @@ NO_MODEL = Failure(
 NOT_NEEDED = Refusal(Trouble.not_needed, "its answer was not waited for, since another one had decided")
 
 
-class RunBook:
-    """Writes the attempts of one question down, for one run under its lease."""
+class RequestLog:
+    """Records the requests of one question, for one run under its lease."""
 
     def __init__(self, runtime: Runtime, lease: Lease, key: str) -> None:
         self._runtime = runtime
         self._lease = lease
         self._key = key
         self._paid = runtime.models().paid
-        self._asked: dict[str, Wanted] = {}
+        self._asked: dict[str, SpendRequest] = {}
         self.open: list[Spent] = []
 
     def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
-        """Promise what a request can take; requests in progress are waited for where there is no room beside them."""
+        """Reserve what a request can use; where the budget has no room, wait for requests in progress."""
         self.close()
         until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
         waited = False
@@ -88,28 +88,28 @@ class RunBook:
         settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
         budgets = settings.budgets() if self._paid else ()
-        with held(runtime, self._lease) as (session, job, row):
+        with leased(runtime, self._lease) as (session, job, row):
             rooms = spending.rooms(session, job, budgets, runtime.clock())
             sent = granted(question, price, rooms, runtime.clock(), waits=waits)
             if sent is None:
                 return None
             most = most_of(sent, price) if self._paid else Amount(0, 0, 0)
-            wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
+            wanted = SpendRequest(self._key, question.purpose, provider.name, provider.model, most)
             request_id = spending.promise(session, job, row, wanted, runtime.clock())
         self._asked[request_id] = wanted
         return Reservation(request_id, sent)
 
     def answered(self, ending: RequestEnd) -> None:
-        """Take in that there is an answer; it is settled with what is kept of it."""
+        """Note an answer; the reservation is settled when the answer is kept."""
         self.open.append(self._spent(ending))
 
     def failed(self, ending: RequestEnd) -> None:
-        """Settle an attempt that came to nothing."""
+        """Settle an attempt without an answer."""
         self.open.append(self._spent(ending))
         self.close()
 
     def close(self) -> None:
-        """Settle what has ended, whoever holds the lease by now: it was used."""
+        """Settle what has ended, whoever has the lease by now: it was used."""
         if self.open:
             with self._runtime.database.write() as session:
                 self.settle(session)
@@ -143,7 +143,7 @@ class RunBook:
 
 
 class Questions:
-    """What one run asks models; ``cancelled`` tells that the run must end."""
+    """The questions of one run; ``cancelled`` is true once the run must end."""
 
     def __init__(self, runtime: Runtime, lease: Lease, cancelled: Callable[[], bool]) -> None:
         self._runtime = runtime
@@ -162,20 +162,22 @@ class Questions:
         if not models.providers:
             raise UserFacingError(NO_MODEL)
         signals = signals or Signals()
-        book = RunBook(self._runtime, self._lease, key)
+        log = RequestLog(self._runtime, self._lease, key)
         try:
-            outcome = self._outcome(sent, book, signals)
+            outcome = self._outcome(sent, log, signals)
             self._runtime.at_boundary("model_answered")
-            return self._kept(key, Record(sent, outcome, book.tried()), book, signals).result()
+            return self._kept(key, Record(sent, outcome, log.tried()), log, signals).result()
         finally:
-            book.close()
+            log.close()
 
     def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
         """Ask several at once; each is kept as it arrives."""
         return self.ask_until(questions, None)
 
-    def ask_until(self, questions: Mapping[str, Question], enough: Enough | None) -> dict[str, Answer | ModelError]:
-        """Ask several at once until ``enough`` says so of those that were answered; what is left then is kept as not needed."""
+    def ask_until(
+        self, questions: Mapping[str, Question], should_stop: ShouldStop | None
+    ) -> dict[str, Answer | ModelError]:
+        """Ask several at once until ``should_stop`` is true of the answers; the rest is kept as not needed."""
         models = self._runtime.models()
 
         def prefix_of(question: Question) -> str | None:
@@ -184,26 +186,26 @@ class Questions:
 
         if not models.paid:
             # A recording knows which answers were not needed: others would be missed here.
-            enough = None
+            should_stop = None
         known = self._all_known(questions)
         many = AtOnce(self.ask, questions, known, prefix_of)
-        looks = enough is not None and len(questions) > max(1, len(known))
+        looks = should_stop is not None and len(questions) > max(1, len(known))
         with self._runtime.hosting(self._runtime, self._lease.job_id) if looks else contextlib.nullcontext():
-            found = many.run(enough)
-        if any(isinstance(outcome, Answer) for outcome in found.values()):
+            outcomes = many.run(should_stop)
+        if any(isinstance(outcome, Answer) for outcome in outcomes.values()):
             # A budget that has no room for one more candidate is no reason to give up those that are there and paid for.
-            short = {key: outcome for key, outcome in found.items() if isinstance(outcome, BudgetReachedError)}
-            found |= {key: self._left_out(key, questions[key], error) for key, error in short.items()}
-        for outcome in found.values():
+            short = {key: outcome for key, outcome in outcomes.items() if isinstance(outcome, BudgetReachedError)}
+            outcomes |= {key: self._left_out(key, questions[key], error) for key, error in short.items()}
+        for outcome in outcomes.values():
             if isinstance(outcome, UserFacingError):
                 raise outcome
-        return {key: outcome for key in questions if not isinstance(outcome := found[key], UserFacingError)}
+        return {key: outcome for key in questions if not isinstance(outcome := outcomes[key], UserFacingError)}
 
-    def _outcome(self, sent: Question, book: RunBook, signals: Signals) -> Answer | Refusal:
+    def _outcome(self, sent: Question, log: RequestLog, signals: Signals) -> Answer | Refusal:
         if signals.not_needed.is_set():
             return NOT_NEEDED
         models = self._runtime.models()
-        providers = [Metered(provider, book, signals.began) for provider in models.providers_for(sent)]
+        providers = [Metered(provider, log, signals.began) for provider in models.providers_for(sent)]
         try:
             return models.ask(sent, providers, self._watch(signals))
         except ModelError as error:
@@ -212,20 +214,20 @@ class Questions:
             return Refusal.of(error)
 
     def _left_out(self, key: str, question: Question, error: BudgetReachedError) -> ModelError:
-        """Keep that a question was not asked, so that a later run of the attempt goes on with the same answers."""
-        book = RunBook(self._runtime, self._lease, key)
+        """Keep a question as not asked, so that a later run of the attempt has the same answers."""
+        log = RequestLog(self._runtime, self._lease, key)
         refusal = Refusal(Trouble.out_of_budget, error.failure.message)
-        record = Record(self._runtime.models().prepare(question), refusal, book.tried())
-        self._kept(key, record, book, Signals())
+        record = Record(self._runtime.models().prepare(question), refusal, log.tried())
+        self._kept(key, record, log, Signals())
         return refusal.error()
 
     def _all_known(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
         prepare = self._runtime.models().prepare
         kept = {key: self._known(key, digest_of(prepare(question))) for key, question in questions.items()}
-        return {key: record.told() for key, record in kept.items() if record is not None}
+        return {key: record.answer_or_error() for key, record in kept.items() if record is not None}
 
     def _known(self, key: str, digest: str) -> Record | None:
-        with held(self._runtime, self._lease) as (session, job, row):
+        with leased(self._runtime, self._lease) as (session, job, row):
             kept = attempts.find_answer(session, row, key, digest)
             if kept is None:
                 return None
@@ -234,24 +236,24 @@ class Questions:
             attempts.keep_artifact(session, job, name, kept.record, MEDIA_TYPE, len(record))
         return read_record(record)
 
-    def _kept(self, key: str, record: Record, book: RunBook, signals: Signals) -> Record:
+    def _kept(self, key: str, record: Record, log: RequestLog, signals: Signals) -> Record:
         content = write_record(record)
         digest = self._runtime.blobs.put(content)
         # A request that was ended from here says nothing about its question.
         final = record.final and (isinstance(record.outcome, Answer) or not signals.stop.is_set())
         with self._runtime.database.write() as session:
-            found = attempts.held(session, self._lease)
-            book.settle(session)
-            if found is not None:
-                job, row = found
+            claimed = attempts.leased(session, self._lease)
+            log.settle(session)
+            if claimed is not None:
+                job, row = claimed
                 name = record_name(row.stage, row.attempt, key)
                 attempts.keep_artifact(session, job, name, digest, MEDIA_TYPE, len(content))
                 if final:
                     answered = isinstance(record.outcome, Answer)
                     attempts.keep_answer(session, row, key, digest_of(record.question), digest, answered=answered)
-                jobs.record(session, job, "model_asked", told(record), self._runtime.clock())
-        book.open.clear()
-        if found is None:
+                jobs.record(session, job, "model_asked", summary_line(record), self._runtime.clock())
+        log.open.clear()
+        if claimed is None:
             raise LeaseLost(self._lease.job_id)
         self._runtime.at_boundary("model_kept")
         return record
@@ -272,8 +274,8 @@ class Questions:
         return cancelled
 
 
-def told(record: Record) -> str:
-    """A line on a question for the job's timeline, with no word of it."""
+def summary_line(record: Record) -> str:
+    """A question's line in the job's timeline, without any of its text."""
     tokens = sum(sum((t.usage.input_tokens, t.usage.output_tokens, t.usage.cache_read_tokens, t.usage.cache_written_tokens))
                  for t in record.tried)  # fmt: skip
     costs = [t.micro_dollars for t in record.tried if t.micro_dollars is not None]

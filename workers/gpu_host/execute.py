@@ -15,7 +15,7 @@ from pathlib import Path
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
 from workers.gpu_host.runner import LEAST_BYTES, LOCK, LOG, Host, has_room, launched, scratch_folder
-from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
+from workers.gpu_host.standby import Standby, WaitingRunner, has_cores_to_spare
 from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore
 from workers.store.trouble import trouble_of
@@ -37,7 +37,7 @@ class AbandonedError(WorkersError):
 
 
 class RunnerKilledError(Exception):
-    """Something other than this host killed the runner, such as the kernel for want of memory; ``result`` says so."""
+    """The runner was killed from outside, such as by the kernel for lack of memory; ``result`` says so."""
 
     def __init__(self, result: GpuResult) -> None:
         super().__init__(result.error)
@@ -52,7 +52,7 @@ def execute(
     given_up: Callable[[], bool],
     standby: Standby | None = None,
 ) -> GpuResult:
-    """The result of a request; whatever goes wrong around the runner is a result with an ``error``.
+    """The result of a request; a failure around the runner is a result with an ``error``.
 
     Raises:
         AbandonedError: it was ``given_up`` while it ran.
@@ -90,7 +90,7 @@ def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: B
 
 
 @contextlib.contextmanager
-def _room(waiting: Waiting | None) -> Iterator[Path]:
+def _room(waiting: WaitingRunner | None) -> Iterator[Path]:
     """The folder of the request: that of the runner that waits, or a fresh one."""
     if waiting is not None:
         with waiting.folder, waiting.runner:
@@ -100,7 +100,7 @@ def _room(waiting: Waiting | None) -> Iterator[Path]:
             yield scratch
 
 
-def _run(host: Host, scratch: Path, waiting: Waiting | None, time_s: float, given_up: Callable[[], bool]) -> str:
+def _run(host: Host, scratch: Path, waiting: WaitingRunner | None, time_s: float, given_up: Callable[[], bool]) -> str:
     """Run the runner to its end, or kill it with all of its processes; give how it ended."""
     request, result = scratch / "request.json", scratch / "result"
     if waiting is not None:

@@ -47,8 +47,8 @@ def detect() -> str:
 
 def parse_capability(output: str) -> str:
     """The architecture from what nvidia-smi printed, such as ``9.0``."""
-    found = re.match(r"\s*(\d+)\.(\d+)\s*$", output.split("\n", 1)[0])
-    return f"sm_{found[1]}{found[2]}" if found else INTERPRETER
+    match = re.match(r"\s*(\d+)\.(\d+)\s*$", output.split("\n", 1)[0])
+    return f"sm_{match[1]}{match[2]}" if match else INTERPRETER
 
 
 LONGEST_S = 3600.0
@@ -121,7 +121,7 @@ YOUNG_S = 60.0  # a folder that is not locked yet may have been made in this mom
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A fresh folder that holds a lock for as long as this process lives."""
+    """A new folder with a lock that is kept as long as this process lives."""
     sweep(Path(tempfile.gettempdir()), YOUNG_S)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
@@ -133,20 +133,20 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def sweep(parent: Path, older_than_s: float) -> None:
-    """Remove this user's folders that no living supervisor holds."""
+    """Remove this user's folders without a living supervisor."""
     for folder in leftovers(parent, older_than_s):
         remove_or_report(folder)
 
 
 def leftovers(parent: Path, older_than_s: float) -> list[Path]:
-    """This user's folders that no living supervisor holds."""
-    found = []
+    """This user's folders without a living supervisor."""
+    folders = []
     for folder in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             facts = folder.lstat()
             if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > older_than_s and not _is_held(folder):
-                found.append(folder)
-    return found
+                folders.append(folder)
+    return folders
 
 
 def remove_leftovers(*, dry_run: bool) -> tuple[tuple[Path, ...], int]:

@@ -29,7 +29,7 @@ Version = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRunner:
     """A runner that waits, and its folder."""
 
     host: Host
@@ -40,7 +40,7 @@ class Waiting:
     runner: contextlib.ExitStack  # ends it with all of its processes
 
     def tell(self, request: Path, result: Path) -> None:
-        """Give it its request; whoever waits for its end learns of it if it is gone."""
+        """Send the request; a runner that is gone is noticed by whoever waits for its end."""
         assert self.child.stdin is not None
         line = json.dumps({"request": str(request), "result": str(result)}) + "\n"
         with contextlib.suppress(BrokenPipeError), self.child.stdin as pipe:
@@ -52,19 +52,19 @@ class Waiting:
             pass
 
 
-def _started(host: Host) -> Waiting:
+def _started(host: Host) -> WaitingRunner:
     with contextlib.ExitStack() as folder, contextlib.ExitStack() as runner:
-        found = version()  # before it imports anything
+        before = version()  # before it imports anything
         scratch = folder.enter_context(scratch_folder())
         child = runner.enter_context(launched(host, scratch, [WAIT], subprocess.PIPE))
-        return Waiting(host, found, scratch, child, folder.pop_all(), runner.pop_all())
+        return WaitingRunner(host, before, scratch, child, folder.pop_all(), runner.pop_all())
 
 
 class Standby:
     """At most one runner that waits. It ends with this process: the kernel ends it with the thread that started it."""
 
     def __init__(self) -> None:
-        self._waiting: Waiting | None = None
+        self._waiting: WaitingRunner | None = None
 
     def prepare(self, host: Host) -> None:
         """Start a runner that waits, where none does; where none can be started, the next request starts its own."""
@@ -75,7 +75,7 @@ class Standby:
         except OSError as error:
             log.warning("standby_not_started", error=f"{type(error).__name__}: {error}")
 
-    def take(self, host: Host) -> Waiting | None:
+    def take(self, host: Host) -> WaitingRunner | None:
         """The runner that waits; None where there is none, it has ended, or it is not what would be started now.
 
         To end it is the caller's.
@@ -102,12 +102,12 @@ def has_cores_to_spare() -> bool:
 
 def version() -> Version:
     """What changes where the runner or what it imports is installed anew: files with their times."""
-    found: dict[str, int] = {}
+    stamps: dict[str, int] = {}
     for name in ("gpu_runner", *LIBRARIES):
         spec = find_spec(name)
         for place in (spec.submodule_search_locations if spec else None) or ():
             # Of the runner every file, for it may be edited in place; of a library its folder, which an installer makes anew.
             for path in Path(place).rglob("*.py") if name == "gpu_runner" else (Path(place),):
                 with contextlib.suppress(OSError):
-                    found[str(path)] = path.stat().st_mtime_ns
-    return tuple(sorted(found.items()))
+                    stamps[str(path)] = path.stat().st_mtime_ns
+    return tuple(sorted(stamps.items()))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import structlog
 
 from gpu_runner.contracts import GpuResult
-from workers.contracts import TOLD_LOSSES
+from workers.contracts import NOTIFIED_LOSSES
 from workers.engine.lease import heartbeat
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
 from workers.gpu_host.runner import INTERPRETER, ROOM_BYTES, Host, detect, has_room
@@ -21,7 +21,7 @@ from workers.gpu_host.standby import Standby
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
-from workers.store.trouble import FULL, Trouble, trouble_of
+from workers.store.trouble import FULL, StoreTrouble, trouble_of
 
 LOSSES_CURE = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
 UNUSABLE_CURE = (
@@ -36,11 +36,11 @@ log = structlog.get_logger(__name__)
 def serve(
     runtime: Runtime, request_id: str, standby: Standby | None = None, unwanted: threading.Event | None = None
 ) -> bool:
-    """Answer a request; False where another host has it, it is answered already, or the lease was lost or given back.
+    """Answer a request; False where another host has it, it is answered already, or the lease was lost or released.
 
-    A runner on ``standby`` is taken for it. Another one is started beside it where there are cores to spare, else after the answer:
-    its imports would disturb what is measured. Without a GPU nothing is measured, and its memory is not worth the seconds. Once
-    ``unwanted`` is set the runner is ended, and the request is given back for another time.
+    A runner on ``standby`` is used for it. The next one is started at the same time where there are cores to spare, else after the
+    answer: its imports would disturb what is measured. Without a GPU nothing is measured, and its memory is not worth the seconds.
+    Once ``unwanted`` is set the runner is ended, and the request is released for another time.
     """
     if _gave_up(runtime, request_id):
         return True
@@ -54,7 +54,7 @@ def serve(
     request = lease.request
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
         try:
-            if lease.losses >= TOLD_LOSSES:
+            if lease.losses >= NOTIFIED_LOSSES:
                 log.error("gpu_hosts_lost", times=lease.losses, cure=LOSSES_CURE)
             result = _run(runtime, lease, standby, unwanted or threading.Event())
         except RunnerKilledError as killed:
@@ -96,7 +96,7 @@ def host_of(runtime: Runtime) -> Host:
 
 
 def host_name() -> str:
-    """The name under which this process holds requests."""
+    """The name of this process on its leases."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 
@@ -147,13 +147,13 @@ def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None, unwanted: t
 
 
 def _leave(runtime: Runtime, lease: GpuLease) -> None:
-    """Give a lease back, since the process is told to end; nobody needs to wait for it to run out."""
+    """Release a lease, since the process is being ended; nobody needs to wait for it to expire."""
     with runtime.database.write() as session:
         gpu_work.leave(session, lease.request.request_id, lease.token)
 
 
-def _decline(runtime: Runtime, request_id: str, trouble: Trouble) -> None:
-    """Leave a request to another host, or for later, since nothing can be carried out here as it is."""
+def _decline(runtime: Runtime, request_id: str, trouble: StoreTrouble) -> None:
+    """Leave a request to another host, or for later, since this host cannot carry anything out at present."""
     log.error("gpu_host_unusable", gpu_request=request_id, error=trouble.detail, cure=UNUSABLE_CURE)
     with runtime.database.write() as session:
         gpu_work.decline(session, request_id, host_name(), trouble.detail, runtime.clock())
@@ -175,7 +175,7 @@ def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:
 POLL_S = 0.1
 
 
-class HostBeside:
+class EmbeddedHost:
     """At most one request at a time. Its thread stays: a runner that waits ends with the thread that started it."""
 
     def __init__(self, standby: Standby) -> None:
@@ -184,9 +184,9 @@ class HostBeside:
 
     @contextmanager
     def working(self, runtime: Runtime, job_id: str) -> Iterator[None]:
-        """Answer a job's requests during the block. At its end the one at work is answered first, so that none runs beside another.
+        """Answer a job's requests during the block. At its end the one at work is answered first, so that no two run at once.
 
-        Where the block ends with an exception, as by Ctrl-C, that one is given back at once, to be served another time.
+        Where the block ends with an exception, as by Ctrl-C, that one is released at once, to be served another time.
         """
         end, unwanted = threading.Event(), threading.Event()
         work = self._pool.submit(self._work, runtime, job_id, end, unwanted)

@@ -32,7 +32,7 @@ FUNCTION_BASE = "Function"
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """``symbol`` is called, or its ``apply`` where it is an autograd Function; ``index`` picks one of a tuple of results."""
 
     symbol: str
@@ -51,7 +51,7 @@ class Call:
         return ast.unparse(ast.fix_missing_locations(ast.Expression(made)))
 
 
-def read_call(text: str) -> Call | None:
+def read_call(text: str) -> KernelCall | None:
     """Read a CALL; None where it is anything but one call of a function, or of a Function's ``apply``, with plain arguments."""
     if len(text) > MAX_CHARS:
         return None
@@ -70,10 +70,10 @@ def read_call(text: str) -> Call | None:
     name = node.func.value if isinstance(node.func, ast.Attribute) and applied else node.func
     if not isinstance(name, ast.Name) or name.id.startswith("__"):
         return None
-    return Call(name.id, applied, tuple(node.args), index)
+    return KernelCall(name.id, applied, tuple(node.args), index)
 
 
-def fits(call: Call, source: str) -> bool:
+def fits(call: KernelCall, source: str) -> bool:
     """Whether a file defines what is called, and it takes that many arguments."""
     try:
         body = _definitions(ast.parse(source).body)
@@ -104,15 +104,15 @@ def defined_functions(source: str) -> tuple[str, ...]:
 
 
 def _definitions(body: list[ast.stmt]) -> list[ast.ClassDef | ast.FunctionDef]:
-    found: list[ast.ClassDef | ast.FunctionDef] = []
+    definitions: list[ast.ClassDef | ast.FunctionDef] = []
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found.append(node)
+            definitions.append(node)
         elif isinstance(node, ast.If):
-            found += _definitions([*node.body, *node.orelse])
+            definitions += _definitions([*node.body, *node.orelse])
         elif isinstance(node, ast.Try):
-            found += _definitions([*node.body, *(s for h in node.handlers for s in h.body), *node.orelse])
-    return found
+            definitions += _definitions([*node.body, *(s for h in node.handlers for s in h.body), *node.orelse])
+    return definitions
 
 
 def _class_takes(node: ast.ClassDef, count: int) -> bool:
@@ -160,7 +160,7 @@ SYMBOL = "candidate"
 def kernel_form(
     problem: Problem, module: str, roots: tuple[str, ...], changes: tuple[FileChange, ...], tree_file: str
 ) -> CandidateSource:
-    """A standing kernel, with changes laid over its repository, as its problem's CALL calls it.
+    """An existing kernel, with changes laid over its repository, as its problem's CALL calls it.
 
     Raises:
         UserFacingError: the problem has no CALL that can be used.
@@ -177,7 +177,7 @@ def kernel_form(
 
 
 def adapter_source(problem: Problem, module: str) -> str:
-    """The adapter's source. It is built from what was parsed, so that nothing of CALL's text can leave its expression.
+    """The adapter's source, built from the parsed CALL, so that nothing of its text can leave its expression.
 
     Raises:
         UserFacingError: the problem has no CALL that can be used.
@@ -191,7 +191,7 @@ def adapter_source(problem: Problem, module: str) -> str:
     return f"{imported}\n\n\ndef {SYMBOL}({arguments}):\n    return {call.source(alias)}\n"
 
 
-def call_of(problem: Problem) -> Call:
+def call_of(problem: Problem) -> KernelCall:
     """The CALL of a problem.
 
     Raises:
@@ -239,14 +239,14 @@ def workloads_of(problem: Problem, recorded: RecordResult) -> tuple[Workload, ..
     if call is None:
         return ()
     bound = [_bound(problem, call, one) for one in recorded.calls]
-    found = dict.fromkeys(workload for workload in bound if workload is not None)
-    ordered = sorted(found, key=lambda workload: (-_elements(problem, workload), workload.label()))
+    workloads = dict.fromkeys(workload for workload in bound if workload is not None)
+    ordered = sorted(workloads, key=lambda workload: (-_elements(problem, workload), workload.label()))
     return _thinned(ordered)
 
 
 @dataclass
 class _Binding:
-    """What one recorded call says of sizes, scalars and the dtype; a contradiction ends it."""
+    """Sizes, scalars and dtype of one recorded call; a contradiction ends it."""
 
     problem: Problem
     sizes: dict[str, int] = field(default_factory=dict)
@@ -288,7 +288,7 @@ class _Binding:
         spec = next((spec for spec in self.problem.scalars if spec.name == name), None)
         if spec is None or value is None or isinstance(value, RecordedTensor):
             return False
-        if spec.default is not None and not _alike(spec.default, value):
+        if spec.default is not None and not _same_kind(spec.default, value):
             return False
         if isinstance(value, float) and not math.isfinite(value):
             return False
@@ -318,7 +318,7 @@ class _Binding:
         return Workload(sizes, self.dtype, tuple(given))
 
 
-def _bound(problem: Problem, call: Call, recorded: RecordedCall) -> Workload | None:
+def _bound(problem: Problem, call: KernelCall, recorded: RecordedCall) -> Workload | None:
     binding, given = _Binding(problem), recorded.arguments
     # What a call leaves out has its default; what it gives beyond CALL must be nothing.
     if any(value is not None for value in given[len(call.arguments) :]):
@@ -343,7 +343,7 @@ def _same(one: Value, other: Value) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _alike(one: Value, other: Value) -> bool:
+def _same_kind(one: Value, other: Value) -> bool:
     """Whether two values are of one kind; a whole number may stand for a float."""
     if isinstance(one, bool) or isinstance(other, bool):
         return isinstance(one, bool) and isinstance(other, bool)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Expr, Graph, InputSpec, NodeRef, Problem
-from gpu_runner.contracts.graph import Arg, Dim, Node
+from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS, Arg, Dim, Node
 from workers.layouts.python_source import call, tuple_of
 
 # What a dimension of a common name is called in a module's signature and in a model's configuration.
@@ -56,7 +56,7 @@ class Axes:
 
 
 def axes_of(problem: Problem) -> Axes:
-    """Tell rows from columns: the columns are the last named dimension of the call input with the most dimensions."""
+    """Rows and columns: the columns are the last named dimension of the call input with the most dimensions."""
     calls = [spec for spec in problem.inputs if not spec.parameter] or list(problem.inputs)
     widest = max(calls, key=lambda spec: len(spec.dims))
     named = [dim for dim in widest.dims if not dim.isdigit()]
@@ -77,7 +77,7 @@ def local(name: str) -> str:
 
 
 def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[tuple[int, ...], ...]:
-    """Give sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
+    """Sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
 
     ``factors`` names dimensions that the problem divides, such as a row that is halved: their sizes are multiples.
     """
@@ -254,29 +254,8 @@ def _name(node: ast.expr) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
-# What acts on each element alone, whatever the rank. Source: the pointwise operators of gpu_runner.contracts.graph.
-POINTWISE = frozenset(
-    {"input", "cast", "full", "expand", "where"}
-    | {
-        "neg",
-        "abs",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "log1p",
-        "expm1",
-        "sqrt",
-        "rsqrt",
-        "reciprocal",
-        "sigmoid",
-        "tanh",
-        "erf",
-    }
-    | {"sin", "cos", "relu", "sign", "floor", "ceil", "round", "trunc", "logical_not", "isnan"}
-    | {"add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"}
-    | {"logical_and", "logical_or", "atan2", "fmod"}
-)
+# What acts on each element alone, whatever the rank.
+POINTWISE = frozenset({"input", "cast", "full", "expand", "where", *UNARY_OPERATORS, *BINARY_OPERATORS})
 # What moves no element and adds none: along the last dimensions it means the same at any rank.
 MOVING = frozenset({"reshape", "slice", "cat"})
 REDUCTIONS = frozenset({"sum", "amax", "amin"})

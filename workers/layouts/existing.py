@@ -23,15 +23,15 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
 from workers.layouts.import_graph import Needs, dev_extra, needed_modules, touched_kernels
-from workers.layouts.protocol import Changeable, LogEntry, Placed, Shared, Standing, SuiteRun
+from workers.layouts.protocol import Changeable, ExistingKernel, LogEntry, Placed, Shared, SuiteRun
 from workers.layouts.python_source import Import, read_imports
 from workers.layouts.reference import problem_in_suite
 from workers.layouts.ruff import line_length, single_line_imports
 from workers.tree import Tree
 
 
-class ExistingKernels(ABC):
-    """The half of a layout that is about kernels that stand there; a layout says where their files are."""
+class ExistingKernelLayout(ABC):
+    """The half of a layout that finds existing kernels; a layout defines where their files are."""
 
     prefix = ""  # of the names that users know, without what divides its words
     keeps_versions = False
@@ -73,7 +73,7 @@ class ExistingKernels(ABC):
         return dev_extra(tree)
 
     def needs_of(self, name: str, tree: Tree) -> Needs:
-        """What the test file of a kernel needs of the host, of one that stands there or of one that is yet to be written."""
+        """What a kernel's test file needs of the host, also before the kernel is written."""
         places = self.suite_places(name, tree)
         suite = first_there(places, tree.files)
         there = read_imports(tree.read(suite) or "") if suite is not None else ()
@@ -85,13 +85,13 @@ class ExistingKernels(ABC):
         """The files through which a kernel is used, besides its own."""
         return ()
 
-    def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
+    def shared(self, kernel: ExistingKernel, tree: Tree) -> tuple[Shared, ...]:
         """The kernel's functions in files that other kernels have functions in too."""
         return ()
 
-    def recording_roots(self, standing: Standing) -> tuple[str, ...]:
+    def recording_roots(self, kernel: ExistingKernel) -> tuple[str, ...]:
         """The folders that go on ``sys.path`` where the benchmark script runs."""
-        return roots_of(standing.path)
+        return roots_of(kernel.path)
 
     def recording_support(self, tree: Tree) -> tuple[SourceFile, ...]:
         """The files that the benchmark script needs besides the repository's."""
@@ -101,57 +101,59 @@ class ExistingKernels(ABC):
         """The helpers that the library has, by the module that defines them."""
         return {}
 
-    def locate(self, name: str, tree: Tree) -> Standing:
+    def locate(self, name: str, tree: Tree) -> ExistingKernel:
         """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
         kernels = self.existing(tree)
-        found = found_name(name, kernels, {n: tree.read(path) or "" for n, path in kernels.items()}, self.prefix)
-        functions = defined_functions(tree.read(kernels[found]) or "")
-        return Standing(
-            name=found,
-            path=kernels[found],
-            module=self.module_of(kernels[found], tree),
-            functions=in_order_of_use(functions, self.users(found, tree)),
-            suite=first_there(self.suite_places(found, tree), tree.files),
-            script=first_there(self.script_places(found, tree), tree.files),
+        match = match_kernel(name, kernels, {n: tree.read(path) or "" for n, path in kernels.items()}, self.prefix)
+        functions = defined_functions(tree.read(kernels[match]) or "")
+        return ExistingKernel(
+            name=match,
+            path=kernels[match],
+            module=self.module_of(kernels[match], tree),
+            functions=in_order_of_use(functions, self.users(match, tree)),
+            suite=first_there(self.suite_places(match, tree), tree.files),
+            script=first_there(self.script_places(match, tree), tree.files),
         )
 
-    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
-        """What an optimize job needs and the repository lacks, each with its cure."""
-        places = self.suite_places(standing.name, tree)[0], self.script_places(standing.name, tree)[0]
-        return missing_files(standing, *places)
+    def missing(self, kernel: ExistingKernel, tree: Tree) -> tuple[Failure, ...]:
+        """What an optimize job needs and the repository lacks, each with its fix."""
+        places = self.suite_places(kernel.name, tree)[0], self.script_places(kernel.name, tree)[0]
+        return missing_files(kernel, *places)
 
-    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+    def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
         """The problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
-        own = own_problem(standing, tree)
+        own = own_problem(kernel, tree)
         if own is not None:
             return own
-        stated = None if standing.suite is None else problem_in_suite(tree.read(standing.suite) or "")
-        return first_of((stated, self.catalogued(standing.name)), tree.read(standing.path) or "")
+        stated = None if kernel.suite is None else problem_in_suite(tree.read(kernel.suite) or "")
+        return first_of((stated, self.catalogued(kernel.name)), tree.read(kernel.path) or "")
 
     def form_of(
-        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+        self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
-        return kernel_form(problem, standing.module, roots_of(standing.path), changes, tree_file)
+        return kernel_form(problem, kernel.module, roots_of(kernel.path), changes, tree_file)
 
-    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+    def placed(self, kernel: ExistingKernel, source: str, tree: Tree) -> Placed:
         """A new text in the place of the kernel's main file."""
-        return Placed(standing, (FileChange(standing.path, source),))
+        return Placed(kernel, (FileChange(kernel.path, source),))
 
-    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+    def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """Nothing: such a library keeps no development log."""
         return ()
 
-    def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
+    def sizes_request(
+        self, kernel: ExistingKernel, problem: Problem, tree: Tree, tree_file: str
+    ) -> RecordRequest | None:
         """The recording of the calls that the kernel's benchmark script makes; None where it has none."""
-        if standing.script is None:
+        if kernel.script is None:
             return None
         return RecordRequest(
             tree=tree_file,
-            script=standing.script,
-            module=standing.module,
+            script=kernel.script,
+            module=kernel.module,
             symbol=call_of(problem).symbol,
-            import_roots=self.recording_roots(standing),
+            import_roots=self.recording_roots(kernel),
             files=self.recording_support(tree),
         )
 
@@ -159,10 +161,10 @@ class ExistingKernels(ABC):
         """The workloads of the recorded calls that are calls of the problem, the largest first."""
         return workloads_of(problem, recorded)
 
-    def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+    def suite_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """The run of the kernel's whole test file."""
-        suite = required(standing.suite, "test file", standing)
-        return SuiteRun("pytest", ("-q", suite), roots_of(standing.path))
+        suite = required(kernel.suite, "test file", kernel)
+        return SuiteRun("pytest", ("-q", suite), roots_of(kernel.path))
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
         """The kernels that a change touches, with the changed files by which it does; imports are followed."""
@@ -173,16 +175,16 @@ class ExistingKernels(ABC):
                 starts[name] = tuple(dict.fromkeys(known))
         return touched_kernels(base, head, starts, ("src", "."))
 
-    def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
+    def section_style(self, kernel: ExistingKernel, tree: Tree) -> SourceStyle:
         """The style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
-        return section_style(standing, tree, self.helpers(tree))
+        return section_style(kernel, tree, self.helpers(tree))
 
-    def changeable(self, standing: Standing, tree: Tree) -> Changeable:
+    def changeable(self, kernel: ExistingKernel, tree: Tree) -> Changeable:
         """The files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
-        if standing.suite is None:
-            raise UserFacingError(missing_suite(standing, self.suite_places(standing.name, tree)[0]))
-        own = (standing.path, *self.wrappers(standing.name, tree))
-        return Changeable(own, self.shared(standing, tree), (standing.suite,))
+        if kernel.suite is None:
+            raise UserFacingError(missing_suite(kernel, self.suite_places(kernel.name, tree)[0]))
+        own = (kernel.path, *self.wrappers(kernel.name, tree))
+        return Changeable(own, self.shared(kernel, tree), (kernel.suite,))
 
 
 def roots_of(path: str) -> tuple[str, ...]:
@@ -194,13 +196,13 @@ MOST_NAMED = 8
 SHOWN = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
 
 
-def found_name(wanted: str, kernels: Mapping[str, str], sources: Mapping[str, str], prefix: str = "") -> str:
-    """The name of a kernel by its name, its class's or its function's, in whatever spelling.
+def match_kernel(wanted: str, kernels: Mapping[str, str], sources: Mapping[str, str], prefix: str = "") -> str:
+    """The name of a kernel by its name, its class's or its function's, in any spelling.
 
     ``kernels`` are names and paths, ``sources`` the text of each by name.
 
     Raises:
-        UserFacingError: there is none; the nearest names are in the cure.
+        UserFacingError: there is none; the fix lists the nearest names.
     """
     if wanted in kernels:
         return wanted
@@ -222,34 +224,34 @@ def in_order_of_use(functions: tuple[str, ...], users: Iterable[str]) -> tuple[s
     return (*ranked, *(name for name in functions if name not in ranked))
 
 
-def missing_files(standing: Standing, suite: str, script: str) -> tuple[Failure, ...]:
+def missing_files(kernel: ExistingKernel, suite: str, script: str) -> tuple[Failure, ...]:
     """The files that an optimize job needs and that are not there; ``suite`` and ``script`` are where they would be."""
     missing: list[Failure] = []
-    if standing.suite is None:
-        missing.append(missing_suite(standing, suite))
-    if standing.script is None:
-        message = f"`{standing.name}` has no benchmark script `{script}`"
+    if kernel.suite is None:
+        missing.append(missing_suite(kernel, suite))
+    if kernel.script is None:
+        message = f"`{kernel.name}` has no benchmark script `{script}`"
         cure = "Add one, as the library's other kernels have it: its sizes are what a change is measured on."
         missing.append(Failure(FailureCode.missing, message, cure))
     return tuple(missing)
 
 
-def missing_suite(standing: Standing, suite: str) -> Failure:
+def missing_suite(kernel: ExistingKernel, suite: str) -> Failure:
     """Why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
-    message = f"`{standing.name}` has no test file `{suite}`"
+    message = f"`{kernel.name}` has no test file `{suite}`"
     cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
     return Failure(FailureCode.missing, message, cure)
 
 
-def required(path: str | None, what: str, standing: Standing) -> str:
+def required(path: str | None, what: str, kernel: ExistingKernel) -> str:
     """A path that must be there.
 
     Raises:
         UserFacingError: it is not.
     """
     if path is None:
-        cure = f"Add the {what} of `{standing.name}` and give the command again."
-        raise UserFacingError(Failure(FailureCode.missing, f"`{standing.name}` has no {what}", cure))
+        cure = f"Add the {what} of `{kernel.name}` and give the command again."
+        raise UserFacingError(Failure(FailureCode.missing, f"`{kernel.name}` has no {what}", cure))
     return path
 
 
@@ -287,13 +289,13 @@ def own_path(name: str) -> str:
     return f"{FOLDER}/{name}.py"
 
 
-def own_problem(standing: Standing, tree: Tree) -> str | None:
+def own_problem(existing: ExistingKernel, tree: Tree) -> str | None:
     """The repository's own problem file, with a CALL of the kernel's Function added where it has none; None without a file.
 
     Raises:
         UserFacingError: it is there and cannot be used.
     """
-    path, kernel = own_path(standing.name), tree.read(standing.path) or ""
+    path, kernel = own_path(existing.name), tree.read(existing.path) or ""
     text = tree.read(path)
     if text is None:
         return None
@@ -302,12 +304,12 @@ def own_problem(standing: Standing, tree: Tree) -> str | None:
     except ProblemError as error:
         failure = Failure(FailureCode.problem, f"`{path}` cannot be used: {error.message}", error.cure, error.line)
         raise UserFacingError(failure) from error
-    if problem.call is None and problem.form == "reference" and standing.functions:
-        call = f"{standing.functions[0]}.apply({', '.join(problem.parameters)})"
+    if problem.call is None and problem.form == "reference" and existing.functions:
+        call = f"{existing.functions[0]}.apply({', '.join(problem.parameters)})"
         text = f'{text.rstrip()}\nCALL = "{call}"\n'
         problem = parse_problem(text)
     if not is_of(problem, kernel):
-        message = f"`{path}` cannot be used: its CALL does not call what stands in `{standing.path}`"
+        message = f"`{path}` cannot be used: its CALL does not call what stands in `{existing.path}`"
         cure = "Give CALL the name of a Function of that file, with as many arguments as it takes."
         raise UserFacingError(Failure(FailureCode.problem, message, cure))
     return text
@@ -333,16 +335,16 @@ def is_of(problem: Problem, kernel: str) -> bool:
     return call is not None and fits(call, kernel)
 
 
-def section_style(standing: Standing, tree: Tree, helpers: dict[str, str]) -> SourceStyle:
+def section_style(kernel: ExistingKernel, tree: Tree, helpers: dict[str, str]) -> SourceStyle:
     """The style: every name begins with a prefix that the file does not use yet.
 
     ``helpers`` are those that the library has, by module; what the file imports already is taken from where it imports it.
     """
-    source = tree.read(standing.path) or ""
+    source = tree.read(kernel.path) or ""
     there = {s.imported.bound: s.imported.module for s in read_imports(source) if s.imported.name == s.imported.bound}
-    prefix = _prefix(standing.name, source)
+    prefix = _prefix(kernel.name, source)
     return SourceStyle(
-        function_class=standing.functions[0] if standing.functions else "",
+        function_class=kernel.functions[0] if kernel.functions else "",
         forward_function=f"{prefix}forward",
         backward_function=f"{prefix}backward",
         helpers=tuple((helper, there.get(helper, module)) for helper, module in sorted(helpers.items())),

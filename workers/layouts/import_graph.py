@@ -18,7 +18,7 @@ Imports = ast.Import | ast.ImportFrom
 
 
 @dataclass(frozen=True)
-class Step:
+class ImportStep:
     """A module on the way: the whole file, or one name of it."""
 
     path: str
@@ -26,7 +26,7 @@ class Step:
 
 
 @dataclass
-class Library:
+class SourceLibrary:
     """Sources of a repository by path; ``roots`` are the folders that go on ``sys.path``."""
 
     sources: Mapping[str, str]
@@ -52,7 +52,7 @@ class Library:
                     return path
         return None
 
-    def steps(self, step: Step) -> Iterator[Step]:
+    def steps(self, step: ImportStep) -> Iterator[ImportStep]:
         """The modules that one imports."""
         tree = self.parsed(step.path)
         if tree is None:
@@ -61,11 +61,11 @@ class Library:
             for node in _imports(tree):
                 yield from self._targets(node, step.path)
             return
-        found = list(_of_name(tree, step.name))
-        for node in found:
+        nodes = list(_of_name(tree, step.name))
+        for node in nodes:
             yield from self._targets(node, step.path)
-        if not found and not any(step.name in _bound(node) for node in _statements(tree.body)):
-            yield Step(step.path)  # it is made while the module runs, by whatever is there
+        if not nodes and not any(step.name in _bound(node) for node in _statements(tree.body)):
+            yield ImportStep(step.path)  # it is made while the module runs, by whatever is there
 
     def bindings(self, path: str, name: str) -> Iterator[Imports]:
         """The imports of a module that bind a name, each with that name alone."""
@@ -74,10 +74,10 @@ class Library:
             if isinstance(node, Imports):
                 yield from (_only(node, alias) for alias in node.names if _binds(alias, name))
 
-    def _targets(self, node: Imports, path: str) -> Iterator[Step]:
+    def _targets(self, node: Imports, path: str) -> Iterator[ImportStep]:
         if isinstance(node, ast.Import):
-            found = [self.file_of(alias.name) for alias in node.names]
-            yield from (Step(file) for file in found if file is not None)
+            files = [self.file_of(alias.name) for alias in node.names]
+            yield from (ImportStep(file) for file in files if file is not None)
             return
         module = self._absolute(node, path)
         if module is None:
@@ -86,9 +86,9 @@ class Library:
         for alias in node.names:
             inner = self.file_of(f"{module}.{alias.name}" if module else alias.name)
             if inner is not None:
-                yield Step(inner)
+                yield ImportStep(inner)
             elif base is not None:
-                yield Step(base, None if alias.name == "*" else alias.name)
+                yield ImportStep(base, None if alias.name == "*" else alias.name)
 
     def _absolute(self, node: ast.ImportFrom, path: str) -> str | None:
         if not node.level:
@@ -190,40 +190,40 @@ def _is_listing(node: ast.stmt) -> bool:
 def touched_kernels(
     base: Tree, head: Tree, starts: Mapping[str, tuple[str, ...]], roots: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]]:
-    """The kernels that reach a changed file, each with those files, the shortest chain of imports first.
+    """The kernels whose imports reach a changed file, each with those files, the shortest chain first.
 
-    ``starts`` are the files that a kernel begins with: its own, and its wrapper's.
+    ``starts`` are a kernel's entry files: its own, and its wrapper's.
     """
     changed = {path for path in {*base.files, *head.files} if base.files.get(path) != head.files.get(path)}
     if not any(path.endswith(".py") for path in changed):
         return {}
     before, after = _sources(base), _sources(head)
-    change = _Change(changed, Library(before, roots), Library(before | after, roots))
-    found = {name: change.reached(paths) for name, paths in sorted(starts.items())}
-    return {name: paths for name, paths in found.items() if paths}
+    change = _Change(changed, SourceLibrary(before, roots), SourceLibrary(before | after, roots))
+    reached = {name: change.reached(paths) for name, paths in sorted(starts.items())}
+    return {name: paths for name, paths in reached.items() if paths}
 
 
 @dataclass(frozen=True)
 class _Change:
     changed: set[str]
-    base: Library
-    both: Library  # head, and of base what head has no longer, so that what was deleted is reached too
+    base: SourceLibrary
+    both: SourceLibrary  # head, and of base what head has no longer, so that what was deleted is reached too
 
     def reached(self, starts: tuple[str, ...]) -> tuple[str, ...]:
         """The changed files that are reached, nearest first."""
-        seen = dict.fromkeys(Step(path) for path in starts)
-        waiting, found = list(seen), dict[str, None]()
+        seen = dict.fromkeys(ImportStep(path) for path in starts)
+        waiting, files = list(seen), dict[str, None]()
         while waiting:
             step = waiting.pop(0)
             if self._is_changed(step):
-                found[step.path] = None
+                files[step.path] = None
             for following in self.both.steps(step):
                 if following not in seen:
                     seen[following] = None
                     waiting.append(following)
-        return tuple(found)
+        return tuple(files)
 
-    def _is_changed(self, step: Step) -> bool:
+    def _is_changed(self, step: ImportStep) -> bool:
         if step.path not in self.changed or step.name is None or not step.path.endswith("/__init__.py"):
             return step.path in self.changed
         # One more export in a package changes nothing for who imports another.
@@ -252,8 +252,8 @@ def needed_modules(suite: str, imports: Iterable[Import], tree: Tree, roots: tup
     Left out are those of Python itself, and those of the library that are not in ``tree``: a kernel that is yet to be written.
     """
     above = (f"{folder}/conftest.py".removeprefix("./") for folder in PurePosixPath(suite).parents)
-    found = [*imports, *(one.imported for path in above for one in read_imports(tree.read(path) or ""))]
-    modules = dict.fromkeys(["pytest", *(one.module for one in found)])
+    imported = [*imports, *(one.imported for path in above for one in read_imports(tree.read(path) or ""))]
+    modules = dict.fromkeys(["pytest", *(one.module for one in imported)])
     return tuple(module for module in modules if _is_needed(module, tree, roots))
 
 

@@ -81,7 +81,7 @@ def likeness_of_problem(name: str, problem: Problem, graph: Graph) -> Likeness:
 
 
 def likenesses(sources: dict[str, str]) -> tuple[Likeness, ...]:
-    """Read the likenesses of existing kernels, by name and source; what holds no Triton kernel itself is left out."""
+    """Likenesses of existing kernels, by name and source; sources without a Triton kernel are left out."""
     return tuple(likeness_of_source(name, text) for name, text in sources.items() if "@triton.jit" in text)
 
 
@@ -104,14 +104,14 @@ def _score(new: Likeness, other: Likeness) -> float:
     activation += 0.5 * bool(new.traits & ACTIVATIONS and other.traits & ACTIVATIONS)
     inputs = 2.0 / (1 + abs(new.tensors - other.tensors))
     apart = len((ours ^ theirs) & APART)
-    return structure + activation + inputs + 1.5 * _named_alike(new.name, other.name) - apart
+    return structure + activation + inputs + 1.5 * _name_similarity(new.name, other.name) - apart
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
-def _named_alike(one: str, other: str) -> float:
+def _name_similarity(one: str, other: str) -> float:
     ours, theirs = set(one.split("_")), set(other.split("_"))
     shared = len(ours & theirs) / len(ours | theirs)
     families = [
@@ -149,7 +149,7 @@ def kernel_profile(
 ) -> KernelProfile:
     """The profile; ``variable``, ``label`` and ``values`` are the benchmark's x axis.
 
-    ``chosen`` says of a dimension where its size comes from, where that is not the first workload.
+    ``chosen`` is where a dimension's size comes from, where that is not the first workload.
     """
     problem, plan, names = design.problem, design.plan, design.names
     axes = axes_of(problem)
@@ -184,7 +184,7 @@ def kernel_profile(
 
 
 def _input(spec: InputSpec) -> ProfileTensor:
-    return ProfileTensor(spec.name, _written(spec.dims), spec.dtype or "input dtype")
+    return ProfileTensor(spec.name, _shape_text(spec.dims), spec.dtype or "input dtype")
 
 
 def _outputs(graph: Graph) -> tuple[ProfileTensor, ...]:
@@ -195,13 +195,15 @@ def _outputs(graph: Graph) -> tuple[ProfileTensor, ...]:
         dims = tuple(str(dim) if isinstance(dim, int) else dim.text for dim in meta.shape)
         # The graph is traced with float32 inputs, so that an output of float32 has the inputs' dtype.
         dtype = "same as input" if meta.dtype == "float32" else meta.dtype
-        outputs.append(ProfileTensor("output" if len(graph.outputs) == 1 else f"output {index}", _written(dims), dtype))
+        outputs.append(
+            ProfileTensor("output" if len(graph.outputs) == 1 else f"output {index}", _shape_text(dims), dtype)
+        )
     return tuple(outputs)
 
 
 def _learnable(spec: InputSpec, axes: Axes) -> LearnableParameter:
     return LearnableParameter(
-        spec.name, _written(shape(spec, axes)), spec.init if spec.dtype is None else initial(spec, axes)
+        spec.name, _shape_text(shape(spec, axes)), spec.init if spec.dtype is None else initial(spec, axes)
     )
 
 
@@ -211,7 +213,7 @@ def _fixed(design: Design, variable: str, chosen: Mapping[str, str]) -> tuple[tu
     return (*((dim, chosen.get(dim, str(size))) for dim, size in sizes if dim != variable), ("dtype", f"torch.{dtype}"))
 
 
-def _written(dims: tuple[str, ...]) -> str:
+def _shape_text(dims: tuple[str, ...]) -> str:
     return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
 
 

@@ -18,7 +18,7 @@ MODULE_ATTRIBUTES = frozenset({
 
 
 @dataclass(frozen=True)
-class Argument:
+class InitArgument:
     """An argument of ``__init__``; ``default`` as source, None where it must be given."""
 
     name: str
@@ -31,7 +31,7 @@ class ModuleForm:
     """How a problem becomes a module: what is given once, what is learned, what is given at each call."""
 
     axes: Axes
-    arguments: tuple[Argument, ...]
+    arguments: tuple[InitArgument, ...]
     learned: tuple[InputSpec, ...]
     scalars: tuple[ScalarSpec, ...]
     called: tuple[InputSpec, ...]
@@ -105,9 +105,10 @@ def module_form(problem: Problem, axes: Axes) -> ModuleForm:
     """The module form of a problem."""
     learned = tuple(spec for spec in problem.inputs if spec.parameter)
     dims = dict.fromkeys(d for spec in learned for d in spec.dims if not d.isdigit())
-    sizes = [Argument(axes.variable(dim), "int", None) for dim in dims]
+    sizes = [InitArgument(axes.variable(dim), "int", None) for dim in dims]
     scalars = [
-        Argument(s.name, _kind(s, problem), None if s.default is None else literal(s.default)) for s in problem.scalars
+        InitArgument(s.name, _kind(s, problem), None if s.default is None else literal(s.default))
+        for s in problem.scalars
     ]
     required = [a for a in scalars if a.default is None]
     optional = [a for a in scalars if a.default is not None]
@@ -118,7 +119,7 @@ def module_form(problem: Problem, axes: Axes) -> ModuleForm:
 
 
 def attribute(name: str) -> str:
-    """The attribute of a module that holds an argument or a parameter."""
+    """The module's attribute for an argument or a parameter."""
     return f"{name}_value" if name in MODULE_ATTRIBUTES else name
 
 
@@ -139,7 +140,7 @@ def call_signature(order: tuple[str, ...], defaults: Mapping[str, object]) -> tu
     return tuple(parts)
 
 
-def _argument(argument: Argument) -> str:
+def _argument(argument: InitArgument) -> str:
     return argument.name if argument.default is None else f"{argument.name}={argument.default}"
 
 

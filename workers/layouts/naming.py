@@ -9,7 +9,7 @@ from gpu_runner.contracts import KernelNames, Problem
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.dimensions import TAKEN
 from workers.layouts.protocol import Design
-from workers.layouts.reference import defined_beside
+from workers.layouts.reference import helper_names
 
 MAX_NAME_LENGTH = 60
 # Spellings that a plain capital does not give. Source: class names of Liger-Kernel 0.8 and of torch.nn.
@@ -41,7 +41,7 @@ SPELLINGS = {
 # A word may end in one of these: `reglu` is ReGLU, `prelu` is PReLU.
 ENDINGS = (("glu", "GLU"), ("relu", "ReLU"), ("mlp", "MLP"))
 # What the generated files define or import themselves.
-WRITTEN = TAKEN | {
+GENERATED = TAKEN | {
     "assert_matches",
     "assert_verbose_allclose",
     "infer_device",
@@ -64,7 +64,7 @@ def check_name(name: str) -> None:
     """Refuse a name that cannot be a module of a library.
 
     Raises:
-        UserFacingError: it holds a path, is no identifier in snake_case, is a keyword, or is reserved.
+        UserFacingError: it contains a path, is no identifier in snake_case, is a keyword, or is reserved.
     """
     if "/" in name or "\\" in name or "." in name:
         raise _refused(name, "is a path, not a name", "Give the kernel's name alone, such as `reglu`.")
@@ -81,14 +81,14 @@ def check_name(name: str) -> None:
 
 
 def check_symbols(names: KernelNames) -> None:
-    """Refuse names of a library's form that cannot stand together in its files.
+    """Refuse conflicting names of a library's form.
 
     Raises:
-        UserFacingError: two are the same, or one is a word of Python or of the test file itself.
+        UserFacingError: two are the same, or one is a keyword or used by the test file itself.
     """
     symbols = [name for name in (names.function, names.module, names.functional) if name is not None]
     for symbol in symbols:
-        if keyword.iskeyword(symbol) or symbol in WRITTEN or symbols.count(symbol) > 1:
+        if keyword.iskeyword(symbol) or symbol in GENERATED or symbols.count(symbol) > 1:
             raise _refused(symbol, "cannot be the name of a function or class here", "Set another one in NAMES.")
 
 
@@ -103,8 +103,8 @@ def check_problem(problem: Problem) -> None:
             message = f"`reference` has a parameter `{name}`, which style checks refuse as too like a digit (E741)"
             cure = f"Give `{name}` another name in the problem, such as `x`."
             raise UserFacingError(Failure(FailureCode.problem, message, cure))
-    for name in defined_beside(problem):
-        if name in WRITTEN or name.startswith(("test_", "Test", "pytest_")):
+    for name in helper_names(problem):
+        if name in GENERATED or name.startswith(("test_", "Test", "pytest_")):
             message = f"the problem defines `{name}`, a name that the test file needs itself"
             raise UserFacingError(Failure(FailureCode.problem, message, f"Rename `{name}` in the problem."))
 

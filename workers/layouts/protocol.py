@@ -44,9 +44,9 @@ class StyleCheck:
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """Something of the target's to run: ``module`` ``pytest`` or ``benchmark``, as the runner's tests action takes it.
+    """A module of the target to run: ``pytest`` or ``benchmark``, as the runner's tests action takes it.
 
-    ``support`` are files that the run needs beside the changes and that are never committed, such as package metadata.
+    ``support`` are files that the run needs and that are never committed, such as package metadata.
     """
 
     module: str
@@ -58,7 +58,7 @@ class SuiteRun:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ExistingKernel:
     """An existing kernel."""
 
     name: str
@@ -95,7 +95,7 @@ class Changeable:
 class Placed:
     """A new text of an existing kernel at its place: the kernel as it is then, and the changes, its main file first."""
 
-    kernel: Standing
+    kernel: ExistingKernel
     changes: tuple[FileChange, ...]
 
 
@@ -151,7 +151,7 @@ class Layout(Protocol):
         ...
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        """The library's form for the runner to judge; ``tree_file`` is the snapshot in the request's folder."""
         ...
 
     def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
@@ -172,33 +172,35 @@ class Layout(Protocol):
         """The benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
         ...
 
-    def locate(self, name: str, tree: Tree) -> Standing:
+    def locate(self, name: str, tree: Tree) -> ExistingKernel:
         """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
         ...
 
-    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
-        """What an optimize job needs and the repository lacks, each with its cure: the test file, the benchmark script."""
+    def missing(self, kernel: ExistingKernel, tree: Tree) -> tuple[Failure, ...]:
+        """What an optimize job needs and the repository lacks, each with its fix: the test file, the benchmark script."""
         ...
 
-    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+    def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
         """The problem that a kernel solves, with its CALL, from the repository itself or from what is known of the library."""
         ...
 
     def form_of(
-        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+        self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
         ...
 
-    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+    def placed(self, kernel: ExistingKernel, source: str, tree: Tree) -> Placed:
         """A new text of the kernel's main file where it goes: in the old one's place, or a version next to it."""
         ...
 
-    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+    def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """The repository's development log with an entry for a kernel that ``tree`` holds; nothing where it keeps none."""
         ...
 
-    def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
+    def sizes_request(
+        self, kernel: ExistingKernel, problem: Problem, tree: Tree, tree_file: str
+    ) -> RecordRequest | None:
         """The recording of the calls that the kernel's benchmark script makes; None where it has none."""
         ...
 
@@ -206,16 +208,16 @@ class Layout(Protocol):
         """The workloads of the recorded calls that are calls of the problem, by binding its CALL to their arguments."""
         ...
 
-    def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+    def suite_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """The run of the kernel's whole test file."""
         ...
 
-    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """The run of the kernel's benchmark script."""
         ...
 
-    def standing_data(
-        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    def existing_data(
+        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """The benchmark data with the rows that the script wrote anew for this kernel."""
         ...
@@ -225,17 +227,17 @@ class Layout(Protocol):
         ...
 
     def needs_of(self, name: str, tree: Tree) -> Needs:
-        """What the test file of a kernel needs of the host, of one that stands there or of one that is yet to be written."""
+        """What a kernel's test file needs of the host, also before the kernel is written."""
         ...
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
         """The kernels that a change touches, with the changed files by which it does; imports are followed."""
         ...
 
-    def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
+    def section_style(self, kernel: ExistingKernel, tree: Tree) -> SourceStyle:
         """The style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
         ...
 
-    def changeable(self, standing: Standing, tree: Tree) -> Changeable:
+    def changeable(self, kernel: ExistingKernel, tree: Tree) -> Changeable:
         """The files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
         ...

@@ -21,7 +21,7 @@ MAX_DOCSTRING = 100
 
 
 def call(head: str, arguments: Iterable[str], tail: str = "", *, depth: int = 0, width: int = 120) -> str:
-    """Give ``head(arguments)tail`` on one line where it fits, else one argument a line."""
+    """``head(arguments)tail`` on one line where it fits, else one argument a line."""
     items = list(arguments)
     margin = INDENT * depth
     line = f"{margin}{head}({', '.join(items)}){tail}"
@@ -39,7 +39,7 @@ def listing(head: str, items: Iterable[str], tail: str = "", *, depth: int = 0) 
 
 
 def indented(text: str, depth: int = 1) -> str:
-    """Give text with every line that holds something moved right."""
+    """Text with every non-empty line indented."""
     return "\n".join(INDENT * depth + line if line.strip() else "" for line in text.split("\n"))
 
 
@@ -107,7 +107,7 @@ def read_imports(source: str) -> tuple[Statement, ...]:
         body = ast.parse(source).body
     except UNPARSABLE:
         return ()
-    found: list[Statement] = []
+    imports: list[Statement] = []
     for node in body:
         if isinstance(node, ast.Import):
             names = [Import(alias.name, None, alias.asname) for alias in node.names]
@@ -116,8 +116,8 @@ def read_imports(source: str) -> tuple[Statement, ...]:
             names = [Import(module, alias.name, alias.asname) for alias in node.names]
         else:
             continue
-        found += [Statement(name, node.lineno, node.end_lineno or node.lineno) for name in names]
-    return tuple(found)
+        imports += [Statement(name, node.lineno, node.end_lineno or node.lineno) for name in names]
+    return tuple(imports)
 
 
 def block(imports: tuple[Import, ...], first_party: frozenset[str], *, single_line: bool = True) -> str:
@@ -138,10 +138,10 @@ def block(imports: tuple[Import, ...], first_party: frozenset[str], *, single_li
 
 
 def with_import(source: str, new: Import, comment: str = "", width: int = 120) -> str:
-    """The source with one import more, beside its sorted neighbours; nothing else of it changes.
+    """The source with one more import, next to its sorted neighbours; nothing else changes.
 
     Raises:
-        ValueError: there is no import of the same package to stand beside.
+        ValueError: there is no import of the same package to insert next to.
     """
     package = new.module.split(".")[0]
     near = [s for s in read_imports(source) if s.imported.name and s.imported.module.split(".")[0] == package]
@@ -187,13 +187,13 @@ def _natural(text: str) -> tuple[tuple[int, int], ...]:
 def place_of(names: Sequence[str], new: str) -> int:
     """The index at which a name is inserted among names that are only partly in alphabetical order.
 
-    It is a place between a smaller and a greater neighbour, the one with the neighbour most alike; else behind the greatest
-    smaller name.
+    It is a place between a smaller and a greater neighbour, at the neighbour with the longest common prefix; else behind the
+    greatest smaller name.
     """
     keys, key = [name.lower() for name in names], new.lower()
     fitting = [i for i in range(1, len(keys)) if keys[i - 1] < key < keys[i]]
     if fitting:
-        return max(fitting, key=lambda i: max(_alike(keys[i - 1], key), _alike(keys[i], key)))
+        return max(fitting, key=lambda i: max(_common_prefix(keys[i - 1], key), _common_prefix(keys[i], key)))
     smaller = [i for i, other in enumerate(keys) if other < key]
     return max(smaller, key=lambda i: keys[i]) + 1 if smaller else 0
 
@@ -250,7 +250,7 @@ def _start_of(node: ast.FunctionDef, lines: list[str]) -> int:
     return first
 
 
-def _alike(one: str, other: str) -> int:
+def _common_prefix(one: str, other: str) -> int:
     return len(os.path.commonprefix([one, other]))
 
 
@@ -292,10 +292,10 @@ def _docstrings(source: str) -> list[ast.Constant]:
 
 
 def _docstring_lines(source: str) -> set[int]:
-    """The lines that hold a docstring from quotes to quotes and nothing else."""
+    """Lines that consist of one docstring."""
     lines = source.split("\n")
-    found = {value.lineno for value in _docstrings(source) if value.lineno == value.end_lineno}
-    return {number for number in found if re.fullmatch(r'\s*"""[^"\\]*"""', lines[number - 1])}
+    one_liners = {value.lineno for value in _docstrings(source) if value.lineno == value.end_lineno}
+    return {number for number in one_liners if re.fullmatch(r'\s*"""[^"\\]*"""', lines[number - 1])}
 
 
 def _inside_docstrings(source: str) -> set[int]:

@@ -18,19 +18,19 @@ Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 @dataclass(frozen=True)
 class Reference:
-    """``code`` defines ``reference`` and what it needs of the problem, as it was written there."""
+    """``code`` defines ``reference`` and what it needs of the problem, verbatim."""
 
     imports: tuple[Import, ...]
     code: str
 
 
 def reference_of(problem: Problem) -> Reference:
-    """Take the reference, and only what it needs, out of a problem's source."""
+    """The reference in a problem's source, with only what it needs."""
     return reference_in(problem.source)
 
 
 def reference_in(source: str) -> Reference:
-    """Take ``reference``, and only what it needs, out of a module that defines it."""
+    """``reference`` in a module that defines it, with only what it needs."""
     definitions = _needed(ast.parse(source))
     lines = source.splitlines()
     parts = [_text(lines, node) for node in definitions]
@@ -41,8 +41,8 @@ def reference_in(source: str) -> Reference:
     return Reference(tuple(dict.fromkeys((*future, *imports))), _joined(definitions, parts))
 
 
-def defined_beside(problem: Problem) -> tuple[str, ...]:
-    """The names that the reference's own code defines beside ``reference``."""
+def helper_names(problem: Problem) -> tuple[str, ...]:
+    """The names that the reference's own code defines besides ``reference``."""
     names = {name for node in _needed(ast.parse(problem.source)) for name in _bound(node)}
     return tuple(sorted(names - {"reference"}))
 
@@ -94,7 +94,7 @@ ORDER = ("INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES")
 
 
 def opening(design: Design) -> str:
-    """The docstring of the test file, the problem's title; nothing where it has none."""
+    """The docstring of the test file, the problem's title; empty where it has none."""
     return f"{docstring(design.problem.title)}\n\n" if design.problem.title else ""
 
 
@@ -141,7 +141,7 @@ def _is_problem(text: str) -> bool:
 
 
 def _table_nodes(tree: ast.Module) -> dict[str, ast.Assign | ast.AnnAssign]:
-    found: dict[str, ast.Assign | ast.AnnAssign] = {}
+    nodes: dict[str, ast.Assign | ast.AnnAssign] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target: ast.expr = node.targets[0]
@@ -150,8 +150,8 @@ def _table_nodes(tree: ast.Module) -> dict[str, ast.Assign | ast.AnnAssign]:
         else:
             continue
         if isinstance(target, ast.Name) and target.id in TABLES:
-            found[target.id] = node
-    return found
+            nodes[target.id] = node
+    return nodes
 
 
 def _values(source: str) -> dict[str, object]:

@@ -10,12 +10,12 @@ from gpu_runner.contracts.reading import UNPARSABLE
 
 def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:
     """The functions of a module, in order, that use one of the names."""
-    found = []
+    functions = []
     for node in _functions(source):
         used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         if used & set(names):
-            found.append(node.name)
-    return tuple(found)
+            functions.append(node.name)
+    return tuple(functions)
 
 
 def outside(source: str, functions: Collection[str]) -> str | None:
@@ -42,11 +42,11 @@ def _functions(source: str) -> list[ast.FunctionDef]:
 Uses = Mapping[str, set[str]]
 
 
-def changed_beside(before: str, after: str, calls: Iterable[str | None]) -> str | None:
-    """A name of a file whose meaning a change makes another and that the calls have nothing to do with; None: there is none.
+def changed_outside_calls(before: str, after: str, calls: Iterable[str | None]) -> str | None:
+    """A name whose meaning a change alters and that the calls do not use; None: there is none.
 
-    The calls' own are the names in them, whatever uses one of those, and all that these use in turn as the file stands; and of a
-    name in them that is new, all that it uses. What is new may be anything.
+    The calls' own are the names in them, whatever uses one of those, and all that these use in turn in the file before; and of a
+    new name in them, all that it uses. What is new may be anything.
     """
     stood, stands = _bound(before), _bound(after)
     names = {name for call in calls for name in _names(call)}
@@ -63,11 +63,11 @@ def _bound(source: str) -> dict[str, list[ast.stmt]] | None:
         tree = ast.parse(source)
     except UNPARSABLE:
         return None
-    found: dict[str, list[ast.stmt]] = {}
+    bindings: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for name in dict.fromkeys(_bound_by(node)):
-            found.setdefault(name, []).append(node)
-    return found
+            bindings.setdefault(name, []).append(node)
+    return bindings
 
 
 def _bound_by(node: ast.stmt) -> Iterable[str]:
@@ -98,12 +98,12 @@ def _own(names: set[str], uses: Uses) -> set[str]:
 
 
 def _reached(start: set[str], uses: Uses) -> set[str]:
-    found, waiting = set(start), list(start)
+    reached, waiting = set(start), list(start)
     while waiting:
-        new = uses[waiting.pop()] - found
-        found |= new
+        new = uses[waiting.pop()] - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _text(nodes: Iterable[ast.stmt]) -> list[str]:

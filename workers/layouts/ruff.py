@@ -18,7 +18,7 @@ SAFE = ("--force-exclude", "--no-cache")
 
 
 def ruff_check(changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-    """Give ruff's commands for the changed Python files; none where the repository does not configure ruff."""
+    """Ruff's commands for the changed Python files; none where the repository does not configure ruff."""
     files = tuple(
         c.path for c in changes if c.text is not None and c.path.endswith(".py") and not c.path.startswith(("-", "@"))
     )
@@ -34,14 +34,14 @@ def ruff_check(changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
 
 
 def has_ruff(tree: Tree) -> bool:
-    """Whether the repository configures ruff at its root; ruff itself says where a file cannot be read."""
+    """Whether the repository configures ruff at its root; ruff itself reports a file that cannot be read."""
     return _configured(tree) is not None
 
 
 def line_length(tree: Tree) -> int:
     """The line length that the repository configures, ruff's own default where it does not."""
-    found = _settings(tree).get("line-length")
-    return found if type(found) is int and 1 <= found <= MOST_LINE_LENGTH else DEFAULT_LINE_LENGTH
+    length = _settings(tree).get("line-length")
+    return length if type(length) is int and 1 <= length <= MOST_LINE_LENGTH else DEFAULT_LINE_LENGTH
 
 
 def single_line_imports(tree: Tree) -> bool:
@@ -52,7 +52,7 @@ def single_line_imports(tree: Tree) -> bool:
 
 
 def _configured(tree: Tree) -> str | None:
-    """The file at the root that ruff takes: the first of these, and no other beside it."""
+    """The file at the root that ruff reads: the first of these alone."""
     for path in (".ruff.toml", "ruff.toml"):
         if path in tree.files:
             return path
@@ -61,17 +61,17 @@ def _configured(tree: Tree) -> str | None:
 
 
 def _settings(tree: Tree) -> dict[str, Any]:
-    """What ruff is told, a file that this one extends included."""
-    path, found = _configured(tree), dict[str, Any]()
+    """Ruff's settings, including a file that this one extends."""
+    path, settings = _configured(tree), dict[str, Any]()
     for _ in range(MOST_EXTENDED):
         document = read_toml(tree.read(path) or "") if path is not None else None
         table = table_in(document, "tool", "ruff") if path is not None and path.endswith(PROJECT) else document or {}
-        found = _over(table, found)
+        settings = _over(table, settings)
         extended = table.get("extend")
         if path is None or not isinstance(extended, str):
             break
         path = posixpath.normpath(posixpath.join(posixpath.dirname(path), extended))
-    return found
+    return settings
 
 
 def _over(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def outputs_of(graph: Graph) -> Outputs:
 
 
 def exact_lines(graph: Graph) -> str:
-    """The opening of ``assert_matches`` that compares whole numbers exactly; nothing where every output is floating."""
+    """The opening of ``assert_matches`` that compares whole numbers exactly; empty where every output is floating."""
     if not outputs_of(graph).whole:
         return ""
     return "    if not expected.is_floating_point():\n        assert torch.equal(expected, actual), extra_info\n        return\n"
@@ -61,7 +61,7 @@ def forward_lines(
 
 
 def backward_lines(outputs: Outputs, own: str, specs: tuple[InputSpec, ...], learned: tuple[str, ...]) -> list[str]:
-    """The lines that send the same gradients back through both sides and compare what arrives; none where nothing can."""
+    """The lines that run backward on both sides with the same gradients and compare the results; empty without gradients."""
     wanted = [local(s.name) for s in specs if s.grad]
     if not outputs.differentiable or not (wanted or learned):
         return []

@@ -106,10 +106,10 @@ def _thought(question: Question, thinking: Thinking) -> dict[str, Any]:
     return payload
 
 
-def _breakpoints(system: tuple[Part, ...], said: tuple[Part, ...]) -> set[int]:
+def _breakpoints(system: tuple[Part, ...], messages: tuple[Part, ...]) -> set[int]:
     """The system prompt's prefixes first, which most requests share, then the longest ones of the conversation."""
     first = [id(part) for part in system if part.stable][-MOST_BREAKPOINTS:]
-    others = [id(part) for part in said if part.stable]
+    others = [id(part) for part in messages if part.stable]
     left = MOST_BREAKPOINTS - len(first)
     return {*first, *(others[-left:] if left else ())}
 
@@ -180,7 +180,7 @@ def _block_goes_on(streamed: StreamedAnswer, index: object, delta: Mapping[str, 
 
 
 def _usage(before: Usage, payload: Mapping[str, Any]) -> Usage:
-    """Counts are cumulative: the last one of each kind that is told holds."""
+    """Counts are cumulative: the last one of each kind counts."""
 
     def latest(name: str, known: int) -> int:
         return tokens(payload[name]) if payload.get(name) is not None else known
@@ -218,7 +218,7 @@ class AnthropicProvider:
         return self._endpoint.model
 
     def prefix(self, question: Question) -> str | None:
-        """What of a question the prompt cache keeps, None where nothing is marked for it."""
+        """The part of a question that the prompt cache keeps, None where nothing is marked for it."""
         try:
             return cached_prefix(parameters(question, self.model, self._thinking, self.name, self._effort))
         except ModelError:

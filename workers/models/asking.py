@@ -96,13 +96,13 @@ class _Asking:
 
     def of(self, provider: Provider) -> Answer:
         """Ask one provider until it answers, or there is no sense in asking it again."""
-        question, told, passing = self.question, False, 0
+        question, has_fault, passing = self.question, False, 0
         while True:
             try:
                 return self._once(provider, question)
             except ModelError as error:
-                if error.trouble in (Trouble.malformed, Trouble.truncated) and not told:
-                    question, told = with_fault(self.question, error), True
+                if error.trouble in (Trouble.malformed, Trouble.truncated) and not has_fault:
+                    question, has_fault = with_fault(self.question, error), True
                     continue
                 passing += 1
                 wait_s = self._wait_s(error, passing)
@@ -205,20 +205,19 @@ def with_fault(question: Question, error: ModelError) -> Question:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """The sum of what several requests used."""
-    found = list(usages)
+    known = list(usages)
     return Usage(
-        sum(each.input_tokens for each in found),
-        sum(each.output_tokens for each in found),
-        sum(each.cache_read_tokens for each in found),
-        sum(each.cache_written_tokens for each in found),
+        sum(each.input_tokens for each in known),
+        sum(each.output_tokens for each in known),
+        sum(each.cache_read_tokens for each in known),
+        sum(each.cache_written_tokens for each in known),
     )
 
 
 def _sentence(failures: Sequence[ModelError], retry_policy: RetryPolicy) -> str:
-    told = []
+    parts = []
     for error in failures:
         waits = error.retry_after_s is not None and error.retry_after_s > retry_policy.longest_wait_s
         later = f", and wants to be asked again in {error.retry_after_s:.0f} s only" if waits else ""
-        told.append(f"{error}{later}")
-    return "; ".join(told)
+        parts.append(f"{error}{later}")
+    return "; ".join(parts)

@@ -34,7 +34,7 @@ TALKATIVE = ("anthropic", "openai", "httpx2", "httpcore2")
 
 
 @dataclass
-class Call:
+class ActiveRequest:
     """One request on its way: how long it may take, who may end it, and why it was ended from here."""
 
     timeout_s: float
@@ -67,7 +67,7 @@ class Call:
 
 
 class _Stream(httpcore2.NetworkStream):
-    def __init__(self, inner: httpcore2.NetworkStream, call: Call) -> None:
+    def __init__(self, inner: httpcore2.NetworkStream, call: ActiveRequest) -> None:
         self._inner = inner
         self._call = call
 
@@ -103,7 +103,7 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ActiveRequest) -> None:
         self._inner = httpcore2.SyncBackend()
         self._call = call
 
@@ -123,7 +123,7 @@ class _Backend(httpcore2.NetworkBackend):
 class _Body(httpx2.SyncByteStream):
     """A response's bytes, refused where one event of the stream does not end."""
 
-    def __init__(self, pieces: Iterable[bytes], call: Call, stream: Any) -> None:
+    def __init__(self, pieces: Iterable[bytes], call: ActiveRequest, stream: Any) -> None:
         self._pieces = pieces
         self._call = call
         self._stream = stream
@@ -144,7 +144,7 @@ class _Body(httpx2.SyncByteStream):
         self._stream.close()
 
 
-def _unzipped(stream: Iterable[bytes], call: Call) -> Iterator[bytes]:
+def _unzipped(stream: Iterable[bytes], call: ActiveRequest) -> Iterator[bytes]:
     """A relay may compress what was asked for plainly. In pieces of a bounded size: few bytes can unfold to any number."""
     unfolding = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     taken = 0
@@ -163,7 +163,7 @@ def _unzipped(stream: Iterable[bytes], call: Call) -> Iterator[bytes]:
 
 
 class _Transport(httpx2.BaseTransport):
-    def __init__(self, call: Call, context: ssl.SSLContext, proxy: SecretStr | None) -> None:
+    def __init__(self, call: ActiveRequest, context: ssl.SSLContext, proxy: SecretStr | None) -> None:
         self._call = call
         backend = _Backend(call)
         self._pool: httpcore2.ConnectionPool
@@ -200,7 +200,7 @@ class _Transport(httpx2.BaseTransport):
         self._pool.close()
 
 
-def client_for(call: Call, context: ssl.SSLContext, proxy: SecretStr | None = None) -> httpx2.Client:
+def client_for(call: ActiveRequest, context: ssl.SSLContext, proxy: SecretStr | None = None) -> httpx2.Client:
     """An HTTP client for one request. It follows no redirect, so that a key goes to the configured address alone.
 
     A proxy is the configured one, never one of the environment.
@@ -262,11 +262,11 @@ class Sdk:
 
 @dataclass
 class Exchange:
-    """The state of one request, for the answer and for the error alike."""
+    """The state of one request, for its answer and for its error."""
 
     endpoint: Endpoint
     sdk: Sdk
-    call: Call
+    call: ActiveRequest
     question: Question
     began: Callable[[], None] = lambda: None
     streamed: StreamedAnswer = field(default_factory=StreamedAnswer)
@@ -356,14 +356,14 @@ class Exchange:
         return ModelError(trouble, sentence, provider=self.endpoint.name, usage=self.used(), request_id=self.request_id)
 
     def used(self) -> Usage:
-        """What the provider will bill; nothing where it did not take the request."""
+        """The tokens that the provider will bill; none where it did not take the request."""
         return billed(self.streamed, self.question) if self.streamed.begun else Usage()
 
     def _refused(self, status: int, body: object, headers: httpx2.Headers) -> ModelError:
         request_id = short_id(headers.get(self.sdk.request_id_header)) or self.request_id
         key = self.endpoint.key.get_secret_value() if self.endpoint.key is not None else ""
-        said = quotable(body, self.question, (key,))
-        refused = refusal(self.endpoint.name, status, body, headers, said=said, request_id=request_id)
+        excerpt = quotable(body, self.question, (key,))
+        refused = refusal(self.endpoint.name, status, body, headers, excerpt=excerpt, request_id=request_id)
         refused.usage = self._used_for(refused.trouble)
         return refused
 
@@ -390,7 +390,7 @@ def send(
         ModelError: there is no answer that can be used; neither its cause nor its context is kept.
         OpenFormError: the question's form cannot be held strictly, a fault of the program.
     """
-    call = Call(timeout_s, endpoint.quiet_s, endpoint.connect_s, cancelled)
+    call = ActiveRequest(timeout_s, endpoint.quiet_s, endpoint.connect_s, cancelled)
     exchange = Exchange(endpoint, sdk, call, question, began)
     failure: ModelError | None = None
     try:
@@ -429,7 +429,7 @@ def _causes(error: BaseException) -> Iterable[BaseException]:
 
 
 def _broke_off(error: BaseException) -> bool:
-    """Tell a connection that ended too early from nonsense on it; the library has one error for both."""
+    """Whether a connection ended too early, rather than sent nonsense; the library has one error for both."""
     return isinstance(error, httpcore2.RemoteProtocolError) and (
         "peer closed connection" in str(error) or "disconnected without" in str(error)
     )

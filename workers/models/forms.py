@@ -25,11 +25,11 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name o
 
 
 class FormError(ValueError):
-    """An answer does not fit its form. The text names places of the form and holds nothing of the answer."""
+    """An answer does not fit its form. The text names places of the form and nothing of the answer."""
 
 
 class OpenFormError(ValueError):
-    """A form is not one that can be held strictly: a fault of the program that asks."""
+    """A form that cannot be enforced strictly: a fault of the program that asks."""
 
 
 def parsed(text: str, form: Form) -> dict[str, Any]:
@@ -44,20 +44,20 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
 
 
 def object_in(text: str, form: Form) -> dict[str, Any]:
-    """The object of a form that a text holds: after its thinking, with or without a fence, words or the tool's name around it.
+    """The object of a form in a text: after its thinking, with or without a fence, prose or the tool's name around it.
 
     Raises:
-        FormError: it holds none, or one that does not fit.
+        FormError: there is none, or one that does not fit.
     """
-    said, fault = (
+    message, fault = (
         text.rpartition("</think>")[2],
         f"it does not call the tool {form.name}, and its text is no JSON object either",
     )
-    starts = itertools.islice((match.start() for match in re.finditer(r"\{", said)), MOST_STARTS)
+    starts = itertools.islice((match.start() for match in re.finditer(r"\{", message)), MOST_STARTS)
     for start in starts:
         try:
-            _, end = json.JSONDecoder().raw_decode(said, start)
-            return _unwrapped(_loaded(said[start:end]), form)
+            _, end = json.JSONDecoder().raw_decode(message, start)
+            return _unwrapped(_loaded(message[start:end]), form)
         except FormError as error:
             fault = str(error)
         except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def _loaded(text: str) -> dict[str, Any]:
 
 
 def check(value: dict[str, Any], form: Form) -> None:
-    """Hold an object against a form.
+    """Validate an object by a form.
 
     Raises:
         FormError: it does not fit; every fault up to five is named by its place in the form.
@@ -111,7 +111,7 @@ def check(value: dict[str, Any], form: Form) -> None:
 
 
 def check_form(form: Form) -> None:
-    """See to it that a form is closed: every object says what it may hold, and that it holds nothing else.
+    """Require that a form is closed: every object lists its properties and allows no others.
 
     Raises:
         OpenFormError: it is not.
@@ -180,10 +180,10 @@ def _depth(text: str) -> int:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise FormError("an object names a field twice")
-    return found
+    return values
 
 
 def _no_constant(_: str) -> float:

@@ -69,7 +69,7 @@ WHOLE = 1000  # per mille
 LEAST_THINKING_TOKENS = 1024  # a provider takes no smaller budget for thinking
 
 
-class Scope(StrEnum):
+class BudgetScope(StrEnum):
     """Whose use a budget adds up. All but a job's are for one day, in UTC."""
 
     job = "job"
@@ -78,7 +78,7 @@ class Scope(StrEnum):
     installation = "installation"  # of the GitHub App; where jobs have none, all of them together
 
 
-class Unit(StrEnum):
+class BudgetUnit(StrEnum):
     """What a budget counts."""
 
     tokens = "tokens"  # read, written and cached alike
@@ -87,10 +87,10 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """One limit: what a scope may use of a unit, and the setting that says so."""
+    """One limit: what a scope may use of a unit, and the setting that defines it."""
 
-    scope: Scope
-    unit: Unit
+    scope: BudgetScope
+    unit: BudgetUnit
     limit: int
     setting: str
 
@@ -103,14 +103,14 @@ class Amount:
     output_tokens: int
     micro_dollars: int | None
 
-    def of(self, unit: Unit) -> int:
-        """The amount in a unit; an unknown cost counts as nothing, for no budget in money starts without prices."""
-        return self.input_tokens + self.output_tokens if unit is Unit.tokens else self.micro_dollars or 0
+    def of(self, unit: BudgetUnit) -> int:
+        """The amount in a unit; an unknown cost counts as zero, since no budget in money starts without prices."""
+        return self.input_tokens + self.output_tokens if unit is BudgetUnit.tokens else self.micro_dollars or 0
 
 
 @dataclass(frozen=True)
 class Room:
-    """One budget as it stands: what is gone, and what requests in progress were promised, this job's and others'."""
+    """The state of one budget: what is used, and what requests in progress have reserved, this job's and others'."""
 
     budget: Budget
     used: int
@@ -137,15 +137,15 @@ def most_of(question: Question, price: Price | None) -> Amount:
     if question.form is not None:
         characters += len(question.form.name) + len(question.form.description) + len(str(question.form.schema))
     read = -(-characters // CHARACTERS_A_TOKEN)
-    written = question.most_tokens + question.thinking_tokens
+    output_tokens = question.most_tokens + question.thinking_tokens
     if price is None:
-        return Amount(read, written, None)
+        return Amount(read, output_tokens, None)
     # A token of the question is read anew or written to the cache, whichever costs more.
     dearest = max(
-        cost(Usage(input_tokens=read, output_tokens=written), price) or 0,
-        cost(Usage(cache_written_tokens=read, output_tokens=written), price) or 0,
+        cost(Usage(input_tokens=read, output_tokens=output_tokens), price) or 0,
+        cost(Usage(cache_written_tokens=read, output_tokens=output_tokens), price) or 0,
     )
-    return Amount(read, written, dearest)
+    return Amount(read, output_tokens, dearest)
 
 
 def day_start(now: float) -> float:
@@ -170,17 +170,17 @@ def granted(
     Raises:
         BudgetReachedError: a budget has no room for what the request is likely to take.
     """
-    found, likely = tuple(rooms), likely_of(question, price)
-    if _fits(question, price, found):
+    available, likely = tuple(rooms), likely_of(question, price)
+    if _fits(question, price, available):
         return question
-    for room in found:
+    for room in available:
         taken = room.used if waits else room.used + room.promised
         if taken + likely.of(room.budget.unit) > room.budget.limit:
             raise reached(room, likely, now)
-    if waits and any(room.promised for room in found if not _fits(question, price, (room,))):
+    if waits and any(room.promised for room in available if not _fits(question, price, (room,))):
         return None
     longest = bisect_left(
-        range(LIKELY_SHARE, WHOLE), True, key=lambda share: not _fits(_shortened(question, share + 1), price, found)
+        range(LIKELY_SHARE, WHOLE), True, key=lambda share: not _fits(_shortened(question, share + 1), price, available)
     )
     return _shortened(question, LIKELY_SHARE + longest)
 
@@ -201,9 +201,9 @@ def _shortened(question: Question, share: int) -> Question:
 
 
 def reached(room: Room, likely: Amount, now: float) -> BudgetReachedError:
-    """What a person is told: which budget, how much of it was used, when it renews, and what to do."""
+    """Why a budget stops a person: which one, how much of it was used, when it renews, and what to do."""
     budget = room.budget
-    shown = _tokens if budget.unit is Unit.tokens else dollars
+    shown = _tokens if budget.unit is BudgetUnit.tokens else dollars
     promised = f", {shown(room.promised)} are promised to requests in progress" if room.promised else ""
     message = (
         f"the model budget of {_of(budget.scope, room.whose)} is reached: {shown(room.used)} of {shown(budget.limit)} are used"
@@ -214,18 +214,18 @@ def reached(room: Room, likely: Amount, now: float) -> BudgetReachedError:
 
 def _cure(budget: Budget, now: float) -> str:
     without = "a new command with `--author compiler` asks no model"
-    if budget.scope is Scope.job:
+    if budget.scope is BudgetScope.job:
         return f"A job's budget does not renew. An operator can raise `{budget.setting}`, then `/kernel retry` goes on; {without}."
     at = datetime.fromtimestamp(day_start(now) + 86_400, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"It renews at {at}, then `/kernel retry` goes on. An operator can raise `{budget.setting}`; {without}."
 
 
-def _of(scope: Scope, whose: str) -> str:
+def _of(scope: BudgetScope, whose: str) -> str:
     return {
-        Scope.job: "this job",
-        Scope.person: f"{whose} for today",
-        Scope.repository: f"{whose} for today",
-        Scope.installation: "this installation of the bot for today",
+        BudgetScope.job: "this job",
+        BudgetScope.person: f"{whose} for today",
+        BudgetScope.repository: f"{whose} for today",
+        BudgetScope.installation: "this installation of the bot for today",
     }[scope]
 
 
@@ -236,7 +236,7 @@ def _tokens(count: int) -> str:
 ANSWERED = "answered"
 
 
-class Ask(Protocol):
+class AskProviders(Protocol):
     """How a question is put to the providers that may answer it: with what retries, and whom next."""
 
     def __call__(self, question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
@@ -267,10 +267,8 @@ class Reservation:
 
 
 class RequestLedger(Protocol):
-    """Where requests are written down."""
-
     def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
-        """Promise what a request can take; requests in progress are waited for where there is no room beside them.
+        """Reserve what a request can use; where the budget has no room, wait for requests in progress.
 
         Raises:
             BudgetReachedError: a budget has no room for it.
@@ -279,11 +277,11 @@ class RequestLedger(Protocol):
         ...
 
     def answered(self, ending: RequestEnd) -> None:
-        """Take in that there is an answer; it is settled with what is kept of it."""
+        """Note an answer; the reservation is settled when the answer is kept."""
         ...
 
     def failed(self, ending: RequestEnd) -> None:
-        """Settle an attempt that came to nothing."""
+        """Settle an attempt without an answer."""
         ...
 
 
@@ -355,7 +353,7 @@ class Models:
     """The models that a worker may ask: those configured, in order, or a recording of them."""
 
     providers: tuple[Provider, ...] = ()
-    ask: Ask = ask_in_order
+    ask: AskProviders = ask_in_order
     # Makes of a question what is sent and kept: with the tokens of the settings, without secrets.
     prepare: Callable[[Question], Question] = lambda question: question
     paid: bool = True  # False: a replay, which takes nothing of any budget

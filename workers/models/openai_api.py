@@ -202,19 +202,19 @@ BASE_URL = "https://api.openai.com/v1"
 
 def _usage(counts: Mapping[str, Any], question: str, answer: str) -> Usage:
     details = counts.get(f"{question}_tokens_details") or {}
-    read, written = tokens(details.get("cached_tokens")), tokens(details.get("cache_write_tokens"))
+    read, cache_written = tokens(details.get("cached_tokens")), tokens(details.get("cache_write_tokens"))
     return Usage(
         input_tokens=max(
-            0, tokens(counts.get(f"{question}_tokens")) - read - written
+            0, tokens(counts.get(f"{question}_tokens")) - read - cache_written
         ),  # the count is of the whole prompt
         output_tokens=tokens(counts.get(f"{answer}_tokens")),
         cache_read_tokens=read,
-        cache_written_tokens=written,
+        cache_written_tokens=cache_written,
     )
 
 
 class ExtraMissingError(WorkersError):
-    """A package that a setting asks for is not installed; the text says how to install it."""
+    """An optional package that a setting needs is not installed; the text says how to install it."""
 
 
 class OpenAIProvider:

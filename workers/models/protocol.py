@@ -15,7 +15,7 @@ from workers.redaction import redacted
 
 
 class Role(StrEnum):
-    """Who says a message."""
+    """The author of a message."""
 
     user = "user"
     assistant = "assistant"
@@ -71,7 +71,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said, untrusted. ``data`` is the form's object, checked against its schema; None where no form was asked for."""
+    """A model's answer, untrusted. ``data`` is the form's object, checked against its schema; None where no form was asked for."""
 
     text: str
     data: dict[str, Any] | None = field(hash=False)
@@ -105,7 +105,7 @@ PASSING = frozenset({Trouble.overloaded, Trouble.rate_limited, Trouble.failing, 
 
 
 class ModelError(WorkersError):
-    """No answer. The text is ours and holds no key, no prompt and no answer; ``usage`` is what was paid all the same."""
+    """No answer. The text is ours and has no key, no prompt and no answer in it; ``usage`` is what was paid all the same."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class PrefixCache(Provider, Protocol):
     """A provider that reads the start of a question from its cache once it has begun to answer one that starts so."""
 
     def prefix(self, question: Question) -> str | None:
-        """What of a question is kept in the cache, the same for questions that share it; None where nothing is."""
+        """The cached part of a question, the same for questions that share it; None where there is none."""
         ...
 
     def ask(
@@ -187,7 +187,7 @@ def nonblank(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def turns(question: Question, provider: str) -> tuple[Message, ...]:
-    """The messages that say something, those of one speaker in a row as one, since some servers refuse them otherwise.
+    """The non-empty messages, consecutive ones of one role merged, since some servers refuse them otherwise.
 
     Raises:
         ModelError: nothing is asked.
@@ -222,8 +222,8 @@ def redacted_question(question: Question, secrets: Iterable[str] = ()) -> Redact
     def clean(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         kept = []
         for part in parts:
-            text, found = redacted(part.text, known)
-            counts.update(found)
+            text, kinds = redacted(part.text, known)
+            counts.update(kinds)
             kept.append(replace(part, text=text))
         return tuple(kept)
 

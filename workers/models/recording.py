@@ -38,7 +38,7 @@ class RecordingError(WorkersError):
 
 @dataclass(frozen=True)
 class Tried:
-    """One attempt of a request, as it is told: by whom, how it ended and what it took."""
+    """One attempt of a request: its provider, its outcome and its usage."""
 
     provider: str
     model: str
@@ -90,18 +90,18 @@ class Record:
         Raises:
             ModelError: there was none.
         """
-        outcome = self.told()
+        outcome = self.answer_or_error()
         if isinstance(outcome, ModelError):
             raise outcome
         return outcome
 
-    def told(self) -> Answer | ModelError:
+    def answer_or_error(self) -> Answer | ModelError:
         """The answer, or the error that there was in place of it."""
         return self.outcome.error() if isinstance(self.outcome, Refusal) else self.outcome
 
 
 def digest_of(question: Question) -> str:
-    """The SHA-256 of a question's canonical JSON; nothing but the question enters it."""
+    """The SHA-256 of a question's canonical JSON."""
     return hashlib.sha256(_canonical(to_json(_exact(question))).encode()).hexdigest()
 
 
@@ -137,14 +137,14 @@ class Recording:
     @staticmethod
     def of(artifacts: Iterable[tuple[str, bytes]]) -> Recording:
         """Build a recording from a job's artifacts, by name and in the order in which they were kept."""
-        found = (read_record(content) for name, content in artifacts if is_record(name))
-        return Recording(tuple(record for record in found if record.final))
+        records = (read_record(content) for name, content in artifacts if is_record(name))
+        return Recording(tuple(record for record in records if record.final))
 
-    def write(self, path: Path, beside: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Write it, and files ``beside`` it, into a folder, or a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
+    def write(self, path: Path, extra: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """Write it, and ``extra`` files, into a folder, or a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
         lines = b"".join(write_record(record) for record in self.records)
         # What is written is passed on.
-        files = {name: redact(content.decode()).encode() for name, content in {LINES: lines, **beside}.items()}
+        files = {name: redact(content.decode()).encode() for name, content in {LINES: lines, **extra}.items()}
         if not path.name.endswith((".tar", ".tar.gz")):
             path.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
@@ -164,7 +164,7 @@ class Recording:
             RecordingError: there is none, or a line of it is damaged.
         """
         records = []
-        for number, line in enumerate(read_beside(path, LINES).splitlines(), 1):
+        for number, line in enumerate(read_member(path, LINES).splitlines(), 1):
             try:
                 records.append(read_record(line))
             except RecordingError as error:
@@ -172,7 +172,7 @@ class Recording:
         return Recording(tuple(records))
 
 
-def read_beside(path: Path, name: str) -> bytes:
+def read_member(path: Path, name: str) -> bytes:
     """A file of a recording.
 
     Raises:
@@ -182,8 +182,8 @@ def read_beside(path: Path, name: str) -> bytes:
         if path.is_dir():
             return (path / name).read_bytes()
         with tarfile.open(path) as archive:
-            held = archive.extractfile(name)
-            content = b"" if held is None else held.read(MOST_BYTES + 1)
+            member = archive.extractfile(name)
+            content = b"" if member is None else member.read(MOST_BYTES + 1)
     except (OSError, KeyError, tarfile.TarError) as error:
         why = error if isinstance(error, OSError) else f"it is no archive that holds a {name}"
         raise RecordingError(f"there is no recording at {path}: {why}") from error
@@ -204,7 +204,7 @@ def is_record(name: str) -> bool:
 
 @dataclass
 class ReplayProvider:
-    """Answers from a recording: the same question a second time gets its second answer. Asks nobody, costs nothing."""
+    """Answers from a recording: the same question a second time gets its second answer. Sends no request, costs nothing."""
 
     recording: Recording
     name: str = "replay"
@@ -214,7 +214,7 @@ class ReplayProvider:
     _guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find the records by their questions once."""
+        """Index the records by their questions."""
         for record in self.recording.records:
             self._known.setdefault(digest_of(_unlimited(record.question)), []).append(record)
 
@@ -264,7 +264,7 @@ def leaves(form: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def first_difference(recorded: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Where two questions differ first, never what stands there."""
+    """The path of the first difference between two questions, never its content."""
     for place in dict.fromkeys((*asked, *recorded)):
         if place not in recorded:
             return f"{place}, which the recorded one has not"
@@ -313,10 +313,10 @@ def records_at(path: Path) -> tuple[Record, ...]:
         RecordingError: there is none, or one is damaged; the text says where.
     """
     if path.is_dir() and not (path / LINES).exists():
-        found = [_kept(file) for file in sorted(path.rglob("*.json")) if _may_be_record(file)]
-        if not found:
+        records = [_kept(file) for file in sorted(path.rglob("*.json")) if _may_be_record(file)]
+        if not records:
             raise RecordingError(f"there is no {LINES} and no record of a question in the folder {path}")
-        return tuple(found)
+        return tuple(records)
     if path.suffix == ".json":
         return (_kept(path),)
     return Recording.read(path).records
@@ -369,7 +369,7 @@ def _question_use(record: Record, prices: Mapping[str, Price]) -> QuestionUse:
 
 
 def _only(outcome: Answer | Refusal) -> tuple[Tried, ...]:
-    """The one attempt that a record without attempts tells of; none where nobody was asked in the end."""
+    """The one attempt of a record without attempts; none where no provider was asked."""
     if isinstance(outcome, Answer):
         return (Tried(outcome.provider, outcome.model, "answered", outcome.usage),)
     if outcome.trouble is Trouble.not_needed:

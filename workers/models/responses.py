@@ -21,12 +21,12 @@ MOST_TOKENS = 10**9
 
 
 class StreamError(Exception):
-    """The stream is not what the protocol says; the text is ours."""
+    """The stream breaks the protocol; the text is ours."""
 
 
 @dataclass
 class ToolCall:
-    """A call of a tool as far as it has arrived: ``pieces`` of its JSON input."""
+    """A tool call so far: ``pieces`` of its JSON input."""
 
     name: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ def json_text(value: object) -> str:
 
 
 def tokens(value: object) -> int:
-    """A count of tokens, 0 where a server says none or nonsense."""
+    """A count of tokens, 0 where a server sends none or nonsense."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
 
 
@@ -108,15 +108,15 @@ def billed(streamed: StreamedAnswer, question: Question) -> Usage:
     """Tokens that a provider will bill for a request that has begun to be answered; where it counted nothing, the most.
 
     Some providers count what they read at the start, others at the end; all of them count the answer at its end. Until then the
-    answer is what has arrived, and thinking the whole room for it: nobody tells how much of that was used.
+    answer is what has arrived, and thinking its whole budget: no provider reports how much of that was used.
     """
     used = streamed.usage
     if not used.input_tokens + used.cache_read_tokens + used.cache_written_tokens:
         used = replace(used, input_tokens=most_of(question, None).input_tokens)
     if streamed.counted and used.output_tokens:
         return used
-    said = min(-(-streamed.characters // CHARACTERS_A_TOKEN), question.most_tokens) + question.thinking_tokens
-    return replace(used, output_tokens=max(used.output_tokens, said))
+    output_tokens = min(-(-streamed.characters // CHARACTERS_A_TOKEN), question.most_tokens) + question.thinking_tokens
+    return replace(used, output_tokens=max(used.output_tokens, output_tokens))
 
 
 def conclude(streamed: StreamedAnswer, question: Question, provider: str) -> dict[str, Any] | None:
@@ -224,7 +224,7 @@ LONGEST_RETRY_AFTER_S = 7 * 24 * 3600.0
 
 
 def trouble_of(status: int, body: object) -> Trouble:
-    """What a response that is no success means; in a stream, where the status is 200, the body alone says it."""
+    """The meaning of an error response; in a stream, where the status is 200, its body alone determines it."""
     words = _words(body)
     for word in words:
         if word in FINAL:
@@ -246,7 +246,7 @@ def _by_status(status: int) -> Trouble:
 
 
 def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
-    """What a provider says about a request that it does not take, as a comment may quote it.
+    """A provider's message about a request that it refused, as a comment may quote it.
 
     One line of plain characters, without secrets, addresses, and whatever it repeats of the question.
     """
@@ -263,22 +263,22 @@ def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
     return UNSAFE.sub("?", ADDRESS.sub("(address)", kept))[:MOST_QUOTED].strip()
 
 
-def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object, said: str = "") -> str:
+def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object, excerpt: str = "") -> str:
     """The sentence on a refusal, with the provider's words for it; its prose only where the request itself is at fault."""
     facts = [f"status {status}"] if status is not None and status >= 300 else []
     facts += [word for word in _words(body) if WORD.fullmatch(word)]
-    quoted = f': "{said}"' if said and trouble in (Trouble.rejected, Trouble.too_long) else ""
+    quoted = f': "{excerpt}"' if excerpt and trouble in (Trouble.rejected, Trouble.too_long) else ""
     return f"{provider} {SENTENCES[trouble]}" + (f" ({', '.join(facts)})" if facts else "") + quoted
 
 
 def refusal(
-    provider: str, status: int, body: object, headers: Mapping[str, str], *, said: str = "", request_id: str | None
+    provider: str, status: int, body: object, headers: Mapping[str, str], *, excerpt: str = "", request_id: str | None
 ) -> ModelError:
     """The error for a response that is no success; what it took is its caller's to say."""
     trouble = trouble_of(status, body)
     return ModelError(
         trouble,
-        sentence_of(trouble, provider, status, body, said),
+        sentence_of(trouble, provider, status, body, excerpt),
         provider=provider,
         retry_after_s=retry_after_s(headers),
         request_id=request_id,
@@ -286,10 +286,10 @@ def refusal(
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds after which the server wants to be asked again, None where it does not say.
+    """Seconds after which the server wants to be asked again, None where it does not say.
 
-    Source: RFC 9110, 10.2.3 (seconds, or a date); ``retry-after-ms`` is what OpenAI's servers add. A date is held
-    against the server's own ``date``, since the clocks of two machines differ.
+    Source: RFC 9110, 10.2.3 (seconds, or a date); ``retry-after-ms`` is what OpenAI's servers add. A date is compared
+    with the server's own ``date``, since the clocks of two machines differ.
     """
     try:
         if "retry-after-ms" in headers:
@@ -329,8 +329,8 @@ def _error_of(body: object) -> Mapping[str, object]:
 
 def _words(body: object) -> list[str]:
     error = _error_of(body)
-    found = [error.get(name) for name in ("code", "type", "param")]
-    return [word for word in found if isinstance(word, str)]
+    values = [error.get(name) for name in ("code", "type", "param")]
+    return [word for word in values if isinstance(word, str)]
 
 
 def _code(body: object) -> int | None:

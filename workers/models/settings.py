@@ -26,7 +26,7 @@ class ModelProvider(StrEnum):
 
 
 class Thinking(StrEnum):
-    """How a model of Anthropic is told to think, which differs between generations of models."""
+    """How thinking is enabled on an Anthropic model, which differs between generations."""
 
     adaptive = "adaptive"  # current models: the model decides how much
     budget = "budget"  # models before: a number of tokens
@@ -35,7 +35,7 @@ class Thinking(StrEnum):
 
 
 class Effort(StrEnum):
-    """How much a model thinks, where it takes a word for that."""
+    """How much a model thinks, for models with an effort setting."""
 
     none = "none"
     minimal = "minimal"
@@ -67,7 +67,7 @@ class Purpose(StrEnum):
 
 
 def _none_if_empty(value: object) -> object:
-    """A variable that is set to nothing is not set: compose files pass such on."""
+    """An empty variable counts as unset: compose files pass such on."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     return None if isinstance(text, str) and not text.strip() else value
 
@@ -133,9 +133,9 @@ class ProviderSettings(BaseSettings):
 
     def purpose(self, name: str) -> PurposeSettings:
         """What is set for a purpose, what is set for it itself before what is set by default."""
-        named = {purpose.value: found for purpose, found in self.model_purposes.items()}
-        found = [named[key].model_dump(exclude_none=True) for key in ("default", name) if key in named]
-        return PurposeSettings(**{key: value for each in found for key, value in each.items()})
+        named = {purpose.value: chosen for purpose, chosen in self.model_purposes.items()}
+        chosen = [named[key].model_dump(exclude_none=True) for key in ("default", name) if key in named]
+        return PurposeSettings(**{key: value for each in chosen for key, value in each.items()})
 
     def model_of(self, provider: ModelProvider, purpose: str) -> str:
         """The name of the model that a provider is asked for."""
@@ -195,9 +195,9 @@ def _proxy(proxy: SecretStr | None) -> list[str]:
 def _purposes(purposes: dict[Purpose, PurposeSettings], configured: tuple[ModelProvider, ...]) -> list[str]:
     return [
         f"KERNELSMITH_MODEL_PURPOSES names {provider}_model for {purpose}, and KERNELSMITH_{provider.upper()}_MODEL is not set"
-        for purpose, found in purposes.items()
+        for purpose, chosen in purposes.items()
         for provider in ModelProvider
-        if getattr(found, f"{provider}_model") and provider not in configured
+        if getattr(chosen, f"{provider}_model") and provider not in configured
     ]
 
 
@@ -225,11 +225,11 @@ def providers(settings: ProviderSettings, purpose: str = Purpose.default) -> tup
 
 def tailored(question: Question, settings: ProviderSettings) -> Question:
     """A question with the tokens that the settings have for its purpose."""
-    found = settings.purpose(question.purpose)
+    chosen = settings.purpose(question.purpose)
     return replace(
         question,
-        most_tokens=found.answer_tokens or question.most_tokens,
-        thinking_tokens=question.thinking_tokens if found.thinking_tokens is None else found.thinking_tokens,
+        most_tokens=chosen.answer_tokens or question.most_tokens,
+        thinking_tokens=question.thinking_tokens if chosen.thinking_tokens is None else chosen.thinking_tokens,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workers.contracts import TOLD_LOSSES, Decision, DecisionOutcome, StageName
+from workers.contracts import NOTIFIED_LOSSES, Decision, DecisionOutcome, StageName
 from workers.pipelines import Pipeline
 
 MAX_STAGE_ATTEMPTS = 5
@@ -58,7 +58,9 @@ def loss_pause_s(losses: int, lease_s: float) -> float:
     """How long others leave work alone, from its claim on, over which so many hosts were lost: work that kills its hosts is
     to leave them time for other work, and what was not the work's fault is to go on soon.
     """
-    return 0.0 if losses < TOLD_LOSSES - 1 else min(lease_s * 2.0 ** (losses - TOLD_LOSSES + 1), LONGEST_PAUSE_S)
+    return (
+        0.0 if losses < NOTIFIED_LOSSES - 1 else min(lease_s * 2.0 ** (losses - NOTIFIED_LOSSES + 1), LONGEST_PAUSE_S)
+    )
 
 
 def names_commit(given: str, sha: str | None) -> bool:

@@ -56,8 +56,12 @@ def results_csv(rows: Sequence[WorkloadTiming]) -> str:
     for row in rows:
         compared = {each.contender: each for each in row.comparisons if each.baseline == "original"}
         for timing in row.timings:
-            found = compared.get(timing.contender)
-            against = ("", "", "") if found is None else (found.speedup, found.speedup_low, found.speedup_high)
+            comparison = compared.get(timing.contender)
+            against = (
+                ("", "", "")
+                if comparison is None
+                else (comparison.speedup, comparison.speedup_low, comparison.speedup_high)
+            )
             times = (timing.median_us, timing.low_us, timing.high_us, timing.peak_bytes, row.floor_us)
             known = ("" if value is None else value for value in times)
             writer.writerow(

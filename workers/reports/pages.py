@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, WorkloadTiming
-from workers.contracts import FinalizeSummary, PlannedStrategy, ProfileSummary, Scope, Variant, written_scope
-from workers.strategies.evidence import standing_us
+from workers.contracts import FinalizeSummary, PlannedStrategy, ProfileSummary, Scope, Variant, format_scope
+from workers.strategies.evidence import original_us
 
 MOST_ROWS = 60
 CANDIDATE = "candidate"
@@ -19,8 +19,8 @@ def profile_path(kernel: str) -> str:
 
 
 def profile_page(kernel: str, summary: ProfileSummary) -> str:
-    """The page of a kernel that stands, with the strategies that would be tried."""
-    scope = written_scope(summary.scope, summary.regime)
+    """The page of an existing kernel, with the strategies that would be tried."""
+    scope = format_scope(summary.scope, summary.regime)
     parts = (
         _title(kernel),
         _gpu(summary.profile),
@@ -99,8 +99,14 @@ def _compared(benchmark: BenchmarkResult) -> str:
 
 def _before_and_after(row: WorkloadTiming) -> tuple[str, ...]:
     times = {timing.contender: _number(timing.median_us) for timing in row.timings}
-    found = next((each for each in row.comparisons if (each.contender, each.baseline) == (CANDIDATE, ORIGINAL)), None)
-    speedup = "-" if found is None else f"{found.speedup:.3f} ({found.speedup_low:.3f} to {found.speedup_high:.3f})"
+    comparison = next(
+        (each for each in row.comparisons if (each.contender, each.baseline) == (CANDIDATE, ORIGINAL)), None
+    )
+    speedup = (
+        "-"
+        if comparison is None
+        else f"{comparison.speedup:.3f} ({comparison.speedup_low:.3f} to {comparison.speedup_high:.3f})"
+    )
     before, after, *others = (times.get(name, "-") for name in (ORIGINAL, CANDIDATE, "eager", "torch_compile"))
     return (row.workload.label(), row.timed_pass.value, before, after, speedup, *others, _number(row.floor_us))
 
@@ -165,7 +171,7 @@ def _times(benchmark: BenchmarkResult, *contenders: str) -> str:
     measured = "predicted, no GPU took part" if benchmark.predicted else "measured"
     rows = list[tuple[str, ...]]()
     for row in benchmark.rows[:MOST_ROWS]:
-        time_us, floor_us = standing_us(row, *contenders), row.floor_us
+        time_us, floor_us = original_us(row, *contenders), row.floor_us
         share = f"{floor_us / time_us:.0%}" if time_us and floor_us else "-"
         rows.append((row.workload.label(), row.timed_pass.value, _number(time_us), _number(floor_us), share))
     return f"## Times ({measured})\n\n{_table(('sizes', 'pass', 'time (us)', 'floor (us)', 'of the floor'), rows)}"

@@ -58,7 +58,7 @@ def draw_plots(context: StageContext, name: str, verdict: Verdict, measured: Ben
 
 
 def draw_speed(context: StageContext, name: str, measured: BenchmarkResult) -> tuple[Image, ...]:
-    """Draw the times alone; nothing where there are none."""
+    """Draw the times; none where nothing was timed."""
     if not measured.rows:
         return ()
     return (store(context, f"{name}-speed.png", speed_plot(name, measured), _speed_alt(name, measured)),)
@@ -91,7 +91,7 @@ def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
 
 
 def speed_plot(name: str, measured: BenchmarkResult) -> bytes:
-    """Draw the time of each contender beside the floor, a group of bars for each workload and pass."""
+    """Draw the time of each contender against the floor, a group of bars for each workload and pass."""
     rows = measured.rows[:MAX_GROUPS]
     contenders = [c for c in COLOURS if any(_median(row, c) is not None for row in rows)]
     figure, axes = figure_of(max(2.6, 0.5 * len(rows) * max(1, len(contenders) * 0.55) + 1.4))
@@ -122,8 +122,8 @@ def _median(row: WorkloadTiming, contender: str) -> float | None:
 def _accuracy_alt(name: str, verdict: Verdict) -> str:
     shares = worst_shares(verdict.checks)
     worst = max(shares.values(), default=0.0)
-    beside = " beside what stands today" if verdict.excused else ""
-    return f"Errors of {name} against the float64 reference; the worst is {worst:.2f} of what is allowed{beside}"
+    suffix = " beside what stands today" if verdict.excused else ""
+    return f"Errors of {name} against the float64 reference; the worst is {worst:.2f} of what is allowed{suffix}"
 
 
 def _speed_alt(name: str, measured: BenchmarkResult) -> str:
@@ -136,7 +136,7 @@ MOST_ROWS = 40
 
 
 def draw_comparison(context: StageContext, kernels: Sequence[MeasuredKernel]) -> tuple[Image, ...]:
-    """Draw what was compared; nothing where nothing was."""
+    """Draw the comparisons; none where there were none."""
     rows = compared(kernels)
     if not rows:
         return ()
@@ -149,13 +149,13 @@ def draw_comparison(context: StageContext, kernels: Sequence[MeasuredKernel]) ->
 
 def compared(kernels: Sequence[MeasuredKernel]) -> list[tuple[str, Comparison]]:
     """Each comparison of head with base, with its label."""
-    found = []
+    comparisons = []
     for kernel in kernels:
         for row in kernel.benchmark.rows if kernel.benchmark else ():
             comparison = against_original(row)
             if comparison is not None:
-                found.append((f"{kernel.kernel} {row.timed_pass.value}, {row.workload.label()}", comparison))
-    return found
+                comparisons.append((f"{kernel.kernel} {row.timed_pass.value}, {row.workload.label()}", comparison))
+    return comparisons
 
 
 def against_original(row: WorkloadTiming) -> Comparison | None:
@@ -164,11 +164,13 @@ def against_original(row: WorkloadTiming) -> Comparison | None:
 
 
 def comparison_plot(rows: Sequence[tuple[str, Comparison]]) -> bytes:
-    """Draw a point and an interval for each comparison, coloured by its word."""
+    """Draw a point and an interval for each comparison, coloured by its verdict."""
     figure, axes = figure_of(max(2.2, 0.28 * len(rows) + 1.3))
-    for place, (_, found) in enumerate(rows):
-        around = [[found.speedup - found.speedup_low], [found.speedup_high - found.speedup]]
-        axes.errorbar(found.speedup, place, xerr=around, fmt="o", markersize=4, color=WORD_COLOURS[found.word])
+    for place, (_, comparison) in enumerate(rows):
+        around = [[comparison.speedup - comparison.speedup_low], [comparison.speedup_high - comparison.speedup]]
+        axes.errorbar(
+            comparison.speedup, place, xerr=around, fmt="o", markersize=4, color=WORD_COLOURS[comparison.word]
+        )
     for word in Word:
         axes.plot([], [], "o", color=WORD_COLOURS[word], label=word.value)
     axes.axvline(1.0, color="#444444", linewidth=1.0)

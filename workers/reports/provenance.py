@@ -6,13 +6,13 @@ import shlex
 from dataclasses import replace
 
 from gpu_runner.contracts import BenchmarkResult
-from workers.contracts import AuthorName, JobOptions, JobRequest, ProblemKind, Verb, written_scope
+from workers.contracts import AuthorName, JobOptions, JobRequest, ProblemKind, Verb, format_scope
 
 DEFAULTS = JobOptions()
 
 
 def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[str, str], ...]:
-    """GPU, versions and commit of a report, in the order in which they are told."""
+    """GPU, versions and commit of a report, in order."""
     where = "predicted for" if measured.predicted else "GPU"
     rows = [(where, measured.gpu or "unknown")]
     if measured.bandwidth_gbps is not None:
@@ -43,7 +43,7 @@ def reproduce_optimize(request: JobRequest) -> str:
         "--goal",
         options.goal.value,
         "--scope",
-        written_scope(options.scope, options.regime),
+        format_scope(options.scope, options.regime),
         "--variants",
         str(options.variants),
     ]

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 from gpu_runner.contracts import Pass
 from workers.contracts import Image, Variant
 from workers.engine.protocol import StageContext
 from workers.reports.plots import figure_of, png_of, store
-from workers.stages.headroom import geometric_mean, speedups
+from workers.stages.headroom import speedups
 
 COLOURS = {Pass.forward: "#5b7fc7", Pass.backward: "#c26a1a", Pass.full: "#1a7f5a"}
 REJECTED_ALPHA = 0.35
 
 
 def draw_variants(context: StageContext, name: str, variants: Sequence[Variant]) -> tuple[Image, ...]:
-    """Draw the variants that were timed; nothing where none was."""
+    """Draw the variants that were timed; none where none was."""
     timed = [variant for variant in variants if any(speedups(variant.rows, item) for item in Pass)]
     if not timed:
         return ()
     kept = [v for v in timed if v.accepted and v.score is not None]
     best = max(kept, key=lambda v: v.score or 0.0, default=None)
-    told = f"; the best is {best.name} at {best.score:.2f}" if best is not None and best.score else ""
-    alt = f"Speedup of {len(timed)} variants of {name} over what stands, by pass{told}"
+    suffix = f"; the best is {best.name} at {best.score:.2f}" if best is not None and best.score else ""
+    alt = f"Speedup of {len(timed)} variants of {name} over what stands, by pass{suffix}"
     return (store(context, f"{name}-variants.png", variants_plot(name, timed), alt),)
 
 
@@ -33,17 +34,17 @@ def variants_plot(name: str, variants: Sequence[Variant]) -> bytes:
     step = 0.8 / len(Pass)
     for index, timed_pass in enumerate(Pass):
         for place, variant in enumerate(variants):
-            found = speedups(variant.rows, timed_pass)
-            if not found:
+            ratios = speedups(variant.rows, timed_pass)
+            if not ratios:
                 continue
-            mean = geometric_mean(found)
+            mean = geometric_mean(ratios)
             axes.barh(
                 place + index * step,
                 mean,
                 height=step * 0.9,
                 color=COLOURS[timed_pass],
                 alpha=1.0 if variant.accepted else REJECTED_ALPHA,
-                xerr=[[mean - min(found)], [max(found) - mean]],
+                xerr=[[mean - min(ratios)], [max(ratios) - mean]],
                 error_kw={"linewidth": 0.8},
             )
     for timed_pass in Pass:

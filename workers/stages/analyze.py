@@ -53,7 +53,7 @@ class Understood:
 
 @dataclass(frozen=True)
 class Read:
-    """The problem that was found. ``assumptions`` are a model's, as ``answered`` is, and untrusted."""
+    """The problem. ``assumptions`` are a model's, as ``answered`` is, and untrusted."""
 
     source: str
     graph: Graph
@@ -69,7 +69,7 @@ class Analyze:
     name = StageName.analyze
 
     def run(self, context: StageContext) -> StageResult:
-        """A captured problem and a profile, committed as the test file that holds the reference."""
+        """A captured problem and a profile, committed as the test file with the reference."""
         context.note("reading the repository")
         opened = open_bench(context)
         tree, layout = opened.tree, opened.layout
@@ -122,9 +122,9 @@ def _read(bench: Bench, earlier: dict[str, Any] | None) -> Read:
         return replace(_captured(bench, before), assumptions=kept, notes=_review_notes(context))
     if wish is not None:
         named_freely(context.request.kernel, bench.layout, bench.tree)
-        written = understood(bench, problem_brief(bench.context.request.kernel, wish))
-        _named(bench, written.answer.source)
-        return replace(_read_of(written.captured, written.answer.source), assumptions=written.answer.assumptions)
+        reading = understood(bench, problem_brief(bench.context.request.kernel, wish))
+        _named(bench, reading.answer.source)
+        return replace(_read_of(reading.captured, reading.answer.source), assumptions=reading.answer.assumptions)
     return _captured(bench, problem_source(context.request.problem, bench.tree))
 
 
@@ -152,11 +152,11 @@ def _revised(
     asked = problem_brief(
         bench.context.request.kernel, wish or Wish(before, code=True, origin="the problem as it stands")
     )
-    written = understood(bench, replace(asked, before=before, remarks=remarks))
-    _named(bench, written.answer.source)
-    replies = answered(remarks, written.answer.replies)
-    read = _read_of(written.captured, written.answer.source)
-    return replace(read, assumptions=written.answer.assumptions, answered=replies)
+    reading = understood(bench, replace(asked, before=before, remarks=remarks))
+    _named(bench, reading.answer.source)
+    replies = answered(remarks, reading.answer.replies)
+    read = _read_of(reading.captured, reading.answer.source)
+    return replace(read, assumptions=reading.answer.assumptions, answered=replies)
 
 
 def _wish(bench: Bench) -> Wish | None:

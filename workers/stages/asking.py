@@ -32,11 +32,11 @@ def ask_once(
     key: str = "unanswered",
     should_stop: Callable[[Mapping[str, Answer | ModelError]], bool] | None = None,
 ) -> dict[str, Answer | ModelError]:
-    """Ask several questions at once; what nobody answered stays unanswered until the stage's next attempt.
+    """Ask several questions at once; what was not answered stays unanswered until the stage's next attempt.
 
     A trouble that passes is not kept with the question, so that a retry asks again. A search that goes on with the other candidates
-    would ask again as well, each time that it comes back from a GPU, and wait for a provider that is down. ``key`` is the memo's.
-    With ``should_stop`` the questions are ended once it says so of what has been answered; what is left is not needed then.
+    would ask again as well, each time that it resumes after a GPU result, and wait for one that is down. ``key`` is the memo's.
+    Once ``should_stop`` is true of the answers the other questions are cancelled and kept as not needed.
     """
     first: dict[str, Answer | ModelError] = {}
 
@@ -53,7 +53,7 @@ def ask_once(
 def ask_for_repair(
     context: StageContext, key: str, question: Question, attempts: tuple[str, ...]
 ) -> Answer | ModelError:
-    """Ask for a repair. Where a budget has no room for it, what was paid for and judged before, ``attempts``, is told with that.
+    """Ask for a repair. Where a budget has no room for it, the failure lists ``attempts``, which were paid for and judged before.
 
     Raises:
         UserFacingError: there is no room, or no model.
@@ -81,7 +81,7 @@ CANCELLED = Failure(FailureCode.model, "the job was cancelled while a model was 
 
 @dataclass(frozen=True)
 class Silence:
-    """Why nobody answers, in a sentence; asking on would come to the same. ``cure`` is what a person may do."""
+    """Why no model answers, as a sentence; another question would have the same outcome. ``cure`` is what a person may do."""
 
     sentence: str
     cure: str | None = None

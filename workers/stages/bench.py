@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from workers.authors.protocol import Author, Brief, Feedback, KernelPlan, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
     AuthorName,
@@ -41,7 +41,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext
 from workers.layouts.existing import is_of
-from workers.layouts.protocol import Changeable, Design, Layout, Placed, Standing
+from workers.layouts.protocol import Changeable, Design, ExistingKernel, Layout, Placed
 from workers.layouts.table import find_layout, layout_named
 from workers.stages.gate import SNAPSHOT_FILE, Gate
 from workers.stages.problem import named_freely, parse, problem_source, wish_of
@@ -98,7 +98,7 @@ class CreateBench(Bench):
         """The style in which the kernel's module is to be written."""
         return self.layout.style(self.name, self.names, self.tree)
 
-    def compiled(self, feedback: tuple[Feedback, ...] = ()) -> Proposal | Refusal:
+    def compiled(self, feedback: tuple[Feedback, ...] = ()) -> Proposal | AuthorRefusal:
         """The compiler author's module in the layout's style, or why it has none."""
         return self.author.propose(Brief(self.name, self.problem, self.graph, self.style(), self.names, feedback))
 
@@ -115,14 +115,14 @@ class CreateBench(Bench):
 class OptimizeBench(Bench):
     """An existing kernel. ``graph`` is None where the problem could not be traced."""
 
-    kernel: Standing
+    kernel: ExistingKernel
     problem: Problem
     workloads: tuple[Workload, ...]
     graph: Graph | None = None
 
     @property
     def multiples(self) -> tuple[Multiple, ...]:
-        """What the problem's scalars divide, as far as the graph tells."""
+        """What the problem's scalars divide, as far as the graph shows."""
         return () if self.graph is None else self.graph.multiples
 
     @property
@@ -148,7 +148,7 @@ class OptimizeBench(Bench):
 class ModifyBench(Bench):
     """An existing kernel that is to be changed as ``words`` say."""
 
-    kernel: Standing
+    kernel: ExistingKernel
     changeable: Changeable
     words: str
     problem: Problem  # what it computes today
@@ -231,8 +231,8 @@ def open_optimize(bench: Bench, problem: ProblemText | None = None) -> OptimizeB
         UserFacingError: something is missing.
     """
     request = bench.context.request
-    kernel, found = preflight_optimize(request.kernel, problem or request.problem, bench.tree, bench.layout)
-    return OptimizeBench(bench.context, bench.tree, bench.layout, kernel, found, found.workloads)
+    kernel, resolved = preflight_optimize(request.kernel, problem or request.problem, bench.tree, bench.layout)
+    return OptimizeBench(bench.context, bench.tree, bench.layout, kernel, resolved, resolved.workloads)
 
 
 def kept_bench(bench: OptimizeBench) -> dict[str, Any]:
@@ -322,7 +322,7 @@ def look_over_modify(kernel: str, words: str, problem: ProblemText, tree: Tree, 
     return preflight_modify(kernel, words, problem, tree, layout_for(layout, tree))[0].name
 
 
-def preflight_optimize(kernel: str, given: ProblemText, tree: Tree, layout: Layout) -> tuple[Standing, Problem]:
+def preflight_optimize(kernel: str, given: ProblemText, tree: Tree, layout: Layout) -> tuple[ExistingKernel, Problem]:
     """The kernel and its problem.
 
     Raises:
@@ -341,7 +341,7 @@ def preflight_optimize(kernel: str, given: ProblemText, tree: Tree, layout: Layo
 
 def preflight_modify(
     kernel: str, words: str, given: ProblemText, tree: Tree, layout: Layout
-) -> tuple[Standing, Changeable, Problem, Problem | None]:
+) -> tuple[ExistingKernel, Changeable, Problem, Problem | None]:
     """The kernel, where it may be changed, its problem today, and the one that it is to solve where that is another.
 
     Raises:
@@ -385,7 +385,7 @@ def joined(failures: list[Failure]) -> Failure:
     return Failure(failures[0].code, message, fixes or None)
 
 
-def known_problem(given: ProblemText, kernel: Standing, tree: Tree, layout: Layout) -> str:
+def known_problem(given: ProblemText, kernel: ExistingKernel, tree: Tree, layout: Layout) -> str:
     """The problem that the command brings, or the one that the layout knows for the kernel.
 
     Raises:
@@ -400,14 +400,14 @@ def known_problem(given: ProblemText, kernel: Standing, tree: Tree, layout: Layo
     return source
 
 
-def _callable(source: str, kernel: Standing, where: str) -> Problem:
+def _callable(source: str, kernel: ExistingKernel, where: str) -> Problem:
     problem = parse(source)
     if problem.call is None:
         raise UserFacingError(_say_problem("the problem does not say how the kernel is called", kernel, where))
     return problem
 
 
-def _say_problem(message: str, kernel: Standing, where: str) -> Failure:
+def _say_problem(message: str, kernel: ExistingKernel, where: str) -> Failure:
     return Failure(FailureCode.problem, message, SAY_PROBLEM.format(name=kernel.name, where=where))
 
 
@@ -486,7 +486,7 @@ def changes_from_json(form: Any) -> tuple[FileChange, ...]:
 
 
 def only_new(changes: tuple[FileChange, ...], tree: Tree, before: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """Leave out changes that the branch already holds."""
+    """The changes that the branch does not have yet."""
     branch = tree.overlaid(before)
     return tuple(c for c in changes if branch.read(c.path) != c.text)
 

@@ -16,11 +16,11 @@ from workers.contracts import (
     Scope,
     SourceReading,
     Variant,
-    written_scope,
+    format_scope,
 )
 from workers.layouts.dimensions import forward_operators
 from workers.layouts.kernel_profile import by_likeness, likeness_of_problem, likeness_of_source, likenesses
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 from workers.stages.bench import CreateBench, ModifyBench, OptimizeBench, Profiled
 from workers.stages.figures import compiled_figures, figures, hardware, notebook
 from workers.stages.headroom import Counted, bounds_of, counted, lines
@@ -41,7 +41,7 @@ def kernel_brief(
 ) -> KernelBrief:
     """The brief of a bench's kernel; ``measured`` is of the compiler's, where that is to be beaten."""
     compiled = bench.compiled()
-    written = isinstance(compiled, Proposal)
+    is_compiled = isinstance(compiled, Proposal)
     start = compiled.source if isinstance(compiled, Proposal) else None
     counts = counted(bench.problem, bench.graph)
     return KernelBrief(
@@ -52,7 +52,7 @@ def kernel_brief(
         style=bench.style(),
         examples=examples(bench),
         compiled=start,
-        refused=None if written else compiled.sentence,  # type: ignore[union-attr]
+        refused=None if is_compiled else compiled.sentence,  # type: ignore[union-attr]
         ideas=ideas_of(bench, counts, start, measured),
         counted=lines(counts),
         measured="" if measured is None else compiled_figures(measured),
@@ -94,7 +94,7 @@ def variant_brief(
         source=source,
         problem=bench.problem,
         goal=goal.value,
-        scope=written_scope(scope, options.regime),
+        scope=format_scope(scope, options.regime),
         measured=figures(known, goal, scope, parent),
         tried=notebook(earlier),
         ideas=tuple(idea(planned) for planned in known.strategies if not planned.repeats),
@@ -127,8 +127,8 @@ def change_brief(
 ) -> ChangeBrief:
     """The brief of a first proposal.
 
-    ``before`` is what the last proposal changed and ``problem`` the one that came with it, nothing before there was one;
-    ``done`` is what reviews asked for that it knew.
+    ``before`` is the last proposal's change and ``problem`` the one that came with it, None before there was one;
+    ``done`` are the review points that it knew.
     """
     changeable = bench.changeable
     code_paths = [path for path in changeable.paths if path not in changeable.tests]
@@ -166,18 +166,18 @@ def request_text(bench: ModifyBench, done: tuple[Feedback, ...]) -> str:
 
 
 MOST_QUOTED = 300  # characters of a line
-MOST_SAID = 90  # characters of a point, where it is told again
+MOST_POINT = 90  # characters of a point, where it is told again
 HEARD = "heard"  # in a stage's output: of how many points its result knows
 
 
 def new_points(feedback: Sequence[Feedback], earlier: dict[str, Any] | None) -> tuple[Feedback, ...]:
-    """What was said since the stage's last result; all of it where that was the first to hear any."""
+    """Review points since the stage's last result; all of them where that was the first to get any."""
     known = 0 if earlier is None else int(earlier.get(HEARD, 0))
     return tuple(point for point in feedback[known:] if point.text.strip())
 
 
 def remarks_of(points: Sequence[Feedback], tree: Tree) -> tuple[Remark, ...]:
-    """Points as remarks, numbered from 1, those on a line with the line as it stands in ``tree``."""
+    """Points as remarks, numbered from 1, those on a line with the line in ``tree``."""
     return tuple(
         Remark(number, point.text, point.path, point.line, _line(tree, point)) for number, point in enumerate(points, 1)
     )
@@ -185,16 +185,16 @@ def remarks_of(points: Sequence[Feedback], tree: Tree) -> tuple[Remark, ...]:
 
 def answered(remarks: Sequence[Remark], replies: Sequence[Reply]) -> tuple[str, ...]:
     """Each point with what was done about it, a sentence each; all of it is untrusted text."""
-    said = {reply.number: reply.text for reply in replies}
-    return tuple(f"{_bench(remark)}: {said.get(remark.number, NOTHING)}" for remark in remarks)
+    texts = {reply.number: reply.text for reply in replies}
+    return tuple(f"{_bench(remark)}: {texts.get(remark.number, NO_REPLY)}" for remark in remarks)
 
 
-NOTHING = "the model said nothing about it."
+NO_REPLY = "the model said nothing about it."
 
 
 def _bench(remark: Remark) -> str:
     words = " ".join(remark.text.split()).replace("`", "'")
-    shown = words if len(words) <= MOST_SAID else words[: MOST_SAID - 1].rstrip() + "…"
+    shown = words if len(words) <= MOST_POINT else words[: MOST_POINT - 1].rstrip() + "…"
     if remark.path is None:
         return f"“{shown}”"
     path = remark.path.replace("`", "'")
@@ -223,10 +223,10 @@ def ideas_of(
 def situation_of_new(
     bench: CreateBench, counts: Sequence[Counted], start: str | None, measured: BenchmarkResult | None
 ) -> Situation:
-    """The situation before a kernel is written, in which only its problem and its start are there."""
+    """The situation before a kernel is written: only its problem and its start exist."""
     style, path, source = bench.style(), bench.layout.kernel_path(bench.name, bench.tree), start or ""
     return Situation(
-        standing=Standing(bench.name, path, "", (style.function_class,), None, None),
+        kernel=ExistingKernel(bench.name, path, "", (style.function_class,), None, None),
         problem=bench.problem,
         graph=bench.graph,
         source=source,
@@ -245,7 +245,7 @@ def situation_of_new(
 
 
 def idea(planned: PlannedStrategy, stands: Stands = Stands.kernel) -> Idea:
-    """An entry of the catalog whose trigger holds."""
+    """An entry of the catalog whose trigger applies."""
     gain = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
     expected = f"It is expected to make the kernel {gain}"
     if stands is Stands.nothing:
@@ -272,7 +272,7 @@ OPEN = "as the model author writes it"
 
 
 def plan_of_graph(problem: Problem, graph: Graph) -> KernelPlan:
-    """What the graph says of a kernel; what only its author can say is named as open."""
+    """A kernel's plan as far as the graph determines it; what only its author knows is named as open."""
     operators = forward_operators(graph)
     reduces = bool(operators & (REDUCTIONS | PRODUCTS))
     tier = 3 if operators & PRODUCTS else 2 if reduces else 1

@@ -13,7 +13,7 @@ from workers.authors.llm.protocol import Example
 
 Read = Callable[[str], str | None]  # a path's text, None where there is none
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
-MOST_BESIDE = 6
+MOST_IMPORTED = 6
 ROOTS = ("", "src/")
 WHY = "the code imports it"
 
@@ -62,22 +62,22 @@ def piece(text: str, symbol: str) -> Code | None:
     return Code("\n\n\n".join(["\n".join(lines), *parts] if lines else parts) + "\n", _from(imported, used))
 
 
-def beside(code: Code, path: str, read: Read) -> tuple[Example, ...]:
+def imported_code(code: Code, path: str, read: Read) -> tuple[Example, ...]:
     """What a piece imports from files that can be read, each as a piece of its own."""
-    found: dict[tuple[str, str], Example] = {}
+    examples: dict[tuple[str, str], Example] = {}
     for module, level, name in code.imports:
         for candidate in _paths(module, level, path):
             text = read(candidate)
-            if text is None or (candidate, name) in found or len(found) >= MOST_BESIDE:
+            if text is None or (candidate, name) in examples or len(examples) >= MOST_IMPORTED:
                 continue
             try:
-                held = piece(text, name)
+                example = piece(text, name)
             except UNPARSABLE:
-                held = None
-            if held is not None:
-                found[candidate, name] = Example(candidate, held.text, WHY)
+                example = None
+            if example is not None:
+                examples[candidate, name] = Example(candidate, example.text, WHY)
                 break
-    return tuple(found.values())
+    return tuple(examples.values())
 
 
 def _paths(module: str, level: int, path: str) -> Iterator[str]:
@@ -132,8 +132,8 @@ MOST_BYTES = 2 * 2**20
 
 def installed_reader() -> Read | None:
     """What reads files of the installed package by their path below its parent folder, None where it is not installed."""
-    found = PathFinder.find_spec(PACKAGE)
-    places = None if found is None else found.submodule_search_locations
+    spec = PathFinder.find_spec(PACKAGE)
+    places = None if spec is None else spec.submodule_search_locations
     if not places:
         return None
     root = Path(next(iter(places))).resolve().parent

@@ -54,7 +54,7 @@ Imports = ast.Import | ast.ImportFrom
 
 
 def weakening(old: str, new: str) -> str | None:
-    """How a new text takes something away from a test file; None where all of it stands, and what is new leaves it alone."""
+    """How a new text removes something from a test file; None where all of it is kept, and what is new leaves it alone."""
     if not _lines_stay(old, new):
         return STAYS
     try:
@@ -66,7 +66,7 @@ def weakening(old: str, new: str) -> str | None:
         return STAYS
     names = {name for node in before.body for name in _bound(node)}
     known = {ast.dump(single) for node in ast.walk(before) if isinstance(node, Imports) for single in _singles(node)}
-    return next((found for node in added if (found := _violation(node, names, known)) is not None), None)
+    return next((violation for node in added if (violation := _violation(node, names, known)) is not None), None)
 
 
 def _lines_stay(old: str, new: str) -> bool:
@@ -92,7 +92,7 @@ def _is_import(line: str) -> bool:
 
 
 def _added(before: ast.Module, whole: ast.Module) -> list[ast.stmt] | None:
-    """The new statements; None where one that stood is not there, or something but an import stands before it."""
+    """The new statements; None where an old one is missing, or something but an import precedes it."""
     old, added, place = [ast.dump(node) for node in before.body], [], 0
     for node in whole.body:
         if place < len(old) and ast.dump(node) == old[place]:
@@ -147,21 +147,21 @@ LEAST_LINES = 40  # of a file before a share of it says anything
 
 
 @dataclass(frozen=True)
-class Violation:
+class EditViolation:
     """Why a change is not even run. The sentence is ours and quotes names alone."""
 
     fault: Fault
     sentence: str
 
 
-def violation(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) -> Violation | None:
+def violation(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) -> EditViolation | None:
     """The first thing that a change may not do; None where it keeps to what is its own."""
     for change in changes:
-        found = _of_place(change, changeable, tree)
-        if found is not None:
-            return found
+        broken = _of_place(change, changeable, tree)
+        if broken is not None:
+            return broken
     if all(change.path in changeable.tests or change.text == tree.read(change.path) for change in changes):
-        return Violation(Fault.same, "The kernel's files stay as they are: nothing is changed.")
+        return EditViolation(Fault.same, "The kernel's files stay as they are: nothing is changed.")
     return _of_size(changes, changeable, tree)
 
 
@@ -170,40 +170,40 @@ def within(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) 
     return all(_of_place(change, changeable, tree) is None for change in changes)
 
 
-def _of_place(change: FileChange, changeable: Changeable, tree: Tree) -> Violation | None:
+def _of_place(change: FileChange, changeable: Changeable, tree: Tree) -> EditViolation | None:
     if change.path not in changeable.paths:
-        return Violation(Fault.path, "A file is changed that is none of the kernel's own files and tests.")
+        return EditViolation(Fault.path, "A file is changed that is none of the kernel's own files and tests.")
     if change.text is None:
-        return Violation(Fault.path, f"`{change.path}` would be removed.")
+        return EditViolation(Fault.path, f"`{change.path}` would be removed.")
     old = tree.read(change.path) or ""
     if change.path in changeable.tests:
         weaker = weakening(old, change.text)
-        return None if weaker is None else Violation(Fault.tests, f"`{change.path}`: {weaker}")
+        return None if weaker is None else EditViolation(Fault.tests, f"`{change.path}`: {weaker}")
     shared = next((item for item in changeable.shared if item.path == change.path), None)
     return None if shared is None else _of_shared(shared, old, change.text)
 
 
-def _of_shared(shared: Shared, old: str, new: str) -> Violation | None:
+def _of_shared(shared: Shared, old: str, new: str) -> EditViolation | None:
     after = outside(new, shared.functions)
     if after is not None and after == outside(old, shared.functions):
         return None
     named = ", ".join(f"`{name}`" for name in shared.functions)
-    return Violation(Fault.path, f"Other kernels share `{shared.path}`: only {named} may be changed in it.")
+    return EditViolation(Fault.path, f"Other kernels share `{shared.path}`: only {named} may be changed in it.")
 
 
-def _of_size(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) -> Violation | None:
+def _of_size(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) -> EditViolation | None:
     lines = {False: 0, True: 0}
     for change in changes:
         old = tree.read(change.path) or ""
         added, removed = counted(old, change.text or "")
         lines[change.path in changeable.tests] += added + removed
-        standing = len(old.splitlines())
-        if standing >= LEAST_LINES and removed > MOST_SHARE * standing:
-            told = f"{removed} of {standing} lines of `{change.path}` are replaced, and at most {MOST_SHARE:.0%} may be"
-            return Violation(Fault.too_large, f"{told}: change only what the request needs.")
+        total = len(old.splitlines())
+        if total >= LEAST_LINES and removed > MOST_SHARE * total:
+            message = f"{removed} of {total} lines of `{change.path}` are replaced, and at most {MOST_SHARE:.0%} may be"
+            return EditViolation(Fault.too_large, f"{message}: change only what the request needs.")
     for is_test, count in lines.items():
         if count > MOST_LINES:
             what = "tests" if is_test else "kernel's files"
-            told = f"{count} lines come and go in the {what}, and at most {MOST_LINES} may"
-            return Violation(Fault.too_large, f"{told}: change only what the request needs.")
+            message = f"{count} lines come and go in the {what}, and at most {MOST_LINES} may"
+            return EditViolation(Fault.too_large, f"{message}: change only what the request needs.")
     return None

@@ -61,7 +61,7 @@ class Confirm:
         """The report on a change, with the pull request ready for review.
 
         Raises:
-            UserFacingError: the change does not pass once more; the failure says what.
+            UserFacingError: the change does not pass once more; the failure gives the reason.
         """
         left = context.result_of(StageName.modify)
         bench = open_modify(context)

@@ -9,7 +9,7 @@ from gpu_runner.peaks import DEFAULT, Gpu, find
 from workers.contracts import Goal, Outcome, Scope, SourceReading, Variant
 from workers.stages.bench import Profiled
 from workers.stages.headroom import LAUNCH_US, time_of
-from workers.strategies.evidence import standing_us
+from workers.strategies.evidence import original_us
 from workers.strategies.search import OTHER_METRIC, OTHER_PASS, VARIANT
 
 MOST_ROWS = 24
@@ -45,7 +45,7 @@ def figures(known: Profiled, goal: Goal, scope: Scope, parent: Variant | None) -
 
 
 def notebook(variants: Iterable[Variant]) -> tuple[tuple[str, str], ...]:
-    """What each variant changed and what was learned by it; one that changed nothing taught nothing."""
+    """Each variant's change and what was learned by it; an unchanged one taught nothing."""
     tried = [variant for variant in variants if variant.outcome is not Outcome.does_not_apply]
     return tuple((_changed(variant), _learned(variant)) for variant in tried)
 
@@ -126,7 +126,7 @@ def _times(known: Profiled, parent: Variant | None) -> list[str]:
 
 def _time(row: WorkloadTiming, name: str, of_parent: Sequence[WorkloadTiming]) -> str:
     others = {timing.contender: timing.median_us for timing in row.timings}
-    now = standing_us(row)
+    now = original_us(row)
     parts = [f"v0 {now:.1f} us" if now is not None else "v0 was not timed"]
     same = next((o for o in of_parent if (o.workload, o.timed_pass) == (row.workload, row.timed_pass)), None)
     theirs = None if same is None else next((t.median_us for t in same.timings if t.contender == VARIANT), None)

@@ -51,7 +51,7 @@ from workers.stages.gate import (
     timing_budget_s,
 )
 from workers.stages.search import AttemptLog
-from workers.stages.variants import ModelAuthor, Start, Trials
+from workers.stages.variants import ModelAuthor, VariantStart, VariantTrials
 from workers.stages.writing import STYLE
 from workers.strategies.search import comparison_with_original
 from workers.tree import Tree
@@ -81,7 +81,7 @@ class Application:
 
     def __init__(self, bench: OptimizeBench, known: Profiled, compared: OptimizeSummary) -> None:
         self._context, self._bench = bench.context, bench
-        self._author = ModelAuthor(Trials(bench, known), AttemptLog(bench.context, StageName.finalize))
+        self._author = ModelAuthor(VariantTrials(bench, known), AttemptLog(bench.context, StageName.finalize))
         self._variants = compared.variants
         self._waiting = _candidates(compared)
         self._others = tuple[Variant, ...]()
@@ -124,7 +124,7 @@ class Application:
             return
         self._fallen |= {variant.name}
         number, planned = len(self._variants) + 1, self._author.planned()
-        start = Start(number, planned, variant, self._variants, failed=failed, fallen=self._fallen)
+        start = VariantStart(number, planned, variant, self._variants, failed=failed, fallen=self._fallen)
         made = self._author.write(start)
         if (silence := self._author.silence) is not None:
             self._tried.append(silence.note())
@@ -199,7 +199,7 @@ def _newly_failing(bench: OptimizeBench, tests: TestsResult) -> str | None:
     return f"the library's tests fail that pass without the change: {named}" if new else "no test of the library passes"
 
 
-NOTHING = "No variant was better than what stands, within the guardrails: nothing is changed."
+NO_CHANGE = "No variant was better than what stands, within the guardrails: nothing is changed."
 AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
 BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."
 
@@ -283,14 +283,14 @@ class Log:
 
 
 def _new_version(one: Passed, pages: tuple[FileChange, ...], before: Tree) -> NewVersion:
-    written = [change.path for change in (*one.placed.changes, *pages)]
+    paths = [change.path for change in (*one.placed.changes, *pages)]
     variant = one.variant
     return NewVersion(
         name=PurePosixPath(one.placed.kernel.path).parent.name,
         variant=variant.name,
         applied=(f"{variant.title}: {variant.notes.change} {variant.notes.hypothesis}".strip(),),
-        created=tuple(path for path in written if path not in before.files),
-        modified=tuple(path for path in written if path in before.files),
+        created=tuple(path for path in paths if path not in before.files),
+        modified=tuple(path for path in paths if path in before.files),
         log=pages[0].path if pages else None,
     )
 
@@ -368,7 +368,7 @@ def _updates(
 def _unchanged(
     context: StageContext, known: Profiled, compared: OptimizeSummary, tried: tuple[str, ...]
 ) -> StageResult:
-    why = AT_THE_FLOOR if known.nothing_to_gain else BACK if tried else NOTHING
+    why = AT_THE_FLOOR if known.nothing_to_gain else BACK if tried else NO_CHANGE
     summary = FinalizeSummary(
         applied=False,
         winner=None,

@@ -57,7 +57,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext
 from workers.layouts.import_graph import Needs, is_own
-from workers.layouts.protocol import Layout, Standing, SuiteRun
+from workers.layouts.protocol import ExistingKernel, Layout, SuiteRun
 from workers.stages.headroom import MOST_SIZES
 from workers.stylecheck import check_style
 from workers.tree import Tree
@@ -342,18 +342,23 @@ NO_PLOTS = "The library's own visualizer did not draw everything: {}"
 
 
 def run_script(
-    gate: Gate, kernel: Standing, layout: Layout, tree: Tree, changes: tuple[FileChange, ...], measured: BenchmarkResult
+    gate: Gate,
+    kernel: ExistingKernel,
+    layout: Layout,
+    tree: Tree,
+    changes: tuple[FileChange, ...],
+    measured: BenchmarkResult,
 ) -> tuple[TestsResult | None, tuple[FileChange, ...]]:
     """Run the library's benchmark script on a changed kernel, and give the benchmark data with its rows; without a GPU neither."""
     if measured.predicted or kernel.script is None:
         return None, ()
     gate.context.note("running the library's own benchmark script")
     script = gate.tests("script", layout.script_of(kernel, tree), changes, lasting=True)
-    return script, layout.standing_data(kernel, script.collected, tree) if script.passed else ()
+    return script, layout.existing_data(kernel, script.collected, tree) if script.passed else ()
 
 
 def script_rows(
-    gate: Gate, name: str, kernel: Standing, layout: Layout, tree: Tree, changes: tuple[FileChange, ...] = ()
+    gate: Gate, name: str, kernel: ExistingKernel, layout: Layout, tree: Tree, changes: tuple[FileChange, ...] = ()
 ) -> str:
     """Run the library's benchmark script on v0 or a variant, and keep the kernel's rows as the artifact ``NAME_script.csv``.
 
@@ -366,7 +371,7 @@ def script_rows(
         ran = gate.tests(f"{name}{SCRIPT}", layout.script_of(kernel, tree), changes, lasting=True)
     except UserFacingError as error:  # its rows are evidence besides the benchmark, and no reason to stop
         return NO_ROWS.format(error.failure.message)
-    data = layout.standing_data(kernel, ran.collected, tree) if ran.passed else ()
+    data = layout.existing_data(kernel, ran.collected, tree) if ran.passed else ()
     if not data:
         return NO_ROWS.format(ran.summary)
     known = frozenset((tree.read(data[0].path) or "").splitlines())
@@ -427,10 +432,10 @@ RETRY = "Then `/kernel retry` goes on."
 
 
 def check_host(gate: Gate, needs: Needs, tree: Tree, kernel: str) -> None:
-    """Have the GPU host import what a kernel's test file imports, and look for the packages of the library's dev extra.
+    """Import on the GPU host what a kernel's test file imports, and look for the packages of the library's dev extra.
 
-    A package that the test file does not import is no reason to refuse, and neither is a module that is found and raises: the
-    tests say more of that.
+    A package that the test file does not import is no reason to refuse, and neither is an existing module that raises: the
+    tests show that better.
 
     Raises:
         UserFacingError: an import is not possible there; or the GPU host failed.
@@ -483,6 +488,6 @@ def _named(case: TestCase) -> str:
 
 
 def _parts(case: TestCase) -> tuple[str, str]:
-    """The module that an import was in want of, and what Python said of it."""
+    """The module that an import lacked, and Python's error."""
     module, _, text = (case.message or "").partition(": ")
     return module, text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Word, WorkloadTiming, from_json, to_json
@@ -25,9 +26,9 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.stages.bench import CreateBench, changes_from_json, merged, only_new, own_result, reopen_create
 from workers.stages.briefs import HEARD, kernel_brief, new_points
 from workers.stages.gate import ORIGINAL_ALONE, PAIRED_S, timing_budget_s
-from workers.stages.headroom import geometric_mean, room, time_of
+from workers.stages.headroom import room, time_of
 from workers.stages.search import AttemptLog
-from workers.stages.writing import COMPILER, Written, kept_kernel, searched, terms_of, write
+from workers.stages.writing import COMPILER, ProvedKernel, kept_kernel, searched, terms_of, write
 from workers.strategies.search import OTHER_METRIC, VARIANT, comparison_with_original
 
 PREFIX = "better-"
@@ -50,43 +51,43 @@ class Generate:
         before = changes_from_json((earlier or analyzed)["changes"])
         log = AttemptLog(context, self.name)
         points = new_points(context.feedback, earlier)
-        written = write(bench, log, points, earlier, bench.tree.overlaid(before))
-        written, compared = beaten(bench, log, written)
-        new = only_new(written.changes, bench.tree, before)
+        made = write(bench, log, points, earlier, bench.tree.overlaid(before))
+        made, compared = beaten(bench, log, made)
+        new = only_new(made.changes, bench.tree, before)
         profile = from_json(KernelProfile, analyzed["profile"])
         purpose = CommitPurpose.kernel if earlier is None else CommitPurpose.revision
-        plan = written.design.plan
+        plan = made.design.plan
         summary = GenerateSummary(
-            written.verdict,
-            tuple(change.path for change in written.changes),
-            written.author,
+            made.verdict,
+            tuple(change.path for change in made.changes),
+            made.author,
             plan.forward_formula,
             plan.gradient_formulas,
-            _answered(context, earlier, written),
+            _answered(context, earlier, made),
             (*compared, *plan.notes),
             log.attempts,
         )
         commit = (CommitUpdate(purpose, new, self.name, context.attempt),) if new else ()
         updates: tuple[Update, ...] = (
             *commit,
-            PullRequestUpdate(profile, bench.problem.source, written.verdict),
+            PullRequestUpdate(profile, bench.problem.source, made.verdict),
             CheckpointUpdate(self.name, context.attempt, summary, not context.request.options.auto),
         )
-        output: dict[str, Any] = kept_kernel(written) | {
-            "changes": to_json(merged(before, written.changes)),
-            "style": to_json(written.style),
+        output: dict[str, Any] = kept_kernel(made) | {
+            "changes": to_json(merged(before, made.changes)),
+            "style": to_json(made.style),
             HEARD: len(context.feedback),
         }
-        context.artifact(f"{bench.name}.py", (written.design.source or "").encode(), "text/x-python")
+        context.artifact(f"{bench.name}.py", (made.design.source or "").encode(), "text/x-python")
         return StageResult(output, updates)
 
 
-def _answered(context: StageContext, earlier: dict[str, Any] | None, written: Written) -> tuple[str, ...]:
-    if written.author != COMPILER:
-        return written.answered
+def _answered(context: StageContext, earlier: dict[str, Any] | None, made: ProvedKernel) -> tuple[str, ...]:
+    if made.author != COMPILER:
+        return made.answered
     if not context.feedback or earlier is None:
         return ()
-    if earlier["source"] == written.design.source:
+    if earlier["source"] == made.design.source:
         return ("The compiler author cannot act on words: it wrote the same kernel from the same problem.",)
     return ("The kernel was written again.",)
 
@@ -94,11 +95,11 @@ def _answered(context: StageContext, earlier: dict[str, Any] | None, written: Wr
 # Whether a model's kernel beats the compiler's; whatever comes of it, a proved kernel is kept.
 
 
-def beaten(bench: CreateBench, log: AttemptLog, compiled: Written) -> tuple[Written, tuple[str, ...]]:
+def beaten(bench: CreateBench, log: AttemptLog, compiled: ProvedKernel) -> tuple[ProvedKernel, tuple[str, ...]]:
     """A model's kernel that is proved and faster than the compiler's, else the compiler's; and a sentence if one was asked.
 
-    A model is asked with ``auto`` alone, where the compiler's kernel was timed and is far from its floor. A replay gets what was
-    measured then, so that it comes to the same.
+    A model is asked with ``auto`` alone, where the compiler's kernel was timed and is above its floor. A replay uses the recorded
+    measurements, so that it decides the same.
 
     Raises:
         UserFacingError: the GPU host failed.
@@ -150,7 +151,7 @@ def _write_down(log: AttemptLog, compared: Weighed) -> None:
 
 @dataclass(frozen=True)
 class Weighed:
-    """Whether a model's kernel takes the place of the compiler's; ``reason`` says by what, in a part of a sentence."""
+    """Whether a model's kernel replaces the compiler's; ``reason`` is part of a sentence."""
 
     taken: bool
     reason: str
@@ -183,7 +184,7 @@ def _aimed(rows: Sequence[WorkloadTiming]) -> list[WorkloadTiming]:
 
 
 def _lacking(measured: BenchmarkResult) -> str | None:
-    """Why the run says nothing of the two."""
+    """Why the run does not compare the two."""
     if measured.predicted or not measured.rows:
         return "no GPU took part"
     for row in measured.rows:
@@ -201,9 +202,11 @@ def _lacking(measured: BenchmarkResult) -> str | None:
 def _against(rows: Sequence[WorkloadTiming]) -> str | None:
     """The first size at which it is worse."""
     for row in rows:
-        found, place = comparison_with_original(row), f"{row.timed_pass.value} at {row.workload.label()}"
-        if found is not None and found.word is Word.slower:
-            return f"and slower in {place}: {_times(found.speedup, found.speedup_low, found.speedup_high)}"
+        comparison, place = comparison_with_original(row), f"{row.timed_pass.value} at {row.workload.label()}"
+        if comparison is not None and comparison.word is Word.slower:
+            return (
+                f"and slower in {place}: {_times(comparison.speedup, comparison.speedup_low, comparison.speedup_high)}"
+            )
         if row.memory_ratio is not None and row.memory_ratio > OTHER_METRIC:
             return f"and needs {row.memory_ratio:.2f} times the memory in {place}"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 
 from gpu_runner.contracts import (
     BenchmarkResult,
@@ -32,6 +33,7 @@ from workers.strategies.evidence import (
     operands,
     reached,
 )
+from workers.strategies.fast_path import elements
 
 # Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
 NOTHING_OVER_ALL = 1.10
@@ -53,10 +55,10 @@ def time_of(row: WorkloadTiming, contender: str = "candidate") -> float | None:
 
 
 def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: float = 0.0) -> tuple[float, ...]:
-    """Time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
+    """Time over what can be reached, at least 1, of each row of the scope's passes.
 
-    What can be reached is the floor and one launch. Both passes together are looked at only where the backward pass alone has no
-    floor, as that of a loss: else they say nothing that the two do not. Rows with a floor under ``least_floor_us`` are left out.
+    What can be reached is the floor and one launch. Both passes together count only where the backward pass alone has no
+    floor, as that of a loss: else they add nothing to the two. Rows with a floor under ``least_floor_us`` are left out.
     """
     alone = {row.workload for row in rows if row.timed_pass is Pass.backward and row.floor_us}
     factors = []
@@ -76,7 +78,7 @@ def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
 
 
 def room(measured: BenchmarkResult) -> float | None:
-    """Time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
+    """Time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or unknown.
 
     It is the rule of ``nothing_to_gain``, at the sizes whose floor is longer than a launch. At the others launches take the time,
     of a pass often several: a small problem is no reason to ask a model for another kernel.
@@ -89,17 +91,6 @@ def room(measured: BenchmarkResult) -> float | None:
 
 def _at_the_floor(factors: Sequence[float]) -> bool:
     return geometric_mean(factors) < NOTHING_OVER_ALL and max(factors) < NOTHING_AT_ONE
-
-
-def geometric_mean(factors: Sequence[float]) -> float:
-    """The geometric mean.
-
-    Raises:
-        ValueError: there are none.
-    """
-    if not factors:
-        raise ValueError("no factors")
-    return math.exp(sum(math.log(factor) for factor in factors) / len(factors))
 
 
 def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
@@ -121,11 +112,11 @@ def chosen_sizes(
 ) -> tuple[Workload, ...]:
     """The problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
     chosen = list(own[:MOST_SIZES])
-    rest = [w for w in recorded if not any(_alike(w, known) for known in chosen)]
+    rest = [w for w in recorded if not any(_same_workload(w, known) for known in chosen)]
     order = [rest[-1 - i // 2] if i % 2 == 0 else rest[i // 2] for i in range(len(rest))]
     asked_for = [w for w in rest if any(set(sizes) <= set(w.sizes) for sizes in wanted)]
     for workload in (*asked_for, *order):
-        if len(chosen) < MOST_SIZES and not any(_alike(workload, known) for known in chosen):
+        if len(chosen) < MOST_SIZES and not any(_same_workload(workload, known) for known in chosen):
             chosen.append(workload)
     return tuple(chosen)
 
@@ -144,7 +135,7 @@ def with_sizes(
             continue
         first = chosen[0]
         new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
-        if volume(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
+        if elements(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
             message = f"`{new.label()}` cannot be measured: an input may have 1 to {MOST_ELEMENTS} elements"
             cure = (
                 "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
@@ -155,14 +146,7 @@ def with_sizes(
     return tuple(sizes_measured), tuple(added)
 
 
-def volume(problem: Problem, workload: Workload) -> int:
-    """The number of elements of the largest input."""
-    sizes = dict(workload.sizes)
-    shapes = ([int(d) if d.isdigit() else sizes[d] for d in spec.dims] for spec in problem.inputs)
-    return max(math.prod(shape) for shape in shapes)
-
-
-def _alike(one: Workload, other: Workload) -> bool:
+def _same_workload(one: Workload, other: Workload) -> bool:
     same = set(one.sizes) == set(other.sizes) and set(one.scalars) == set(other.scalars)
     return same and (one.dtype is None or other.dtype is None or one.dtype == other.dtype)
 
@@ -202,8 +186,8 @@ class Counted:
 
 def counted(problem: Problem, graph: Graph) -> tuple[Counted, ...]:
     """The least work of forward, and of backward where it has any of its own, at each size of a problem."""
-    found = [row for size in problem.workloads for row in _at(problem, graph, size)]
-    return tuple(found[: 2 * MOST_ROWS])
+    rows = [row for size in problem.workloads for row in _at(problem, graph, size)]
+    return tuple(rows[: 2 * MOST_ROWS])
 
 
 def bounds_of(rows: Iterable[Counted]) -> tuple[tuple[Pass, Bound], ...]:
@@ -253,8 +237,8 @@ def _backward(problem: Problem, size: _Size, workload: Workload) -> list[Counted
         return []
     needed = reached(graph, (node for _, node in graph.gradients))
     upstream = sum(size.elements(node) * size.element_bytes for node in needed if node.op == "upstream")
-    written = sum(size.given(spec) for spec in problem.inputs if spec.name in gradients)
-    moved = upstream + size.read(problem, needed) + written
+    gradient_bytes = sum(size.given(spec) for spec in problem.inputs if spec.name in gradients)
+    moved = upstream + size.read(problem, needed) + gradient_bytes
     return [Counted(workload, Pass.backward, moved, *size.operations(backward_nodes(graph)))]
 
 
@@ -322,14 +306,14 @@ def learnings(rows: Iterable[WorkloadTiming]) -> str:
     rows = tuple(rows)
     parts = []
     for timed_pass in Pass:
-        found = speedups(rows, timed_pass)
-        if found:
-            spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
-            parts.append(f"{timed_pass.value} {geometric_mean(found):.2f}x{spread}")
+        ratios = speedups(rows, timed_pass)
+        if ratios:
+            spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+            parts.append(f"{timed_pass.value} {geometric_mean(ratios):.2f}x{spread}")
     return "; ".join(parts) if parts else "No pass could be compared."
 
 
 def predicted_learnings(planned: PlannedStrategy) -> str:
-    """Say that nothing was timed."""
+    """The learnings where nothing was timed."""
     expected = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
     return f"The values hold. Nothing was timed here; the expectation stays {expected}."

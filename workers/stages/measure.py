@@ -18,7 +18,7 @@ from workers.contracts import (
     Verb,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import Layout, Standing
+from workers.layouts.protocol import ExistingKernel, Layout
 from workers.reports.plots import draw_comparison
 from workers.reports.provenance import provenance, reproduce_bench
 from workers.stages.bench import keep_json, known_problem, layout_for
@@ -121,8 +121,8 @@ def _one(gate: Gate, layout: Layout, base: Side, head: Side, name: str, touched:
         return MeasuredKernel(name, path, touched, skipped=error.failure)
 
 
-def _existing(layout: Layout, name: str, side: Side, where: str) -> Standing:
-    """Find a kernel by this very name: one that is only called alike is not what it is to be compared with.
+def _existing(layout: Layout, name: str, side: Side, where: str) -> ExistingKernel:
+    """Find a kernel by exactly this name: one of a similar name is not what it is to be compared with.
 
     Raises:
         UserFacingError: it is not there.

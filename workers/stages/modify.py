@@ -39,13 +39,13 @@ from workers.stages.bench import (
 from workers.stages.briefs import HEARD, answered, change_brief, new_points, remarks_of
 from workers.stages.confines import changed_files, diff
 from workers.stages.gate import check_host
-from workers.stages.proof import Fell, Proved, Step, hold_existing, judged, proposed_changes
-from workers.stages.search import Ask, AttemptLog, Judged, Search, failed_text
+from workers.stages.proof import Fell, ProofStep, Proved, judge_existing, judged, proposed_changes
+from workers.stages.search import AttemptLog, Judged, Search, SearchQuestion, failed_text
 from workers.strategies.source import fingerprint
 
 MOST_SOURCE = 60_000  # characters of an answer that could not be used, for its repair
 PASSED, BREAKS = "passed", "breaks a call"
-CODES = {Step.style: FailureCode.style, Step.tests: FailureCode.tests}
+CODES = {ProofStep.style: FailureCode.style, ProofStep.tests: FailureCode.tests}
 NO_MODEL = Failure(
     FailureCode.model,
     "`/kernel modify` needs a language model, and none is configured on this bot",
@@ -75,14 +75,14 @@ class Modify:
         earlier = own_result(context, self.name)
         if earlier is None:
             check_host(bench.gate, bench.layout.needs_of(bench.kernel.name, bench.tree), bench.tree, bench.kernel.name)
-        bench = hold_existing(bench)
+        bench = judge_existing(bench)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         new = new_points(context.feedback, earlier)
         remarks = remarks_of(new, bench.tree.overlaid(before))
         done = context.feedback[: len(context.feedback) - len(new)]
         log = AttemptLog(context, self.name)
         last = str(earlier["problem_source"]) if earlier and earlier["changes_function"] else None
-        proved = ChangeSearch(bench, log, Given(remarks, done, before, last)).run().judged.result
+        proved = ChangeSearch(bench, log, SearchStart(remarks, done, before, last)).run().judged.result
         assert isinstance(proved, Proved), "a search gives a change that passed"
         summary = _summary(bench, proved, log.attempts, answered(remarks, proved.answer.replies))
         context.artifact("change.patch", summary.diff.encode(), "text/x-diff")
@@ -121,7 +121,7 @@ def _output(bench: ModifyBench, proved: Proved, summary: ModifySummary) -> dict[
         "today": bench.problem.source,
         "problem_source": judge.problem.source,
         "changes_function": judge.changes_function,
-        "beside": judge.beside,
+        "beside": judge.against_original,
         "summary": to_json(replace(summary, verdict=replace(summary.verdict, checks=()))),
     }
 
@@ -149,7 +149,7 @@ def _updates(
 
 
 @dataclass(frozen=True)
-class Given:
+class SearchStart:
     """What a search starts from: a review's points, and the last attempt's files with the problem that came with them."""
 
     remarks: tuple[Remark, ...] = ()
@@ -159,58 +159,61 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class EditProposal:
     """A usable answer, with the files as it leaves them."""
 
     answer: ChangeAnswer
     changes: tuple[FileChange, ...]
 
 
-class ChangeSearch(Search[ChangeBrief, Proposal, Proved | Fell]):
+class ChangeSearch(Search[ChangeBrief, EditProposal, Proved | Fell]):
     """The search for a change of an existing kernel."""
 
     wanted = "change"
 
-    def __init__(self, bench: ModifyBench, log: AttemptLog, given: Given) -> None:
+    def __init__(self, bench: ModifyBench, log: AttemptLog, given: SearchStart) -> None:
         super().__init__(bench.context, log, bench.context.request.options.repairs)
         self.bench, self.given = bench, given
         self._carried: dict[str, str | None] = {}  # the problem of the proposal that a question starts from, by its key
 
-    def asks(self, round_: int, last: Judged[Proved | Fell] | None) -> Sequence[Ask[ChangeBrief]]:
+    def asks(self, round_: int, last: Judged[Proved | Fell] | None) -> Sequence[SearchQuestion[ChangeBrief]]:
         """The candidates, or a repair."""
         if last is not None and isinstance(last.result, Fell):
             fell, key = last.result, f"repair-{round_}"
             brief = replace(self._brief(fell.changes, fell.problem), failed=fell.failed)
             self._carried[key] = fell.problem
-            return [Ask(key, Task.repair, round_, round_, brief, change_question(brief, round_))]
+            return [SearchQuestion(key, Task.repair, round_, round_, brief, change_question(brief, round_))]
         brief, count = self._brief(self.given.before, self.given.problem), self.context.request.options.candidates
         task = Task.revise if brief.remarks else Task.modify
-        asks = [Ask(f"candidate-{n + 1}", task, 0, n, brief, change_question(brief, n, count)) for n in range(count)]
+        asks = [
+            SearchQuestion(f"candidate-{n + 1}", task, 0, n, brief, change_question(brief, n, count))
+            for n in range(count)
+        ]
         self._carried |= {ask.key: self.given.problem for ask in asks}
         return asks
 
-    def read(self, answer: Answer, ask: Ask[ChangeBrief]) -> Proposal:
+    def read(self, answer: Answer, ask: SearchQuestion[ChangeBrief]) -> EditProposal:
         """An answer as a change; without a problem of its own it keeps that of the proposal before it."""
         change = read_change(answer, ask.brief)
         change = replace(change, problem=change.problem or self._carried[ask.key])
-        return Proposal(change, proposed_changes(change, self.bench))
+        return EditProposal(change, proposed_changes(change, self.bench))
 
     def shown(self, answer: Answer) -> str:
         """An answer that could not be read, for its repair."""
         return (answer.text if answer.data is None else json.dumps(answer.data, sort_keys=True))[:MOST_SOURCE]
 
-    def unusable(self, failed: Failed, ask: Ask[ChangeBrief]) -> Judged[Proved | Fell]:
+    def unusable(self, failed: Failed, ask: SearchQuestion[ChangeBrief]) -> Judged[Proved | Fell]:
         """An answer that changes nothing: the files are as they were."""
         before = tuple(FileChange(path, text) for path, text in ask.brief.before)
-        return _fell(Fell(failed, Step.answer, before, self._carried[ask.key]))
+        return _fell(Fell(failed, ProofStep.answer, before, self._carried[ask.key]))
 
-    def identity(self, proposal: Proposal) -> str:
+    def identity(self, proposal: EditProposal) -> str:
         """The same for the same code and problem."""
         parts = [f"{item.path} {fingerprint(item.text or '')}" for item in proposal.changes]
         return "\n".join([*parts, fingerprint(proposal.answer.problem or "")])
 
-    def judge(self, key: str, proposal: Proposal, ask: Ask[ChangeBrief]) -> Judged[Proved | Fell]:
-        """Hold a change against everything."""
+    def judge(self, key: str, proposal: EditProposal, ask: SearchQuestion[ChangeBrief]) -> Judged[Proved | Fell]:
+        """Put a change through the gate."""
         result = judged(self.bench, key, proposal.answer, proposal.changes)
         if isinstance(result, Fell):
             return _fell(result)
@@ -224,7 +227,7 @@ class ChangeSearch(Search[ChangeBrief, Proposal, Proved | Fell]):
         name = self.bench.kernel.name
         message = f"none of {len(self.log.attempts)} changes of `{name}` that a model proposed passes{furthest}"
         fix = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
-        step = last.result.step if last is not None and isinstance(last.result, Fell) else Step.answer
+        step = last.result.step if last is not None and isinstance(last.result, Fell) else ProofStep.answer
         code = CODES.get(step, FailureCode.verdict)
         return Failure(code, message, fix, log=log, attempts=self.log.sentences())
 

@@ -31,7 +31,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 from workers.nightly.detection import FLOOR, Candidate, Change, Evidence, State, compared, improvement, look
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Plan, Retention, plan, week_start
@@ -257,12 +257,12 @@ def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[N
     path = night.bench.layout.existing(night.bench.tree).get(name, name)
     standing = None
     try:
-        standing = night.bench.layout.locate(name, night.bench.tree)
-        problem = parse(known_problem(night.context.request.problem, standing, night.bench.tree, night.bench.layout))
-        form = night.bench.layout.form_of(standing, problem, (), HEAD_FILE)
+        existing = night.bench.layout.locate(name, night.bench.tree)
+        problem = parse(known_problem(night.context.request.problem, existing, night.bench.tree, night.bench.layout))
+        form = night.bench.layout.form_of(existing, problem, (), HEAD_FILE)
         # On a testbed that is new to a kernel the last commit takes turns with this one, so that the new series has a past.
         last = None if name in planned.measured else planned.last
-        kernel = _Kernel(night, name, standing, problem, form)
+        kernel = _Kernel(night, name, existing, problem, form)
         measured, changes = kernel.measure(last, changed=name in planned.changed)
         return measured, changes, [] if planned.week is None or measured.wrong else kernel.improved(planned.week)
     except UserFacingError as error:
@@ -315,7 +315,7 @@ class _Kernel:
 
     night: Night
     name: str
-    standing: Standing
+    existing: ExistingKernel
     problem: Problem
     form: CandidateSource
 
@@ -329,7 +329,7 @@ class _Kernel:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
         why = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
-        return NightKernel(self.name, self.standing.path, len(numbers), wrong=why), self._changes(changed)
+        return NightKernel(self.name, self.existing.path, len(numbers), wrong=why), self._changes(changed)
 
     def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
@@ -369,8 +369,8 @@ class _Kernel:
         if tree is None or self.name not in self.night.bench.layout.existing(tree):
             return None
         try:
-            standing = self.night.bench.layout.locate(self.name, tree)
-            return self.night.bench.layout.form_of(standing, self.problem, (), GOOD_FILE)
+            kernel = self.night.bench.layout.locate(self.name, tree)
+            return self.night.bench.layout.form_of(kernel, self.problem, (), GOOD_FILE)
         except UserFacingError:
             return None
 

@@ -29,8 +29,8 @@ from workers.stages.briefs import HEARD, answered, remarks_of
 from workers.stages.headroom import nothing_to_gain, target_met
 from workers.stages.profiling import asks
 from workers.stages.search import AttemptLog
-from workers.stages.variants import ModelAuthor, Start, Trials
-from workers.strategies.search import Limits, in_regime, next_step
+from workers.stages.variants import ModelAuthor, VariantStart, VariantTrials
+from workers.strategies.search import SearchLimits, in_regime, next_step
 
 NAMED = re.compile(r"\bv(\d{1,2})\b", re.IGNORECASE)
 CHOSEN = re.compile(r"\b(?:use|take|apply|choose|pick|prefer)\s+(?:variant\s+)?[`*\"']*v(\d{1,2})\b", re.IGNORECASE)
@@ -90,7 +90,7 @@ def best_of(variants: Sequence[Variant]) -> str | None:
 
 
 def choice_in(text: str) -> str | None:
-    """The one variant that a text asks for; None where it names none, or several of which none is the one to use."""
+    """The one variant that a text asks for; None where it names none, or several of which none is chosen."""
     wanted = DENIED.sub(" ", text)
     for pattern in (CHOSEN, NAMED):
         numbers = {int(number) for number in pattern.findall(wanted)}
@@ -115,7 +115,7 @@ MADE = "made"  # in the stage's output: the place of a review's last point, and 
 
 @dataclass(frozen=True)
 class Searched:
-    """All variants of a job so far, and what is said of them. ``made`` says which were made for a review."""
+    """All variants of a job so far, with its notes. ``made`` names those made for a review."""
 
     variants: tuple[Variant, ...]
     stop: StopReason
@@ -125,7 +125,7 @@ class Searched:
 
 
 def reviewed(author: ModelAuthor, earlier: dict[str, Any]) -> Searched:
-    """The variants of an earlier attempt, and one more where a model may be asked and the new review says more than a choice.
+    """The variants of an earlier attempt, and one more where a model may be asked and the new review is more than a choice.
 
     Raises:
         UserFacingError: the GPU host failed.
@@ -150,14 +150,14 @@ def _made(author: ModelAuthor, kept: Searched, points: list[Feedback]) -> Search
     if parent is not None:
         branch = branch.overlaid(trials.bench.change(trials.text_of(parent)))
     remarks = remarks_of(points, branch)
-    start = Start(len(variants) + 1, author.planned(), parent, variants, remarks)
-    written = author.write(start)
+    start = VariantStart(len(variants) + 1, author.planned(), parent, variants, remarks)
+    searched = author.write(start)
     notes = () if author.silence is None else (author.silence.note(),)
-    if written is None:
+    if searched is None:
         return Searched(variants, kept.stop, notes, answered(remarks, ()), kept.made)
-    made = dict(kept.made) | {str(len(context.feedback) - 1): written.variant.name}
-    variants = (*variants, written.variant)
-    return Searched(variants, kept.stop, notes, answered(remarks, written.replies), made)
+    made = dict(kept.made) | {str(len(context.feedback) - 1): searched.variant.name}
+    variants = (*variants, searched.variant)
+    return Searched(variants, kept.stop, notes, answered(remarks, searched.replies), made)
 
 
 # A search that ends so would have gone on with a model's changes.
@@ -173,7 +173,7 @@ class Optimize:
         """All variants that were tried, and the one that would be applied."""
         bench, known = reopen_optimize(context)
         log = AttemptLog(context, self.name)
-        author = ModelAuthor(Trials(bench, known), log)
+        author = ModelAuthor(VariantTrials(bench, known), log)
         earlier = own_result(context, self.name)
         if earlier is not None:
             searched = reviewed(author, earlier)
@@ -230,12 +230,12 @@ def _search(author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
     variants: list[Variant] = []
     while True:
         strategies = _open(known, author, variants)
-        step = next_step(tuple(variants), strategies, Limits(options.variants))
+        step = next_step(tuple(variants), strategies, SearchLimits(options.variants))
         if isinstance(step, StopReason):
             return tuple(variants), step
         by_name = {variant.name: variant for variant in variants}
         planned = next(item for item in strategies if item.strategy == step.strategy)
-        variant = _tried(author, Start(len(variants) + 1, planned, by_name.get(step.parent), tuple(variants)))
+        variant = _tried(author, VariantStart(len(variants) + 1, planned, by_name.get(step.parent), tuple(variants)))
         if variant is None:
             continue
         variants.append(variant)
@@ -248,7 +248,7 @@ def _search(author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
 
 
 def _open(known: Profiled, author: ModelAuthor, variants: list[Variant]) -> tuple[PlannedStrategy, ...]:
-    """Leave out a model's changes where none answers, and after one where nothing is timed: no other could be told from it."""
+    """Without a model's changes where none answers, and after one where nothing is timed: no other could be told from it."""
     tried = {variant.strategy for variant in variants}
     shut = author.silence is not None
     return tuple(
@@ -258,14 +258,14 @@ def _open(known: Profiled, author: ModelAuthor, variants: list[Variant]) -> tupl
     )
 
 
-def _tried(author: ModelAuthor, start: Start) -> Variant | None:
+def _tried(author: ModelAuthor, start: VariantStart) -> Variant | None:
     if not start.planned.repeats:
         return author.trials.run(start.number, start.planned, start.parent, start.earlier)
     made = author.write(start)
     return None if made is None else made.variant
 
 
-def _at_the_floor(variant: Variant, trials: Trials) -> bool:
+def _at_the_floor(variant: Variant, trials: VariantTrials) -> bool:
     """Whether a variant is at the floor, at the sizes that the command aims at."""
     options = trials.context.request.options
     rows = in_regime(variant.rows, aim_of(trials.bench.problem, options).regime)

@@ -12,7 +12,7 @@ from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm.protocol import Example
 from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, UserFacingError
 from workers.layouts.protocol import Layout
-from workers.stages.code_source import PACKAGE, Read, beside, defined_names, installed_reader, piece, place_of
+from workers.stages.code_source import PACKAGE, Read, defined_names, imported_code, installed_reader, piece, place_of
 from workers.tree import Tree
 
 WHAT_TO_PASTE = (
@@ -24,10 +24,10 @@ LABELS = ("", "python", "python3", "py", "py3")  # of a fence that may hold Pyth
 
 
 def problem_source(given: ProblemText, tree: Tree) -> str:
-    """The source of the problem that was asked for.
+    """The source of the requested problem.
 
     Raises:
-        UserFacingError: nothing that a program can read was given, or the path is not in the repository.
+        UserFacingError: no program can read what was given, or the path is not in the repository.
     """
     if given.kind is ProblemKind.missing:
         raise refuse("nothing says what the kernel should compute", WHAT_TO_PASTE)
@@ -52,10 +52,10 @@ def revised_source(texts: tuple[str, ...], before: str) -> str:
 
 
 def parse(source: str) -> Problem:
-    """Parse a problem, with its errors as words for a maintainer.
+    """Parse a problem, with its errors as text for a maintainer.
 
     Raises:
-        UserFacingError: the problem cannot be used as it stands.
+        UserFacingError: the problem cannot be used.
     """
     try:
         return parse_problem(source)
@@ -123,7 +123,7 @@ class Wish:
 
 
 def wish_of(given: ProblemText, tree: Tree) -> Wish | None:
-    """What a model is to make a problem of; None where the problem stands alone, or nothing was given.
+    """What a model is to make a problem of; None where the problem is complete, or nothing was given.
 
     Raises:
         UserFacingError: it names a file or a symbol that is not there.
@@ -156,7 +156,7 @@ def is_wish(given: ProblemText) -> bool:
 
 
 def named_freely(kernel: str, layout: Layout, tree: Tree) -> None:
-    """See to it that a kernel may have its name, before there is a problem.
+    """Require that a kernel's name is free, before there is a problem.
 
     Raises:
         UserFacingError: there is such a kernel, or it is no name.
@@ -207,7 +207,7 @@ def _piece(text: str, path: str, symbol: str, read: Read) -> Wish:
     if code is None:
         near = ", ".join(f"`{name}`" for name in known[:40]) or "nothing"
         raise refuse(f"`{path}` defines no `{symbol}`", f"It defines: {near}.")
-    return Wish(code.text, code=True, origin=f"{path}:{symbol}", beside=beside(code, path, read))
+    return Wish(code.text, code=True, origin=f"{path}:{symbol}", beside=imported_code(code, path, read))
 
 
 def _parses(text: str) -> bool:

@@ -49,10 +49,11 @@ from workers.stages.bench import (
 )
 from workers.stages.briefs import variant_brief
 from workers.stages.gate import SNAPSHOT_FILE, check_host, script_rows, timing_budget_s, verdict_failure
-from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
+from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, with_sizes
 from workers.stages.problem import revised_source
 from workers.stages.variants import situation_of
 from workers.strategies.catalog import FIRST
+from workers.strategies.fast_path import elements
 from workers.strategies.order import ordered
 from workers.strategies.protocol import ModelTurn
 from workers.strategies.reading import read_source
@@ -90,13 +91,13 @@ class Profile:
         reading = read_source(bench.kernel.path, bench.original)
         options = context.request.options
         regime = aim_of(bench.problem, options).regime
-        nothing = nothing_to_gain(replace(measured, rows=in_regime(measured.rows, regime)), options.scope)
+        at_floor = nothing_to_gain(replace(measured, rows=in_regime(measured.rows, regime)), options.scope)
         known = Profiled(reading, verdict, measured, profile)
         tunes = context.request.verb is Verb.tune
         # Settings are found by measuring, so that a kernel near its floor is swept all the same when somebody asks for that.
-        strategies = () if nothing and not tunes else ordered(situation_of(bench, known, model=turn))
+        strategies = () if at_floor and not tunes else ordered(situation_of(bench, known, model=turn))
         if tunes:
-            nothing, strategies = False, tuple(planned for planned in strategies if planned.strategy == FIRST)
+            at_floor, strategies = False, tuple(planned for planned in strategies if planned.strategy == FIRST)
         diagnosis, unread = _diagnosed(bench, replace(known, strategies=strategies))
         images = draw_speed(context, f"{bench.kernel.name}-today", measured)
         summary = ProfileSummary(
@@ -109,7 +110,7 @@ class Profile:
             options.goal,
             options.scope,
             options.target,
-            nothing,
+            at_floor,
             (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *((scripted,) if scripted else ()), *unread),
             images,
             diagnosis,
@@ -121,15 +122,15 @@ class Profile:
         # The page is what there is to review: where nobody is asked, nothing may be pushed, or on a checkout it has no use.
         request = context.request
         pushed = (
-            asks(context) and bool(strategies) and not nothing and not request.read_only and request.origin.number > 0
+            asks(context) and bool(strategies) and not at_floor and not request.read_only and request.origin.number > 0
         )
         changes = (FileChange(profile_path(bench.kernel.name), page),) if pushed else ()
         updates = _updates(bench, summary, changes)
-        return StageResult(_output(bench, summary, changes), updates, checkpoint=not nothing)
+        return StageResult(_output(bench, summary, changes), updates, checkpoint=not at_floor)
 
 
 def _revised(context: StageContext) -> ProblemText | None:
-    """The problem that a review put in the place of the known one; None where it holds none."""
+    """The problem that a review put in place of the known one; None where it has none."""
     source = revised_source(tuple(review.text for review in context.feedback), "")
     return ProblemText(ProblemKind.block, source) if source else None
 
@@ -191,7 +192,7 @@ def _recorded(bench: OptimizeBench) -> tuple[OptimizeBench, tuple[str, ...]]:
     bench.context.note("reading the sizes of the library's benchmark script")
     recorded = bench.gate.record(request)
     known = bench.layout.sizes_of(bench.problem, recorded)
-    sizes = tuple(size for size in known if volume(bench.problem, size) <= MOST_ELEMENTS)
+    sizes = tuple(size for size in known if elements(bench.problem, size) <= MOST_ELEMENTS)
     if not sizes:
         return bench, (UNRECORDED.format(f" ({recorded.error})" if recorded.error else ""),)
     wanted = aim_of(bench.problem, bench.context.request.options).sizes
@@ -236,7 +237,7 @@ def profiled_if_asked(
 
 
 def _diagnosed(bench: OptimizeBench, known: Profiled) -> tuple[ModelReading | None, tuple[str, ...]]:
-    """What a model says bounds the kernel, where one will be asked for changes; without it the notes say why."""
+    """A model's diagnosis of the kernel, where one will be asked for changes; without it the notes say why."""
     if not any(planned.repeats for planned in known.strategies):
         return None, ()
     bench.context.note("asking a model what bounds it")

@@ -9,7 +9,7 @@ from gpu_runner.contracts import CaseOutcome, Problem, ProblemError, Status, Tes
 from workers.authors.llm.protocol import ChangeAnswer, Failed, Fault
 from workers.contracts import AddedTest, Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
 from workers.layouts.existing import is_of, own_path
-from workers.layouts.regions import changed_beside
+from workers.layouts.regions import changed_outside_calls
 from workers.stages.bench import BELOW, SAY_PROBLEM, ModifyBench
 from workers.stages.confines import diff, violation, within
 from workers.stages.gate import MAX_LOG, failed_nodes, failed_verdict, failing, verdict_failure
@@ -152,18 +152,18 @@ NO_CALL = "its CALL does not call what the kernel's file defines, with as many a
 
 @dataclass(frozen=True)
 class Judge:
-    """What a change is held against. ``beside``: the original computes it too, so that what it does is allowed."""
+    """How a change is judged. ``against_original``: the original computes it too, so that what it does is allowed."""
 
     problem: Problem
     changes_function: bool
-    beside: bool = True
+    against_original: bool = True
 
 
-def hold_existing(bench: ModifyBench) -> ModifyBench:
-    """Hold the kernel as it stands against its problem, and settle what a problem means that came with the request.
+def judge_existing(bench: ModifyBench) -> ModifyBench:
+    """Judge the existing kernel against its problem, and complete a problem that came with the request.
 
     Raises:
-        UserFacingError: the problem does not say what the kernel computes today.
+        UserFacingError: the problem does not describe what the kernel computes today.
     """
     bench.context.note("holding what stands today against its problem")
     verdict = _verify(bench, "verify-today", bench.problem)
@@ -206,31 +206,31 @@ def judge_of(
     if captured.error is not None:
         sentence = f"The problem cannot be used: {captured.error} {captured.cure or ''}"
         return Failed(patch, "problem", sentence.rstrip())
-    return Judge(problem, changes_function=True, beside=bench.can_call(problem))
+    return Judge(problem, changes_function=True, against_original=bench.can_call(problem))
 
 
 def quick_look(
     bench: ModifyBench, key: str, judge: Judge, changes: tuple[FileChange, ...], patch: str
 ) -> Judge | Failed:
-    """Have a smoke test of a change made; gives the judge, which by then knows whether the original can stand beside it.
+    """A smoke test of a change; returns the judge, which by then knows whether the original can be compared with.
 
     Raises:
         UserFacingError: the GPU host failed.
     """
     bench.context.note("a smoke test of the changed kernel's values")
-    verdict = _verify(bench, f"quick-{key}", judge.problem, changes, beside=judge.beside)
-    if judge.changes_function and judge.beside and _original_is_another(verdict):
-        judge = replace(judge, beside=False)
-        verdict = _verify(bench, f"quick-{key}-alone", judge.problem, changes, beside=False)
+    verdict = _verify(bench, f"quick-{key}", judge.problem, changes, against_original=judge.against_original)
+    if judge.changes_function and judge.against_original and _original_is_another(verdict):
+        judge = replace(judge, against_original=False)
+        verdict = _verify(bench, f"quick-{key}-alone", judge.problem, changes, against_original=False)
     return judge if verdict.status is Status.passed else _failed(verdict, patch, judge)
 
 
 def broken_call(
     bench: ModifyBench, key: str, judge: Judge, changes: tuple[FileChange, ...], patch: str
 ) -> str | None | Failed:
-    """What becomes of the call as it stands today, None where it still gives what it gave.
+    """The result of today's call, None where it is still what it was.
 
-    Here the changed files are screened, beside the original, whose own lines are no fault of a change; so this comes before the
+    Here the changed files are screened against the original, whose own lines are no fault of a change; so this comes before the
     change is judged without the original.
 
     Raises:
@@ -242,7 +242,7 @@ def broken_call(
     verdict = _verify(bench, f"old-{key}", bench.problem, changes)
     refused = verdict.status in (Status.refused, Status.unproved) and verdict.rule is not None
     if verdict.status is Status.cheating or refused:
-        return _failed(verdict, patch, replace(judge, beside=True))
+        return _failed(verdict, patch, replace(judge, against_original=True))
     if not is_of(bench.problem, _main_text(bench, changes)):
         return f"`{bench.problem.call}` can no longer be called"
     if verdict.status is Status.passed:
@@ -258,11 +258,11 @@ def full_verdict(bench: ModifyBench, key: str, judge: Judge, changes: tuple[File
         UserFacingError: the GPU host failed.
     """
     bench.context.note("proving the changed kernel on all sizes")
-    return _verify(bench, key, judge.problem, changes, beside=judge.beside, quick=False)
+    return _verify(bench, key, judge.problem, changes, against_original=judge.against_original, quick=False)
 
 
 def _failed(verdict: Verdict, patch: str, judge: Judge) -> Failed:
-    return failed_verdict(verdict, patch, () if judge.beside else (ALONE,))
+    return failed_verdict(verdict, patch, () if judge.against_original else (ALONE,))
 
 
 def _verify(
@@ -271,15 +271,15 @@ def _verify(
     problem: Problem,
     changes: tuple[FileChange, ...] = (),
     *,
-    beside: bool = True,
+    against_original: bool = True,
     quick: bool = True,
 ) -> Verdict:
     candidate = bench.form(problem, changes)
-    if not beside:
+    if not against_original:
         # Screened beside the original they were already, by ``broken_call``; without it, lines that stand there would be blamed.
         changed = {change.path for change in changes}
         candidate = replace(candidate, screened=tuple(path for path in candidate.screened if path not in changed))
-    original = bench.form(problem) if beside else None
+    original = bench.form(problem) if against_original else None
     verdict = bench.gate.verify(key, problem, candidate, original=original, quick=quick, lasting=not changes)
     if verdict.status is Status.environment_error:
         # It says nothing of the change: no other one would do better.
@@ -303,8 +303,8 @@ BROKEN = (
 )
 
 
-class Step(IntEnum):
-    """How far a proposal came, the last thing that it was held against."""
+class ProofStep(IntEnum):
+    """How far a proposal came: the last check that it reached."""
 
     answer = 0  # it could not be read
     place = 1  # where and how much it changes
@@ -321,7 +321,7 @@ class Fell:
     """A proposal that may not be pushed, and why; ``changes`` are the files as it left them."""
 
     failed: Failed
-    step: Step
+    step: ProofStep
     changes: tuple[FileChange, ...] = ()
     problem: str | None = None  # that came with it
 
@@ -341,14 +341,14 @@ class Proved:
 
 
 def proposed_changes(answer: ChangeAnswer, bench: ModifyBench) -> tuple[FileChange, ...]:
-    """The files as a proposal leaves them, those alone that then differ from what stands, in the layout's order."""
+    """The files of a proposal that differ from the present ones, in the layout's order."""
     texts, known = dict(answer.files), bench.changeable.paths
     ordered = [path for path in known if path in texts] + sorted(set(texts) - set(known))
     return tuple(FileChange(path, texts[path]) for path in ordered if texts[path] != bench.tree.read(path))
 
 
 def judged(bench: ModifyBench, key: str, answer: ChangeAnswer, changes: tuple[FileChange, ...]) -> Proved | Fell:
-    """Hold one proposal against everything, the cheapest first; ``key`` is its own within the attempt.
+    """Put one proposal through every check, the cheapest first; ``key`` is its own within the attempt.
 
     Raises:
         UserFacingError: the GPU host, or the style check's tool, failed.
@@ -361,40 +361,40 @@ def _judged(bench: ModifyBench, key: str, answer: ChangeAnswer, changes: tuple[F
     patch = diff(changes, bench.tree)
     refused = violation(changes, bench.changeable, bench.tree)
     if refused is not None:
-        return Fell(Failed(patch, refused.fault.value, refused.sentence), Step.place, changes)
+        return Fell(Failed(patch, refused.fault.value, refused.sentence), ProofStep.place, changes)
     tidy = styled(bench, f"style-{key}", changes, patch)
     if isinstance(tidy, Failed):
-        return Fell(tidy, Step.style, changes)
+        return Fell(tidy, ProofStep.style, changes)
     changes, patch = tidy.changes, diff(tidy.changes, bench.tree)
     judge = judge_of(bench, key, answer.problem, changes, patch)
     if isinstance(judge, Failed):
-        return Fell(judge, Step.problem, changes)
+        return Fell(judge, ProofStep.problem, changes)
     unproved = _unproved(bench, judge, changes)
     if unproved is not None:
-        return Fell(Failed(patch, Fault.path.value, unproved), Step.place, changes)
+        return Fell(Failed(patch, Fault.path.value, unproved), ProofStep.place, changes)
     broken = broken_call(bench, key, judge, changes, patch)
     if isinstance(broken, Failed):
-        return Fell(broken, Step.call, changes)
+        return Fell(broken, ProofStep.call, changes)
     if broken is not None and bench.context.request.options.auto and bench.wanted is None:
-        return Fell(Failed(patch, "call", BROKEN.format(told=broken)), Step.call, changes)
+        return Fell(Failed(patch, "call", BROKEN.format(told=broken)), ProofStep.call, changes)
     judge = quick_look(bench, key, judge, changes, patch)
     if isinstance(judge, Failed):
-        return Fell(judge, Step.values, changes)
+        return Fell(judge, ProofStep.values, changes)
     suites = pass_tests(bench, key, changes, patch, changes_function=judge.changes_function)
     if isinstance(suites, Failed):
-        return Fell(suites, Step.tests, changes)
+        return Fell(suites, ProofStep.tests, changes)
     verdict = full_verdict(bench, f"verify-{key}", judge, changes)
     if verdict.status is not Status.passed:
-        return Fell(_failed(verdict, patch, judge), Step.verdict, changes)
+        return Fell(_failed(verdict, patch, judge), ProofStep.verdict, changes)
     changes = (*changes, *_own_problem(bench, judge))
     return Proved(changes, answer, judge, tidy.outcome, suites, verdict, broken, (*tidy.notes, *suites.notes))
 
 
 def _unproved(bench: ModifyBench, judge: Judge, changes: tuple[FileChange, ...]) -> str | None:
-    """What a change touches of the kernel's file that no verdict on its calls would see; None where that is nothing."""
+    """What a change touches of the kernel's file that no verdict on its calls covers; None where there is nothing."""
     path, calls = bench.kernel.path, (bench.problem.call, judge.problem.call)
     after = next((change.text for change in changes if change.path == path), None)
-    name = None if after is None else changed_beside(bench.text(path), after, calls)
+    name = None if after is None else changed_outside_calls(bench.text(path), after, calls)
     if name is None:
         return None
     return (

@@ -101,11 +101,11 @@ def _tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_written_tokens
 
 
-class Early(Generic[T]):
-    """Looks at answers as they arrive. What it says ends questions and decides nothing: that is done by who has all of them.
+class EarlyStop(Generic[T]):
+    """Looks at answers as they arrive. It only cancels questions; decisions are made later, from all the answers.
 
-    ``trials`` gives, out of what has been answered, what is worth judging, by key and in the order in which it was asked for, and
-    ``wins`` says of what one comes to that nothing else is needed. With ``every`` all are judged and nothing is ended.
+    ``trials`` selects from the answers so far, by key and in the order of the questions, what is worth judging, and
+    ``wins`` says of a result that nothing else is needed. With ``every`` all are judged and none is cancelled.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Early(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Ask(Generic[Brief]):
+class SearchQuestion(Generic[Brief]):
     """One question of a search; a repair has a ``round`` above 0."""
 
     key: str
@@ -164,9 +164,9 @@ class Ask(Generic[Brief]):
 
 @dataclass(frozen=True)
 class Judged(Generic[Result]):
-    """What one proposal came to. ``failed`` is for a repair, None where there is nothing to repair.
+    """The result of one proposal. ``failed`` is for a repair, None where there is nothing to repair.
 
-    A ``reserve`` is taken only where no other candidate passes.
+    A ``reserve`` is used only where no other candidate passes.
     """
 
     result: Result
@@ -178,7 +178,7 @@ class Judged(Generic[Result]):
 
 
 @dataclass(frozen=True)
-class Tried(Generic[Result]):
+class TriedAttempt(Generic[Result]):
     """An attempt that was answered, by its number in the log."""
 
     number: int
@@ -190,8 +190,8 @@ class Tried(Generic[Result]):
 class Search(ABC, Generic[Brief, Proposal, Result]):
     """Asks for candidates, then for repairs, and judges each until one passes.
 
-    It is run again from its start after each pause, so that it decides by what is kept alone. A kind of search says how it asks,
-    reads and judges.
+    It is run again from its start after each pause, so it decides by what is kept alone. A subclass defines how to ask,
+    read and judge.
     """
 
     wanted: str  # in the sentences about it, such as "kernel"
@@ -200,15 +200,15 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
 
     def __init__(self, context: StageContext, log: AttemptLog, repairs: int, *, judges_all: bool = False) -> None:
         self.context, self.log, self.repairs, self.judges_all = context, log, repairs, judges_all
-        self.tried: list[Tried[Result]] = []
+        self.tried: list[TriedAttempt[Result]] = []
         self._seen: dict[str, int] = {}
 
     @abstractmethod
-    def asks(self, round_: int, last: Judged[Result] | None) -> Sequence[Ask[Brief]]:
+    def asks(self, round_: int, last: Judged[Result] | None) -> Sequence[SearchQuestion[Brief]]:
         """The questions of a round: candidates in the first, then the repair of the one that came furthest."""
 
     @abstractmethod
-    def read(self, answer: Answer, ask: Ask[Brief]) -> Proposal:
+    def read(self, answer: Answer, ask: SearchQuestion[Brief]) -> Proposal:
         """An answer as a proposal.
 
         Raises:
@@ -216,7 +216,7 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
         """
 
     @abstractmethod
-    def unusable(self, failed: Failed, ask: Ask[Brief]) -> Judged[Result]:
+    def unusable(self, failed: Failed, ask: SearchQuestion[Brief]) -> Judged[Result]:
         """What an answer came to that is no proposal."""
 
     @abstractmethod
@@ -224,7 +224,7 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
         """The same for proposals that are the same code."""
 
     @abstractmethod
-    def judge(self, key: str, proposal: Proposal, ask: Ask[Brief]) -> Judged[Result]:
+    def judge(self, key: str, proposal: Proposal, ask: SearchQuestion[Brief]) -> Judged[Result]:
         """Send a proposal through the gate; ``key`` is its own within the attempt.
 
         Raises:
@@ -233,18 +233,18 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
 
     @abstractmethod
     def failure(self, last: Judged[Result] | None) -> Failure:
-        """Why the search found nothing."""
+        """Why no candidate passed."""
 
     def shown(self, answer: Answer) -> str:
         """An answer that could not be read, for its repair."""
         source = (answer.data or {}).get("source")
         return source if isinstance(source, str) else ""
 
-    def best(self, passed: Sequence[Tried[Result]]) -> Tried[Result] | None:
+    def best(self, passed: Sequence[TriedAttempt[Result]]) -> TriedAttempt[Result] | None:
         """The one of those that passed that is taken."""
         return next((it for it in passed if not it.judged.reserve), next(iter(passed), None))
 
-    def run(self) -> Tried[Result]:
+    def run(self) -> TriedAttempt[Result]:
         """The proposal that is taken.
 
         Raises:
@@ -256,7 +256,7 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
         self.log.chosen(taken.number)
         return taken
 
-    def search(self) -> Tried[Result] | None:
+    def search(self) -> TriedAttempt[Result] | None:
         """The proposal that passes; None where none does within the rounds."""
         for round_ in range(1 + self.repairs):
             last = self.furthest()
@@ -264,7 +264,7 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
                 return None
             asks = self.asks(round_, last)
             self.context.note(self.note(round_, len(asks)))
-            early = Early(self.context, partial(self._trials, asks), _decides, every=self.judges_all)
+            early = EarlyStop(self.context, partial(self._trials, asks), _decides, every=self.judges_all)
             answers = self.answers(round_, asks, early)
             if answers is None:
                 return None
@@ -279,7 +279,9 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
             return f"asking a model to repair its {self.wanted}, round {round_} of {self.repairs}"
         return f"asking a model for {count} {self.wanted}s" if count > 1 else f"asking a model for a {self.wanted}"
 
-    def answers(self, round_: int, asks: Sequence[Ask[Brief]], early: Early[Judged[Result]]) -> Answers | None:
+    def answers(
+        self, round_: int, asks: Sequence[SearchQuestion[Brief]], early: EarlyStop[Judged[Result]]
+    ) -> Answers | None:
         """What the questions of a round came to; None where nobody is to be asked any more."""
         if round_:
             (ask,) = asks
@@ -288,12 +290,12 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
         return dict(ask_once(self.context, questions, self.unanswered, early.should_stop))
 
     def furthest(self) -> Judged[Result] | None:
-        """The attempt that came furthest; of two that came as far, the later one has seen more."""
+        """The attempt that came furthest; of two that came as far, the later one, which had more feedback."""
         return max(self.tried, key=lambda it: (it.judged.progress, it.number)).judged if self.tried else None
 
     def _taken(
-        self, asks: Sequence[Ask[Brief]], answers: Answers, early: Early[Judged[Result]]
-    ) -> Tried[Result] | None:
+        self, asks: Sequence[SearchQuestion[Brief]], answers: Answers, early: EarlyStop[Judged[Result]]
+    ) -> TriedAttempt[Result] | None:
         read = [(ask, self._read(ask, answers[ask.key])) for ask in asks]
         self.log.keep()
         silent = [answer for answer in answers.values() if isinstance(answer, ModelError)]
@@ -303,12 +305,12 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
         if self.judges_all:
             # So that hosts prove side by side what all has to be proved.
             early.should_stop({key: answer for key, answer in answers.items() if not isinstance(answer, Mute)})
-        passed: list[Tried[Result]] = []
+        passed: list[TriedAttempt[Result]] = []
         for ask, usable in read:
             if usable is None:
                 continue
             number, model, proposal = usable
-            tried = Tried(number, ask.key, model, self.judge(ask.key, proposal, ask))
+            tried = TriedAttempt(number, ask.key, model, self.judge(ask.key, proposal, ask))
             self._note(tried)
             self.log.keep()
             if tried.judged.failed is None:
@@ -317,19 +319,21 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
                     break
         return self.best(passed)
 
-    def _read(self, ask: Ask[Brief], answer: Answer | ModelError | Mute) -> tuple[int, str, Proposal] | None:
+    def _read(self, ask: SearchQuestion[Brief], answer: Answer | ModelError | Mute) -> tuple[int, str, Proposal] | None:
         number = self.log.add(ask.task, ask.round, ask.variation, ask.key, answer.usage)
         if isinstance(answer, ModelError):
             self.log.unanswered(number, answer)
             return None
         if isinstance(answer, Mute):
-            self._note(Tried(number, ask.key, "", self.unusable(Failed("", answer.status, answer.sentence), ask)))
+            self._note(
+                TriedAttempt(number, ask.key, "", self.unusable(Failed("", answer.status, answer.sentence), ask))
+            )
             return None
         try:
             proposal = self.read(answer, ask)
         except UnusableAnswer as error:
             failed = Failed(self.shown(answer), error.fault.value, str(error))
-            self._note(Tried(number, ask.key, answer.model, self.unusable(failed, ask)))
+            self._note(TriedAttempt(number, ask.key, answer.model, self.unusable(failed, ask)))
             return None
         known = self._seen.setdefault(self.identity(proposal), number)
         if known != number:
@@ -338,12 +342,12 @@ class Search(ABC, Generic[Brief, Proposal, Result]):
             return None
         return number, f"{answer.provider} {answer.model}", proposal
 
-    def _note(self, tried: Tried[Result]) -> None:
+    def _note(self, tried: TriedAttempt[Result]) -> None:
         self.tried.append(tried)
         self.log.ended(tried.number, tried.judged.status, tried.judged.evidence)
 
     def _trials(
-        self, asks: Sequence[Ask[Brief]], answered: Mapping[str, Answer | ModelError]
+        self, asks: Sequence[SearchQuestion[Brief]], answered: Mapping[str, Answer | ModelError]
     ) -> dict[str, Callable[[], Judged[Result]]]:
         """What of some answers can be judged, by the question's key."""
         trials: dict[str, Callable[[], Judged[Result]]] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, TestsResult, Verdict, from_json, to_json
 from workers.authors.llm.protocol import Failed
-from workers.authors.protocol import Feedback, Refusal
+from workers.authors.protocol import AuthorRefusal, Feedback
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
@@ -43,7 +43,7 @@ from workers.stages.search import AttemptLog
 from workers.stages.writing import (
     COMPILER,
     MODEL,
-    Written,
+    ProvedKernel,
     compile_and_prove,
     kept_design,
     kept_kernel,
@@ -61,7 +61,7 @@ MOST_SHOWN = 20  # failing tests, to a model
 class Tested:
     """A kernel that passed the library's tests."""
 
-    kernel: Written
+    kernel: ProvedKernel
     tests: TestsResult
     notes: tuple[str, ...]
 
@@ -119,7 +119,7 @@ class Validate:
         self,
         bench: CreateBench,
         before: tuple[FileChange, ...],
-        kernel: Written,
+        kernel: ProvedKernel,
         data: tuple[FileChange, ...],
         summary: ValidateSummary,
     ) -> tuple[Update, ...]:
@@ -146,12 +146,12 @@ def pass_tests(
     generated: dict[str, Any],
     branch: tuple[FileChange, ...],
 ) -> Tested:
-    """Run the library's tests until they pass, asking the author again with what failed, three attempts in all.
+    """Run the library's tests until they pass, with a repair by the author after each failure, three attempts in all.
 
-    ``generated`` is the last output that holds a kernel, ``branch`` its files, ``points`` a review of them.
+    ``generated`` is the last output with a kernel, ``branch`` its files, ``points`` a review of them.
 
     Raises:
-        UserFacingError: they still fail; the failure says which tests, and what was tried.
+        UserFacingError: they still fail; the failure lists the tests and the attempts.
     """
     context, kernel = bench.context, _kernel(bench, log, points, generated, branch)
     tried: list[str] = []
@@ -182,7 +182,7 @@ def _kernel(
     points: tuple[Feedback, ...],
     generated: dict[str, Any],
     branch: tuple[FileChange, ...],
-) -> Written:
+) -> ProvedKernel:
     """The kernel of the branch, or a model's revision of it where a review has points and a model may be asked."""
     if points and bench.reads_words():
         return write(bench, log, points, generated, bench.tree.overlaid(branch))
@@ -192,10 +192,12 @@ def _kernel(
     style = _check_style(bench, design, changes)
     verdict = from_json(Verdict, generated["verdict"])
     author, model = str(generated.get("author", COMPILER)), generated.get("model")
-    return Written(author, design, changes, style, verdict, model=model)
+    return ProvedKernel(author, design, changes, style, verdict, model=model)
 
 
-def _again(bench: CreateBench, log: AttemptLog, kernel: Written, tests: TestsResult, attempt: int) -> Written | None:
+def _again(
+    bench: CreateBench, log: AttemptLog, kernel: ProvedKernel, tests: TestsResult, attempt: int
+) -> ProvedKernel | None:
     """The author's next kernel after failing tests, proved; None where it is the same one."""
     if kernel.author == MODEL:
         failed = Failed(
@@ -203,7 +205,7 @@ def _again(bench: CreateBench, log: AttemptLog, kernel: Written, tests: TestsRes
         )
         return repaired(bench, log, kernel.design, failed, f"tests-{attempt}-")
     compiled = bench.compiled((Feedback(failing(tests)),))
-    if isinstance(compiled, Refusal) or compiled.source == kernel.design.source:
+    if isinstance(compiled, AuthorRefusal) or compiled.source == kernel.design.source:
         return None
     return compile_and_prove(bench, bench.designed(compiled.plan, compiled.source), f"-{attempt}")
 
@@ -224,7 +226,7 @@ def _check_style(bench: CreateBench, design: Design, changes: tuple[FileChange, 
     return outcome
 
 
-def _run_script(bench: CreateBench, kernel: Written, measured: BenchmarkResult) -> TestsResult | None:
+def _run_script(bench: CreateBench, kernel: ProvedKernel, measured: BenchmarkResult) -> TestsResult | None:
     if measured.predicted:
         return None
     bench.context.note("running the library's own benchmark script")

@@ -21,7 +21,7 @@ from workers.authors.llm.protocol import (
 )
 from workers.authors.table import author_named
 from workers.contracts import AuthorName, Failure, Notes, Outcome, PlannedStrategy, Variant
-from workers.layouts.regions import changed_beside
+from workers.layouts.regions import changed_outside_calls
 from workers.models.protocol import Answer
 from workers.reports.notebook import notes_page, results_csv
 from workers.stages.asking import Silence, ask_or_silence
@@ -29,7 +29,7 @@ from workers.stages.bench import OptimizeBench, Profiled, aim_of, keep_json
 from workers.stages.briefs import variant_brief
 from workers.stages.gate import ENDING, ORIGINAL_ALONE, PAIRED_S, failed_verdict, script_rows, timing_budget_s
 from workers.stages.headroom import learnings, predicted_learnings
-from workers.stages.search import DUPLICATE, Answers, Ask, AttemptLog, Early, Judged, Search
+from workers.stages.search import DUPLICATE, Answers, AttemptLog, EarlyStop, Judged, Search, SearchQuestion
 from workers.strategies.catalog import ModelChange, strategy_named
 from workers.strategies.protocol import DoesNotApply, ModelTurn, Proposed, Situation, Table
 from workers.strategies.search import VARIANT, breaches, in_regime, score
@@ -51,7 +51,7 @@ def situation_of(
     options = bench.context.request.options
     aimed_at = in_regime(known.benchmark.rows, aim_of(bench.problem, options).regime)
     return Situation(
-        standing=bench.kernel,
+        kernel=bench.kernel,
         problem=bench.problem,
         graph=bench.graph,
         source=bench.original if source is None else source,
@@ -72,14 +72,14 @@ def situation_of(
 
 @dataclass(frozen=True)
 class Gated:
-    """A variant that has been through the gate, with its verdict where it came so far."""
+    """A variant that went through the gate, with its verdict where it came so far."""
 
     variant: Variant
     verdict: Verdict | None = None
 
 
 @dataclass
-class Trials:
+class VariantTrials:
     """The variants of one optimize job, one after the other."""
 
     bench: OptimizeBench
@@ -262,8 +262,8 @@ REPAIRED = (Outcome.incorrect, Outcome.duplicate)  # what another proposal may d
 
 
 @dataclass(frozen=True)
-class Start:
-    """What a variant is made from: its number, the strategy's plan, its parent, all that were tried, and what a review said."""
+class VariantStart:
+    """What a variant is made from: its number, the strategy's plan, its parent, all variants tried, and a review's points."""
 
     number: int
     planned: PlannedStrategy
@@ -285,7 +285,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Made:
-    """A variant that a model wrote, and what it says to the remarks."""
+    """A variant that a model wrote, and its replies to the remarks."""
 
     variant: Variant
     replies: tuple[Reply, ...] = ()
@@ -296,7 +296,7 @@ class VariantSearch(Search[VariantBrief, VariantAnswer, Made]):
 
     wanted = "change"
 
-    def __init__(self, trials: Trials, log: AttemptLog, start: Start) -> None:
+    def __init__(self, trials: VariantTrials, log: AttemptLog, start: VariantStart) -> None:
         super().__init__(trials.context, log, trials.context.request.options.repairs)
         self.trials, self.start = trials, start
         self.silence: Silence | None = None
@@ -304,21 +304,23 @@ class VariantSearch(Search[VariantBrief, VariantAnswer, Made]):
         source = trials.bench.original if start.parent is None else trials.text_of(start.parent)
         self.brief = variant_brief(trials.bench, trials.known, source, start.parent, start.earlier, start.remarks)
 
-    def asks(self, round_: int, last: Judged[Made] | None) -> Sequence[Ask[VariantBrief]]:
+    def asks(self, round_: int, last: Judged[Made] | None) -> Sequence[SearchQuestion[VariantBrief]]:
         """The change, or its repair."""
         brief = replace(self.brief, failed=self.start.failed if last is None else last.failed)
         # A review says which change it wants; else each variant looks at the kernel from another side.
         strategy = self.start.planned.strategy
         angle = 0 if brief.remarks else sum(1 for variant in self.start.earlier if variant.strategy == strategy)
         key = f"variant-{self.unwritten.name}" + (f"-repair-{round_}" if round_ else "")
-        return [Ask(key, Task.optimize, round_, angle, brief, variant_question(brief, angle))]
+        return [SearchQuestion(key, Task.optimize, round_, angle, brief, variant_question(brief, angle))]
 
     def note(self, round_: int, count: int) -> str:
         """What runs now."""
         doing = f"asking a model to repair it, round {round_}" if round_ else "asking a model for a change"
         return f"{self.unwritten.name}: {doing}"
 
-    def answers(self, round_: int, asks: Sequence[Ask[VariantBrief]], early: Early[Judged[Made]]) -> Answers | None:
+    def answers(
+        self, round_: int, asks: Sequence[SearchQuestion[VariantBrief]], early: EarlyStop[Judged[Made]]
+    ) -> Answers | None:
         """The model's answer; None where nobody answers, which ends no job that has other variants."""
         (ask,) = asks
         answer = ask_or_silence(self.context, ask.key, ask.question)
@@ -327,7 +329,7 @@ class VariantSearch(Search[VariantBrief, VariantAnswer, Made]):
             return None
         return {ask.key: answer}
 
-    def read(self, answer: Answer, ask: Ask[VariantBrief]) -> VariantAnswer:
+    def read(self, answer: Answer, ask: SearchQuestion[VariantBrief]) -> VariantAnswer:
         """An answer as a change that leaves alone what the kernel's call does not use."""
         return _keeping_to_the_call(read_variant(answer, ask.brief), ask.brief)
 
@@ -335,17 +337,17 @@ class VariantSearch(Search[VariantBrief, VariantAnswer, Made]):
         """An answer that could not be read, for its repair."""
         return "" if answer.data is None else json.dumps(answer.data)[:MOST_SOURCE]
 
-    def unusable(self, failed: Failed, ask: Ask[VariantBrief]) -> Judged[Made]:
+    def unusable(self, failed: Failed, ask: SearchQuestion[VariantBrief]) -> Judged[Made]:
         """A variant without a file."""
         reason = f"No answer could be used: {failed.sentence.rstrip('.')}."
         made = Made(replace(self.unwritten, outcome=Outcome.unusable, reason=reason))
         return Judged(made, failed.status, failed.sentence, failed=failed)
 
     def identity(self, proposal: VariantAnswer) -> str:
-        """Never the same: a variant is held against those before it, in its trial."""
+        """Never the same: a variant is compared with those before it, in its trial."""
         return str(len(self.log.attempts))
 
-    def judge(self, key: str, proposal: VariantAnswer, ask: Ask[VariantBrief]) -> Judged[Made]:
+    def judge(self, key: str, proposal: VariantAnswer, ask: SearchQuestion[VariantBrief]) -> Judged[Made]:
         """Keep what was proposed, and send it through the gate of all variants."""
         notes, name = Notes(proposal.hypothesis, proposal.change, proposal.expected), key.removeprefix("variant-")
         content = json.dumps(to_json(notes), indent=2).encode()
@@ -366,7 +368,7 @@ class VariantSearch(Search[VariantBrief, VariantAnswer, Made]):
 class ModelAuthor:
     """Writes variants; run again from its start after each pause, it decides by what is kept alone."""
 
-    def __init__(self, trials: Trials, log: AttemptLog) -> None:
+    def __init__(self, trials: VariantTrials, log: AttemptLog) -> None:
         self.trials, self._log = trials, log
         self.silence: Silence | None = None
 
@@ -376,7 +378,7 @@ class ModelAuthor:
         assert plan is not None, "a change that is asked for by name is always planned"
         return plan
 
-    def write(self, start: Start) -> Made | None:
+    def write(self, start: VariantStart) -> Made | None:
         """The variant that a model's answers come to, None where there is no answer at all; then it is not asked again.
 
         Raises:
@@ -393,7 +395,7 @@ class ModelAuthor:
 
 
 def _keeping_to_the_call(read: VariantAnswer, brief: VariantBrief) -> VariantAnswer:
-    other = changed_beside(brief.source, read.source, (brief.problem.call,))
+    other = changed_outside_calls(brief.source, read.source, (brief.problem.call,))
     if other is None:
         return read
     sentence = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
 
 from gpu_runner.contracts import Pass, Status, Verdict, from_json, to_json
 from workers.authors.llm import kernel_question, read_kernel
 from workers.authors.llm.protocol import Failed, KernelAnswer, KernelBrief, Reply, Task
-from workers.authors.protocol import Feedback, KernelPlan, Refusal
+from workers.authors.protocol import AuthorRefusal, Feedback, KernelPlan
 from workers.contracts import (
     AuthorName,
     Choose,
@@ -26,8 +27,8 @@ from workers.models.protocol import Answer
 from workers.stages.bench import Bench, CreateBench
 from workers.stages.briefs import answered, kernel_brief, plan_of_graph, remarks_of
 from workers.stages.gate import ENDING, MAX_LOG, failed_verdict, verdict_failure
-from workers.stages.headroom import geometric_mean, time_of
-from workers.stages.search import Ask, AttemptLog, Judged, Search, Tried, failed_text
+from workers.stages.headroom import time_of
+from workers.stages.search import AttemptLog, Judged, Search, SearchQuestion, TriedAttempt, failed_text
 from workers.strategies.source import fingerprint
 from workers.tree import Tree
 
@@ -63,7 +64,7 @@ PROGRESS = (
 
 
 @dataclass(frozen=True)
-class Written:
+class ProvedKernel:
     """A kernel that the runner's verdict passed."""
 
     author: str
@@ -78,7 +79,7 @@ class Written:
 # The compiler's way to a kernel.
 
 
-def compile_and_prove(bench: CreateBench, design: Design, suffix: str = "") -> Written:
+def compile_and_prove(bench: CreateBench, design: Design, suffix: str = "") -> ProvedKernel:
     """Style and prove the compiler's design; ``suffix`` ends the keys.
 
     Raises:
@@ -93,7 +94,7 @@ def compile_and_prove(bench: CreateBench, design: Design, suffix: str = "") -> W
     verdict = _verdict(bench, design, changes, f"verify{suffix}")
     if verdict.status is not Status.passed:
         raise UserFacingError(verdict_failure(verdict, COMPILER))
-    return Written(COMPILER, design, changes, style, verdict)
+    return ProvedKernel(COMPILER, design, changes, style, verdict)
 
 
 def rendered(bench: CreateBench, design: Design) -> tuple[FileChange, ...]:
@@ -116,7 +117,7 @@ def _verdict(bench: CreateBench, design: Design, changes: tuple[FileChange, ...]
 
 @dataclass(frozen=True)
 class Terms:
-    """How far a search goes. ``prefix`` begins its keys, so that one attempt of a stage may hold several searches."""
+    """Bounds of a search. ``prefix`` begins its keys, so that one attempt of a stage may run several searches."""
 
     candidates: int
     repairs: int
@@ -125,7 +126,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ModelCandidate:
     """A model's kernel, with its files and its verdict where it came so far."""
 
     design: Design
@@ -136,12 +137,12 @@ class Candidate:
 
     @property
     def proved(self) -> bool:
-        """Whether the runner's full verdict is passed; nothing else opens the way to a commit."""
+        """Whether the runner's full verdict is passed; nothing else leads to a commit."""
         verdict = self.verdict
         return verdict is not None and verdict.status is Status.passed and not (verdict.quick or verdict.repeated)
 
 
-class KernelSearch(Search[KernelBrief, KernelAnswer, Candidate | None]):
+class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
     """The search for a new kernel that is proved."""
 
     wanted = "kernel"
@@ -152,35 +153,38 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, Candidate | None]):
         self.bench, self.brief, self.terms = bench, brief, terms
         self.unanswered = f"{terms.prefix}unanswered"
 
-    def asks(self, round_: int, last: Judged[Candidate | None] | None) -> Sequence[Ask[KernelBrief]]:
+    def asks(self, round_: int, last: Judged[ModelCandidate | None] | None) -> Sequence[SearchQuestion[KernelBrief]]:
         """The candidates, or a repair."""
         prefix, count, brief = self.terms.prefix, self.terms.candidates, self.brief
         if round_ and last is not None:
             brief = replace(brief, failed=last.failed)
             question = kernel_question(brief, round_)
-            return [Ask(f"{prefix}repair-{round_}", Task.repair, round_, round_, brief, question)]
+            return [SearchQuestion(f"{prefix}repair-{round_}", Task.repair, round_, round_, brief, question)]
         task = Task.repair if brief.failed else Task.revise if brief.remarks else Task.generate
         return [
-            Ask(f"{prefix}candidate-{n + 1}", task, 0, n, brief, kernel_question(brief, n, count)) for n in range(count)
+            SearchQuestion(f"{prefix}candidate-{n + 1}", task, 0, n, brief, kernel_question(brief, n, count))
+            for n in range(count)
         ]
 
-    def read(self, answer: Answer, ask: Ask[KernelBrief]) -> KernelAnswer:
+    def read(self, answer: Answer, ask: SearchQuestion[KernelBrief]) -> KernelAnswer:
         """An answer as a kernel."""
         return read_kernel(answer, ask.brief)
 
-    def unusable(self, failed: Failed, ask: Ask[KernelBrief]) -> Judged[Candidate | None]:
-        """An answer that holds no kernel."""
+    def unusable(self, failed: Failed, ask: SearchQuestion[KernelBrief]) -> Judged[ModelCandidate | None]:
+        """An answer without a kernel."""
         return Judged(None, failed.status, failed.sentence, failed=failed)
 
     def identity(self, proposal: KernelAnswer) -> str:
         """The same for the same code."""
         return fingerprint(proposal.source)
 
-    def judge(self, key: str, proposal: KernelAnswer, ask: Ask[KernelBrief]) -> Judged[Candidate | None]:
+    def judge(
+        self, key: str, proposal: KernelAnswer, ask: SearchQuestion[KernelBrief]
+    ) -> Judged[ModelCandidate | None]:
         """Place, style and prove a kernel."""
         bench, source = self.bench, proposal.source
         design = bench.designed(proposal.plan, source)
-        tried = Candidate(design, proposal.replies)
+        tried = ModelCandidate(design, proposal.replies)
         try:
             changes, style = bench.gate.style(f"style-{key}", bench.layout, bench.tree, rendered(bench, design))
         except UserFacingError as error:
@@ -200,8 +204,8 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, Candidate | None]):
             return Judged(tried, verdict.status.value)
         return _fell(tried, failed_verdict(verdict, source))
 
-    def best(self, passed: Sequence[Tried[Candidate | None]]) -> Tried[Candidate | None] | None:
-        """The fastest of several; where nothing is measured, as without a GPU, the first is as good as any."""
+    def best(self, passed: Sequence[TriedAttempt[ModelCandidate | None]]) -> TriedAttempt[ModelCandidate | None] | None:
+        """The fastest of several; where nothing is measured, as without a GPU, the first."""
         if len(passed) < 2:
             return next(iter(passed), None)
         self.context.note(f"measuring {len(passed)} proved kernels")
@@ -211,14 +215,14 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, Candidate | None]):
                 self.log.measured(number, median_us)
         return min(passed, key=lambda it: (times[it.number] is None, times[it.number] or 0.0, it.number))
 
-    def failure(self, last: Judged[Candidate | None] | None) -> Failure:
+    def failure(self, last: Judged[ModelCandidate | None] | None) -> Failure:
         """Why no kernel is proved."""
         furthest, log = failed_text(None if last is None else last.failed)
         message = f"none of {len(self.log.attempts)} kernels of the model is proved{furthest}"
         fix = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
         return Failure(FailureCode.verdict, message, fix, log=log, attempts=self.log.sentences())
 
-    def _median_us(self, tried: Tried[Candidate | None]) -> float | None:
+    def _median_us(self, tried: TriedAttempt[ModelCandidate | None]) -> float | None:
         candidate, key = tried.judged.result, f"benchmark-{tried.key}"
         assert candidate is not None, "what passed has files"
         form = self.bench.form(candidate.design, candidate.changes)
@@ -229,14 +233,14 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, Candidate | None]):
         return geometric_mean(known) if known and len(known) == len(times) else None
 
 
-def _fell(tried: Candidate, failed: Failed) -> Judged[Candidate | None]:
+def _fell(tried: ModelCandidate, failed: Failed) -> Judged[ModelCandidate | None]:
     at = PROGRESS.index(failed.status) if failed.status in PROGRESS else -1
     failing = 0 if tried.verdict is None else sum(not check.passed for check in tried.verdict.checks)
     first = failed.evidence[0] if failed.evidence else failed.sentence
     return Judged(tried, failed.status, first, (at, -failing), failed)
 
 
-def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Terms) -> Written:
+def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Terms) -> ProvedKernel:
     """The kernel that a search for a brief finds.
 
     Raises:
@@ -247,11 +251,11 @@ def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Ter
     if taken is None or not taken.proved or taken.style is None or taken.verdict is None:
         raise RuntimeError("a search gave a kernel that is not proved")
     replies = answered(brief.remarks, taken.replies)
-    return Written(MODEL, taken.design, taken.changes, taken.style, taken.verdict, replies, tried.model)
+    return ProvedKernel(MODEL, taken.design, taken.changes, taken.style, taken.verdict, replies, tried.model)
 
 
 def terms_of(context: StageContext) -> Terms:
-    """How far the command lets a search go."""
+    """The bounds that the command sets to a search."""
     options = context.request.options
     return Terms(options.candidates, options.repairs, options.choose)
 
@@ -266,15 +270,15 @@ def foreseen(bench: CreateBench) -> tuple[str, Design]:
         UserFacingError: the compiler refuses and no model may be asked, or the model is wanted and there is none.
     """
     compiled = bench.compiled()
-    author = _writer(bench, compiled if isinstance(compiled, Refusal) else None)
-    if isinstance(compiled, Refusal):
+    author = _writer(bench, compiled if isinstance(compiled, AuthorRefusal) else None)
+    if isinstance(compiled, AuthorRefusal):
         return author, bench.designed(plan_of_graph(bench.problem, bench.graph), None)
     return author, bench.designed(compiled.plan, compiled.source)
 
 
 def write(
     bench: CreateBench, log: AttemptLog, points: tuple[Feedback, ...], earlier: dict[str, Any] | None, branch: Tree
-) -> Written:
+) -> ProvedKernel:
     """A proved kernel: the compiler's, or a model's, which also acts on the points of a review.
 
     ``earlier`` is what this stage left before.
@@ -283,19 +287,19 @@ def write(
         UserFacingError: there is none.
     """
     compiled = bench.compiled()
-    author = _writer(bench, compiled if isinstance(compiled, Refusal) else None)
+    author = _writer(bench, compiled if isinstance(compiled, AuthorRefusal) else None)
     if earlier is not None and (points or earlier.get("author") == MODEL) and bench.reads_words():
         author = MODEL  # words are for who can read them, and what a model has written it writes again
     if author == MODEL:
         remarks = remarks_of(points, branch)
         before = str(earlier["source"]) if remarks and earlier is not None and earlier.get("source") else None
         return searched(bench, log, kernel_brief(bench, remarks, before), terms_of(bench.context))
-    assert not isinstance(compiled, Refusal), "a refusal leaves no compiler to write"
+    assert not isinstance(compiled, AuthorRefusal), "a refusal leaves no compiler to write"
     bench.context.note("writing the kernel")
     return compile_and_prove(bench, bench.designed(compiled.plan, compiled.source))
 
 
-def repaired(bench: CreateBench, log: AttemptLog, design: Design, failed: Failed, prefix: str) -> Written:
+def repaired(bench: CreateBench, log: AttemptLog, design: Design, failed: Failed, prefix: str) -> ProvedKernel:
     """A model's kernel again after something that the verdict did not see failed on it, such as the library's tests.
 
     Raises:
@@ -305,14 +309,14 @@ def repaired(bench: CreateBench, log: AttemptLog, design: Design, failed: Failed
     return searched(bench, log, brief, Terms(1, bench.context.request.options.repairs, prefix=prefix))
 
 
-def kept_kernel(written: Written) -> dict[str, Any]:
+def kept_kernel(made: ProvedKernel) -> dict[str, Any]:
     """What later stages need to know of a kernel without asking for it again."""
     return {
-        "author": written.author,
-        "source": written.design.source,
-        "plan": to_json(written.design.plan),
-        "verdict": to_json(written.verdict),
-        "model": written.model,
+        "author": made.author,
+        "source": made.design.source,
+        "plan": to_json(made.design.plan),
+        "verdict": to_json(made.verdict),
+        "model": made.model,
     }
 
 
@@ -320,19 +324,19 @@ def kept_design(bench: CreateBench, output: dict[str, Any]) -> Design:
     """The design of a kernel out of a stage's output."""
     if "plan" not in output:  # of a job from before plans were kept, which only the compiler wrote
         compiled = bench.compiled()
-        if isinstance(compiled, Refusal):
+        if isinstance(compiled, AuthorRefusal):
             raise UserFacingError(refusal(compiled, models=False))
         return bench.designed(compiled.plan, str(output["source"]))
     return bench.designed(from_json(KernelPlan, output["plan"]), str(output["source"]))
 
 
-def refusal(refused: Refusal, *, models: bool) -> Failure:
+def refusal(refused: AuthorRefusal, *, models: bool) -> Failure:
     """The compiler's refusal; ``models``: a model would be asked if there were one."""
     message = f"the {COMPILER} author cannot write this kernel: {refused.sentence}"
     return Failure(FailureCode.refused, message, BOTH_WAYS if models else "Rewrite the reference without it.")
 
 
-def _writer(bench: Bench, refused: Refusal | None) -> str:
+def _writer(bench: Bench, refused: AuthorRefusal | None) -> str:
     wanted = bench.context.request.options.author
     if wanted is AuthorName.llm:
         if not bench.has_models():

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from workers.contracts import TOLD_LOSSES, FailureCode, JobState, StageState
+from workers.contracts import NOTIFIED_LOSSES, FailureCode, JobState, StageState
 from workers.models.recording import is_record
 from workers.pipelines.transitions import loss_pause_s
 from workers.store import jobs
@@ -21,7 +21,7 @@ from workers.store.updates import append_status
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to run one attempt; ``token`` is new each time, so that a lost lease is never mistaken for a held one."""
+    """The right to run one attempt; ``token`` is new each time, so that a lost lease is never mistaken for a current one."""
 
     job_id: str
     attempt_id: int
@@ -71,7 +71,7 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
         jobs.record(session, job, "stage_started", f"{row.stage}, attempt {row.attempt}", now)
     if lost:
         jobs.record(session, job, "worker_lost", f"{row.stage}; lost over it so far: {lost_so_far}", now)
-    if first or (lost and lost_so_far >= TOLD_LOSSES):
+    if first or (lost and lost_so_far >= NOTIFIED_LOSSES):
         append_status(session, job, now)
     return row
 
@@ -97,8 +97,8 @@ def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
     return done == 1
 
 
-def held(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
-    """The locked job and its attempt while the lease is held and the job still runs; None otherwise."""
+def leased(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
+    """The locked job and its attempt while the lease is current and the job still runs; None otherwise."""
     job = jobs.locked(session, lease.job_id)
     query = select(StageAttempt).where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
     row = session.scalar(query)
@@ -108,7 +108,6 @@ def held(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
 
 
 def release(row: StageAttempt) -> None:
-    """Give the lease back."""
     row.lease_token = None
     row.lease_until = None
     row.not_before = 0.0  # the pause was for the case that this worker is lost
@@ -204,14 +203,14 @@ def _blameless(session: Session, row: StageAttempt) -> list[StageAttempt]:
         )
         .order_by(StageAttempt.id.desc())
     )
-    found: list[StageAttempt] = []
+    blameless: list[StageAttempt] = []
     for earlier in session.scalars(query):
         failure = read_failure(earlier.failure)
         blames = failure is not None and failure.code not in BLAMELESS
         if blames or earlier.state not in (StageState.failed, StageState.cancelled):
             break
-        found.append(earlier)
-    return found
+        blameless.append(earlier)
+    return blameless
 
 
 WORKING = (JobState.queued, JobState.running)
@@ -241,14 +240,14 @@ def due_at(session: Session) -> float | None:
 
 
 def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
-    """The jobs whose stage can be run and of which nobody was told after ``since``, marked as told now."""
+    """Jobs whose stage can be run and that were not announced since ``since``, marked as announced now."""
     query = (
         select(StageAttempt.id, StageAttempt.job_id)
         .join(Job, Job.job_id == StageAttempt.job_id)
         .where(runnable(now), Job.state.in_(WORKING), is_over(StageAttempt.notified_at, since))
         .order_by(StageAttempt.id)
     )
-    told = []
+    notified = []
     for row_id, job_id in session.execute(query).all():
         marked = swapped(
             session,
@@ -257,5 +256,5 @@ def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
             .values(notified_at=now),
         )
         if marked == 1:
-            told.append(job_id)
-    return tuple(told)
+            notified.append(job_id)
+    return tuple(notified)

@@ -24,7 +24,7 @@ FRESH_S = 43_200.0
 
 
 class BlobError(WorkersError):
-    """Content is missing, or is not what its digest says."""
+    """Content is missing, or does not match its digest."""
 
 
 class BlobStore:
@@ -35,7 +35,7 @@ class BlobStore:
         self._opened: tuple[Any, str] | None = None
 
     def put(self, content: bytes) -> str:
-        """Keep bytes and give their digest; the same bytes again change nothing."""
+        """Store bytes and return their digest; idempotent."""
         digest = hashlib.sha256(content).hexdigest()
         files, root = self._open()
         folder = f"{root}/{digest[:2]}"
@@ -50,12 +50,12 @@ class BlobStore:
         else:
             files.makedirs(folder, exist_ok=True)
         # A reader must never see half a file, so the bytes are written beside and moved into place.
-        beside = f"{path}.{secrets.token_hex(8)}.part"
+        part = f"{path}.{secrets.token_hex(8)}.part"
         if local:
-            private_file(Path(beside))
-        with files.open(beside, "wb") as handle:
+            private_file(Path(part))
+        with files.open(part, "wb") as handle:
             handle.write(content)
-        files.mv(beside, path)
+        files.mv(part, path)
         return digest
 
     def rehearse(self) -> None:
@@ -89,7 +89,7 @@ class BlobStore:
         return content
 
     def entries(self) -> Iterator[tuple[str, int, float, str]]:
-        """What is stored: its digest, or the name of a half-written file; its size, when it was written, and its path."""
+        """What is stored: its digest, or the name of a half-written file; its size, its time, and its path."""
         files, root = self._open()
         if not files.exists(root):
             return

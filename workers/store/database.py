@@ -68,16 +68,16 @@ class Database:
         self.engine.dispose()
 
     def forget(self) -> None:
-        """Let go of connections that belong to the process this one was forked from, without closing them there."""
+        """Drop connections that belong to the process this one was forked from, without closing them there."""
         self.engine.dispose(close=False)
         self._turn = threading.Lock()
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Let the threads of this process write to SQLite one after the other.
+        """Serialize the writes of this process's threads to SQLite.
 
-        They hand it on without a pause, and only one of them competes with other processes. After the busy timeout it is for
-        SQLite to say that the database is locked.
+        They pass the lock on without a pause, and only one of them competes with other processes. After the busy timeout
+        SQLite itself reports that the database is locked.
         """
         if self.engine.dialect.name != "sqlite":
             yield
@@ -116,7 +116,7 @@ def upgrade(connection: Connection) -> None:
 
 
 def _is_up_to_date(connection: Connection) -> bool:
-    """Tell it by the name of the newest migration: to load Alembic takes every process of an installation a tenth of a second."""
+    """By the name of the newest migration: loading Alembic takes every process of an installation a tenth of a second."""
     if not inspect(connection).has_table("alembic_version"):
         return False
     newest = max(path.name for path in (MIGRATIONS / "versions").glob("r*.py")).removeprefix("r").partition("_")[0]

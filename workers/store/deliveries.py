@@ -33,8 +33,8 @@ class NewDelivery:
 class ClaimedDelivery:
     """A delivery that this worker handles.
 
-    ``tries`` counts this one too, and tells its claim from every other of the delivery, also by the same worker. It is no measure
-    of how often the delivery failed, since claims end with killed processes too: that is ``refusals`` and ``outages``.
+    ``tries`` includes this one, and distinguishes its claim from every other of the delivery, also by the same worker. It is no
+    measure of how often the delivery failed, since claims end with killed processes too: that is ``refusals`` and ``outages``.
     """
 
     delivery_id: str
@@ -53,11 +53,11 @@ def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[
     if not rows:
         return ()
     new = set(connection.scalars(_insert(connection.dialect.name), rows))
-    told = []
+    kept = []
     for row in rows:
-        told.append(row["delivery_id"] in new)
+        kept.append(row["delivery_id"] in new)
         new.discard(row["delivery_id"])  # one that came twice in this moment is new once
-    return tuple(told)
+    return tuple(kept)
 
 
 def _row(delivery: NewDelivery, now: float) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def give_up(session: Session, delivery_id: str, tries: int, outcome: str, now: f
 
 
 def release(session: Session, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
-    """Put a delivery back, not to be handled before ``retry_at``, and count why: it was ``refused``, or met an outage.
+    """Release a delivery, not to be handled before ``retry_at``, and count why: it was ``refused``, or met an outage.
 
     False where another claim than the one of that number has it.
     """

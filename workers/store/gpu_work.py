@@ -104,8 +104,8 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
     token, tries, lost_host = uuid.uuid4().hex, work.tries, work.host if work.state == "running" else None
     lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
-    told = lost_host is not None or work.trouble is not None or work.notified_at > work.created_at
-    job = jobs.locked(session, work.job_id) if told else None
+    notified = lost_host is not None or work.trouble is not None or work.notified_at > work.created_at
+    job = jobs.locked(session, work.job_id) if notified else None
     taken = swapped(
         session,
         update(GpuWork)
@@ -151,7 +151,7 @@ def renew(session: Session, request_id: str, token: str, now: float, lease_s: fl
 
 
 def leave(session: Session, request_id: str, token: str) -> None:
-    """Give a lease back unanswered, as a process does that is told to end: nothing was refused, and nobody was lost."""
+    """Release a lease unanswered, as a process does that is ended: nothing was refused, and no host was lost."""
     swapped(
         session,
         update(GpuWork)
@@ -180,7 +180,7 @@ def decline(session: Session, request_id: str, host: str, trouble: str, now: flo
 
 
 def offer_again(session: Session, request_id: str, token: str, now: float) -> str | None:
-    """Give a lease back whose runner was killed, and count that; give the architecture whose hosts may take the request now."""
+    """Release a lease whose runner was killed, and count that; returns the architecture whose hosts may take the request now."""
     offered = swapped(
         session,
         update(GpuWork)
@@ -263,7 +263,7 @@ SHOWN_S = 7 * 86_400.0  # a host that took nothing for so long is not shown
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRequest:
     """A request that no host takes although none is at work in its queue; ``since`` is in seconds since the epoch."""
 
     request_id: str
@@ -282,21 +282,21 @@ class Waiting:
         return f"start `kernelsmith work --only gpu` on {where}, or look there at its log and at `kernelsmith doctor`"
 
 
-def waiting(session: Session, now: float) -> tuple[Waiting, ...]:
+def waiting(session: Session, now: float) -> tuple[WaitingRequest, ...]:
     """The requests that were offered in vain while no host was at work, oldest first."""
     query = select(GpuWork).where(_in_vain(now)).order_by(GpuWork.id)
     return tuple(_waiting(work, now) for work in session.scalars(query) if not _at_work(session, work, now))
 
 
-def waiting_of(session: Session, work: GpuWork, now: float) -> Waiting | None:
+def waiting_of(session: Session, work: GpuWork, now: float) -> WaitingRequest | None:
     """How one request waits; None where it runs, or only waits for its turn."""
-    found = session.scalar(select(GpuWork.id).where(GpuWork.id == work.id, _in_vain(now)))
-    return None if found is None or _at_work(session, work, now) else _waiting(work, now)
+    waiting = session.scalar(select(GpuWork.id).where(GpuWork.id == work.id, _in_vain(now)))
+    return None if waiting is None or _at_work(session, work, now) else _waiting(work, now)
 
 
-def show(session: Session, found: Waiting, now: float) -> None:
+def show(session: Session, waiting: WaitingRequest, now: float) -> None:
     """Have the job's status comment say that it waits for a host."""
-    job = jobs.locked(session, found.job_id)
+    job = jobs.locked(session, waiting.job_id)
     if job is not None and job.state not in jobs.FINAL:
         updates.append_status(session, job, now)
 
@@ -326,10 +326,10 @@ def summary(session: Session, now: float) -> tuple[bool, str]:
 
 def counts(session: Session, now: float) -> dict[str, int]:
     """How many requests are in each state; one whose host was lost counts as ``lost``, not as ``running``."""
-    found = {row[0]: row[1] for row in session.execute(select(GpuWork.state, func.count()).group_by(GpuWork.state))}
+    numbers = {row[0]: row[1] for row in session.execute(select(GpuWork.state, func.count()).group_by(GpuWork.state))}
     gone = session.scalar(select(func.count(GpuWork.id)).where(lost(now))) or 0
-    found["running"] = found.get("running", 0) - gone
-    return {state: count for state, count in (found | {"lost": gone}).items() if count}
+    numbers["running"] = numbers.get("running", 0) - gone
+    return {state: count for state, count in (numbers | {"lost": gone}).items() if count}
 
 
 def _in_vain(now: float) -> ColumnElement[bool]:
@@ -350,11 +350,11 @@ def _at_work(session: Session, work: GpuWork, now: float) -> bool:
     return session.scalar(select(GpuWork.id).where(or_(_live(now), just_done), *same).limit(1)) is not None
 
 
-def _waiting(work: GpuWork, now: float) -> Waiting:
+def _waiting(work: GpuWork, now: float) -> WaitingRequest:
     is_lost = work.state == "running"
     since = work.lease_until if is_lost else max(work.created_at, work.started_at or 0.0)
     lost_host = work.host if is_lost else None
-    return Waiting(work.request_id, work.job_id, work.architecture, since or now, lost_host, work.trouble)
+    return WaitingRequest(work.request_id, work.job_id, work.architecture, since or now, lost_host, work.trouble)
 
 
 def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
@@ -362,19 +362,19 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
     query = select(
         GpuWork.host, GpuWork.architecture, GpuWork.state, GpuWork.lease_until, GpuWork.started_at, GpuWork.ended_at
     ).where(GpuWork.host.is_not(None), GpuWork.started_at > now - SHOWN_S)
-    found: dict[str, GpuHost] = {}
+    by_name: dict[str, GpuHost] = {}
     for name, architecture, state, lease_until, started_at, ended_at in session.execute(query):
         host = str(name)
-        known = found.get(host, GpuHost(host, (), 0, 0, 0.0))
+        known = by_name.get(host, GpuHost(host, (), 0, 0, 0.0))
         live = state == "running" and lease_until is not None and lease_until > now
-        found[host] = GpuHost(
+        by_name[host] = GpuHost(
             host,
             tuple(sorted({*known.queues, architecture})),
             known.running + live,
             known.lost + (state == "running" and not live),
             max(known.last_seen_at_s, now if live else ended_at or started_at or 0.0),
         )
-    return tuple(found[host] for host in sorted(found))
+    return tuple(by_name[host] for host in sorted(by_name))
 
 
 def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:
@@ -402,7 +402,7 @@ def next_gpu_request(
 
 
 def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tuple[str, str], ...]:
-    """The GPU requests that wait, with their architecture, of which nobody was told after ``since``; marked as told now."""
+    """Waiting GPU requests, with their architecture, that were not announced since ``since``; marked as announced now."""
     query = (
         select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
         .where(
@@ -418,12 +418,12 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
         )
         .order_by(GpuWork.id)
     )
-    told = []
+    notified = []
     for row_id, request_id, architecture in session.execute(query).all():
         marked = swapped(
             session,
             update(GpuWork).where(GpuWork.id == row_id, is_over(GpuWork.notified_at, since)).values(notified_at=now),
         )
         if marked == 1:
-            told.append((request_id, architecture))
-    return tuple(told)
+            notified.append((request_id, architecture))
+    return tuple(notified)

@@ -180,19 +180,19 @@ def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
     )
 
 
-def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State, ratio: Ratio, now: float) -> None:
+def keep_change(session: Session, key: SeriesKey, candidate: Candidate, state: State, ratio: Ratio, now: float) -> None:
     """Keep what became of a candidate: a change of its own, or the state of the change that it is the recovery of."""
     series_id = _series(session, key)
-    if found.evidence is Evidence.recovery:
+    if candidate.evidence is Evidence.recovery:
         if state is State.recovered:
-            _recover(session, series_id, found, now)
+            _recover(session, series_id, candidate, now)
         return
     middle, low, high = ratio
     form = {
         "series_id": series_id,
         "state": state.value,
-        "good_revision": found.good,
-        "bad_revision": found.bad,
+        "good_revision": candidate.good,
+        "bad_revision": candidate.bad,
         "ratio": middle,
         "ratio_low": low,
         "ratio_high": high,
@@ -203,12 +203,12 @@ def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State
     _insert(session, SeriesChange, [form])
 
 
-def _recover(session: Session, series_id: int, found: Candidate, now: float) -> None:
+def _recover(session: Session, series_id: int, candidate: Candidate, now: float) -> None:
     """Mark the change that is gone, and those that were confirmed on top of it."""
     confirmed = [SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value]
-    first = select(func.min(SeriesChange.id)).where(*confirmed, SeriesChange.good_revision == found.good)
+    first = select(func.min(SeriesChange.id)).where(*confirmed, SeriesChange.good_revision == candidate.good)
     gone = session.scalars(select(SeriesChange.id).where(*confirmed, SeriesChange.id >= first.scalar_subquery())).all()
-    form = {"state": State.recovered.value, "recovered_revision": found.bad, "changed_at": now}
+    form = {"state": State.recovered.value, "recovered_revision": candidate.bad, "changed_at": now}
     session.execute(update(SeriesChange).where(SeriesChange.id.in_(gone)).values(**form))
 
 
@@ -231,12 +231,12 @@ def standing_elsewhere(
         .where(MeasuredSeries.gpu == testbed.gpu, SeriesChange.state == State.confirmed.value)
         .order_by(SeriesChange.id)
     )
-    found: dict[SeriesKey, Change] = {}
+    changes: dict[SeriesKey, Change] = {}
     for series, row in rows:
         key = key_of(series)
         if key.testbed != testbed:
-            found.setdefault(key, Change(row.good_revision, row.bad_revision, State(row.state), row.ratio))
-    return list(found.items())
+            changes.setdefault(key, Change(row.good_revision, row.bad_revision, State(row.state), row.ratio))
+    return list(changes.items())
 
 
 def triage(session: Session, repository: str, key: str, reason: str, now: float) -> int:

@@ -88,11 +88,11 @@ def states(
 
     ``past`` keeps the means of weeks that are over, by series, from one call to the next in the same week.
     """
-    found = _newest(session, repository, kernel)
-    chosen = headlines(found)
+    newest = _newest(session, repository, kernel)
+    chosen = headlines(newest)
     points = _points_by_id(session, [item.point_id for item in chosen.values()])
     trends = _trends(session, [item.series_id for item in chosen.values()], now, {} if past is None else past)
-    return kernel_states(found, chosen, points, trends, _changes(session, repository, kernel))
+    return kernel_states(newest, chosen, points, trends, _changes(session, repository, kernel))
 
 
 def version(session: Session) -> tuple[int | None, int | None, float | None]:
@@ -124,12 +124,12 @@ def _newest(session: Session, repository: str, kernel: str | None) -> list[Newes
 
 
 def _points_by_id(session: Session, ids: Sequence[int]) -> dict[int, Point]:
-    found: dict[int, Point] = {}
+    points: dict[int, Point] = {}
     for at in range(0, len(ids), MOST_AT_ONCE):
         query = select(MeasuredPoint.id, *_point_columns(MeasuredPoint))
         rows = session.execute(query.where(MeasuredPoint.id.in_(ids[at : at + MOST_AT_ONCE])))
-        found |= {row[0]: _point(row, 1) for row in rows}
-    return found
+        points |= {row[0]: _point(row, 1) for row in rows}
+    return points
 
 
 def _trends(session: Session, series: Sequence[int], now: float, past: Trends) -> Trends:
@@ -144,7 +144,7 @@ def _trends(session: Session, series: Sequence[int], now: float, past: Trends) -
 
 def _weeks(session: Session, series: Sequence[int], begin: float, end: float) -> Trends:
     week = cast((MeasuredPoint.measured_at - begin) / WEEK_S, Integer)
-    found: dict[int, list[TrendWeek]] = {}
+    trends: dict[int, list[TrendWeek]] = {}
     for at in range(0, len(series), MOST_AT_ONCE):
         query = (
             select(MeasuredPoint.series_id, week, func.avg(MeasuredPoint.value))
@@ -154,8 +154,8 @@ def _weeks(session: Session, series: Sequence[int], begin: float, end: float) ->
         )
         query = query if end == math.inf else query.where(MeasuredPoint.measured_at < end)
         for series_id, number, mean in session.execute(query):
-            found.setdefault(series_id, []).append(TrendWeek(begin + number * WEEK_S, float(mean)))
-    return {series_id: tuple(weeks) for series_id, weeks in found.items()}
+            trends.setdefault(series_id, []).append(TrendWeek(begin + number * WEEK_S, float(mean)))
+    return {series_id: tuple(weeks) for series_id, weeks in trends.items()}
 
 
 def _changes(session: Session, repository: str, kernel: str | None = None) -> list[tuple[SeriesKey, ChangeMark]]:
@@ -190,7 +190,7 @@ def _mark(row: AnyRow) -> ChangeMark:
 def history_of(
     session: Session, repository: str, kernel: str, wanted: dict[str, str], last: int | None
 ) -> KernelHistory | None:
-    """A kernel's numbers at its newest commits, ``last`` None: at all; None where the repository has no such kernel.
+    """A kernel's numbers at its ``last`` newest commits, None: all; None where the repository has no such kernel.
 
     ``wanted`` names gpu, metric, timed_pass, workload and the library's own workload, as far as they are chosen.
     """
@@ -208,13 +208,15 @@ def history_of(
         )
     )
     chosen = choose(choices, wanted, _first(session, repository, kernel, choices))
-    alike = [
+    same_conditions = [
         row for row in rows if (row.gpu, row.metric, row.timed_pass) == (chosen.gpu, chosen.metric, chosen.timed_pass)
     ]
-    theirs = sorted({row.workload for row in alike if row[0] in imported})
+    theirs = sorted({row.workload for row in same_conditions if row[0] in imported})
     library = wanted.get("library", "")
     library_workload = library if library in theirs else like_workload(chosen.workload, theirs)
-    used = [row for row in alike if row.workload == (library_workload if row[0] in imported else chosen.workload)]
+    used = [
+        row for row in same_conditions if row.workload == (library_workload if row[0] in imported else chosen.workload)
+    ]
     points = {row[0]: _points(session, row[0]) for row in used}
     every = commits_of(points.values())
     commits = every if last is None else every[-last:]
@@ -232,8 +234,8 @@ def history_of(
 
 
 def _first(session: Session, repository: str, kernel: str, choices: Sequence[Choice]) -> Choice:
-    found = states(session, repository, 0.0, kernel)
-    newest = max(found, key=lambda state: state.measured_at_s, default=None)
+    kernels = states(session, repository, 0.0, kernel)
+    newest = max(kernels, key=lambda state: state.measured_at_s, default=None)
     if newest is None:
         return choices[0]
     return Choice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)

@@ -86,7 +86,7 @@ def make_move(session: Session, job: Job, move: Next, now: float) -> None:
 
 
 def stop_work(session: Session, job: Job, state: StageState, now: float) -> None:
-    """Take back whatever the job still has running or waiting, attempts and GPU requests alike."""
+    """Withdraw the job's running and waiting attempts and GPU requests."""
     session.execute(
         update(StageAttempt)
         .where(StageAttempt.job_id == job.job_id, StageAttempt.state.in_(ACTIVE_STAGES))
@@ -96,7 +96,7 @@ def stop_work(session: Session, job: Job, state: StageState, now: float) -> None
 
 
 def stop_gpu_work(session: Session, job: Job, now: float) -> None:
-    """Take back the GPU requests that a job still has running or waiting."""
+    """Withdraw the job's running and waiting GPU requests."""
     session.execute(
         update(GpuWork)
         .where(GpuWork.job_id == job.job_id, GpuWork.state.in_(("pending", "running")))

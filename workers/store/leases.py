@@ -12,9 +12,9 @@ from workers.store.models import Delivery, OutboxUpdate
 
 
 def swapped(session: Session, statement: Update) -> int:
-    """Execute an update whose WHERE names the state it expects, and give how many rows were in that state.
+    """Execute an update whose WHERE names the expected state, and return the number of rows that were in it.
 
-    Rows that the session holds already are not brought up to date.
+    Rows loaded in the session are not refreshed.
     """
     done = session.execute(statement.execution_options(synchronize_session=False))
     return cast("CursorResult[Any]", done).rowcount
@@ -41,12 +41,12 @@ def is_over(
 
 
 def has_run_out(lease_until: float | None, now: float) -> bool:
-    """Tell the same of a row that is at hand, which has no lease where the time is None."""
+    """As ``is_over``, for a loaded row; a row without a lease has None."""
     return lease_until is not None and (lease_until <= now or lease_until > now + LONGEST_WAIT_S)
 
 
 def free_expired(session: Session, now: float) -> Freed:
-    """Take back the leases on deliveries and updates that have run out.
+    """Release expired leases on deliveries and updates.
 
     Leases on stages and GPU requests stay: whoever claims those next must see that a worker was lost.
     """

@@ -173,7 +173,7 @@ class GpuWork(Base):
 
 
 class OutboxUpdate(Base):
-    """Something to be published, written in the transaction that caused it; it is counted as deliveries are."""
+    """An update to publish, written in the transaction that caused it; counted as deliveries are."""
 
     __tablename__ = "updates"
     __table_args__ = (

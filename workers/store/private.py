@@ -11,15 +11,15 @@ FOLDER, FILE = 0o700, 0o600
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder, or shut one that is there to others."""
+    """Make a folder, or restrict an existing one to this user."""
     path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
     _shut(path)
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file, or shut one that is there to others.
+    """Make an empty file, or restrict an existing one to this user.
 
-    One that is there is not opened: to close it would end the locks that SQLite holds on it anywhere in this process.
+    An existing one is not opened: closing it would end the locks that SQLite has on it anywhere in this process.
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))

@@ -65,11 +65,11 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
 
 
 def complete(session: Session, update_id: str, worker: str, effect: Effect, now: float) -> bool:
-    """Keep an effect; a commit becomes the job's head, a checkpoint gets the commit it stands on."""
-    found = _held(session, update_id, worker)
-    if found is None:
+    """Keep an effect; a commit becomes the job's head, a checkpoint gets its commit."""
+    claimed = _claimed(session, update_id, worker)
+    if claimed is None:
         return False
-    job, row = found
+    job, row = claimed
     row.state, row.effect, row.published_at = PUBLISHED, to_json(effect), now
     row.lease_owner = row.lease_until = None
     if row.generation == job.generation:
@@ -80,11 +80,11 @@ def complete(session: Session, update_id: str, worker: str, effect: Effect, now:
 
 
 def postpone(session: Session, update_id: str, worker: str, error: str, not_before: float, *, refused: bool) -> bool:
-    """Put an update back until a time, and count why: it was ``refused``, or met an outage."""
-    found = _held(session, update_id, worker)
-    if found is None:
+    """Postpone an update, and count why: it was ``refused``, or met an outage."""
+    claimed = _claimed(session, update_id, worker)
+    if claimed is None:
         return False
-    _, row = found
+    _, row = claimed
     row.error, row.not_before = storable(error, 2000), not_before
     row.refusals, row.outages = row.refusals + int(refused), row.outages + int(not refused)
     row.lease_owner = row.lease_until = None
@@ -96,10 +96,10 @@ def give_up(session: Session, update_id: str, worker: str, failure: Failure, now
 
     A report that cannot be published, and the status comment of a job that has ended, change nothing more.
     """
-    found = _held(session, update_id, worker)
-    if found is None:
+    claimed = _claimed(session, update_id, worker)
+    if claimed is None:
         return False
-    job, row = found
+    job, row = claimed
     row.state, row.error = FAILED, storable(failure.message, 2000)
     row.lease_owner = row.lease_until = None
     is_report = row.kind == "ReportUpdate"
@@ -114,7 +114,7 @@ def give_up(session: Session, update_id: str, worker: str, failure: Failure, now
     return True
 
 
-def _held(session: Session, update_id: str, worker: str) -> tuple[Job, OutboxUpdate] | None:
+def _claimed(session: Session, update_id: str, worker: str) -> tuple[Job, OutboxUpdate] | None:
     job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.update_id == update_id))
     job = None if job_id is None else jobs.locked(session, job_id)
     row = session.scalar(

@@ -50,20 +50,20 @@ def forget(session: Session, job_id: str, before: float, now: float) -> bool:
 
 
 def needed(session: Session, but: tuple[str, ...] = ()) -> frozenset[str]:
-    """Every digest that a row of a job names which still has its artifacts, and those of all records of questions.
+    """Every digest named by a row of a job whose artifacts are still kept, and those of all records of questions.
 
-    Whatever looks like a digest counts as one: an artifact that is kept for nothing costs little. ``but`` names jobs that are
-    taken as if their artifacts had been given up.
+    Whatever looks like a digest counts as one: a superfluous artifact costs little. ``but`` names jobs that are
+    treated as if their artifacts had been given up.
     """
     there = and_(Job.artifacts_removed_at.is_(None), Job.job_id.not_in(but))
-    found: set[str] = set(session.scalars(select(ModelAnswer.record)))
+    digests: set[str] = set(session.scalars(select(ModelAnswer.record)))
     for row in session.execute(select(Artifact.name, Artifact.digest, there).join(Job, Job.job_id == Artifact.job_id)):
         if row[2] or is_record(row[0]):
-            found.add(row[1])
+            digests.add(row[1])
     for texts in _texts(session, there):
         for text in texts:
-            found.update(DIGEST.findall(text))
-    return frozenset(found)
+            digests.update(DIGEST.findall(text))
+    return frozenset(digests)
 
 
 def knows_jobs(session: Session) -> bool:

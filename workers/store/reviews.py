@@ -46,7 +46,7 @@ class Review:
 
 
 def decide(session: Session, job: Job, review: Review, now: float) -> DecisionResult:
-    """Judge a review and carry it out; made a second time, it does nothing."""
+    """Judge a review and carry it out; idempotent."""
     known = session.scalar(select(ReviewDecision).where(ReviewDecision.key == review.key))
     if known is not None:
         return DecisionResult(DecisionOutcome.duplicate, known.job_id, StageName(known.stage), known.sha)

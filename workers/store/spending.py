@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, exists, func, select, text, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
-from workers.models.ledger import Amount, Budget, Room, Scope, Unit, day_start
+from workers.models.ledger import Amount, Budget, BudgetScope, BudgetUnit, Room, day_start
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
 from workers.store.codec import read_request, storable
@@ -20,12 +20,12 @@ from workers.store.models import Job, LedgerEntry, ModelRequest, StageAttempt
 ASKED, ENDED = "asked", "ended"
 LOST = "lost"
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_written_tokens")
-COST = Unit.micro_dollars.value
+COST = BudgetUnit.micro_dollars.value
 RESERVATION_LOCK = 0x6D6F6E65  # an arbitrary number that all processes agree on
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SpendRequest:
     """One attempt of a request that is about to be made, and the most that it can take."""
 
     key: str
@@ -57,7 +57,7 @@ class Spent:
 
 
 def rooms(session: Session, job: Job, budgets: Iterable[Budget], now: float) -> tuple[Room, ...]:
-    """Every budget as it stands for a job, until the end of the transaction: nobody else can promise anything meanwhile."""
+    """The state of a job's budgets, locked until the end of the transaction against other reservations."""
     if session.get_bind().dialect.name == "postgresql":
         # Two that look at the same sum at once would both find room. SQLite's writers wait for each other anyway.
         session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": RESERVATION_LOCK})
@@ -67,7 +67,7 @@ def rooms(session: Session, job: Job, budgets: Iterable[Budget], now: float) -> 
     return tuple(_room(session, budget, owner, now) for budget in budgets)
 
 
-def promise(session: Session, job: Job, row: StageAttempt, wanted: Wanted, now: float) -> str:
+def promise(session: Session, job: Job, row: StageAttempt, wanted: SpendRequest, now: float) -> str:
     """Promise the most that a request can take out of every budget, and give the request's id."""
     origin = read_request(job.request).origin
     request = ModelRequest(
@@ -94,19 +94,19 @@ def promise(session: Session, job: Job, row: StageAttempt, wanted: Wanted, now: 
 
 
 def _room(session: Session, budget: Budget, owner: _Owner, now: float) -> Room:
-    units = TOKENS if budget.unit is Unit.tokens else (COST,)
+    units = TOKENS if budget.unit is BudgetUnit.tokens else (COST,)
     gone = select(func.sum(LedgerEntry.amount)).where(
         LedgerEntry.unit.in_(units), _counts(LedgerEntry, budget.scope, owner)
     )
-    if budget.scope is not Scope.job:
+    if budget.scope is not BudgetScope.job:
         gone = gone.where(LedgerEntry.at >= day_start(now))
     most = (
         ModelRequest.most_input_tokens + ModelRequest.most_output_tokens
-        if budget.unit is Unit.tokens
+        if budget.unit is BudgetUnit.tokens
         else ModelRequest.most_micro_dollars
     )
     promised = select(func.sum(most)).where(ModelRequest.state == ASKED, _counts(ModelRequest, budget.scope, owner))
-    whose = owner.person if budget.scope is Scope.person else owner.repository
+    whose = owner.person if budget.scope is BudgetScope.person else owner.repository
     return Room(budget, int(session.scalar(gone) or 0), int(session.scalar(promised) or 0), whose)
 
 
@@ -120,9 +120,9 @@ def settle(session: Session, spent: Spent, now: float) -> bool:
 
 
 def give_up_lost(session: Session, now: float) -> int:
-    """End the requests whose worker was lost, and give how many there were.
+    """End the requests whose worker was lost, and return their number.
 
-    Nobody knows what those took, and the provider may have charged for all of it: the most is written down.
+    Nobody knows what those used, and the provider may have charged for all of it: the most is recorded.
     """
     holds = exists().where(
         StageAttempt.id == ModelRequest.attempt_id, StageAttempt.lease_token == ModelRequest.lease_token
@@ -214,13 +214,13 @@ def _key(request: ModelRequest, unit: str) -> str:
     return f"model/{request.request_id}/{unit}"
 
 
-def _counts(table: type[LedgerEntry | ModelRequest], scope: Scope, owner: _Owner) -> ColumnElement[bool]:
+def _counts(table: type[LedgerEntry | ModelRequest], scope: BudgetScope, owner: _Owner) -> ColumnElement[bool]:
     match scope:
-        case Scope.job:
+        case BudgetScope.job:
             return table.job_id == owner.job_id
-        case Scope.person:
+        case BudgetScope.person:
             return table.person == owner.person
-        case Scope.repository:
+        case BudgetScope.repository:
             return table.repository == owner.repository
-        case Scope.installation:
+        case BudgetScope.installation:
             return table.installation_id.is_not_distinct_from(owner.installation_id)

@@ -11,25 +11,27 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Why a store cannot be used now; ``late``: it may only be busy, and nothing says that it is broken."""
+class StoreTrouble:
+    """Why a store cannot be used now; ``late``: it may only be busy, and is not known to be broken."""
 
     detail: str
     cure: str
     late: bool = False
 
 
-FULL = Trouble(
+FULL = StoreTrouble(
     "the disk is full", "free space on the disk of the database and the artifacts; what waits goes on by itself"
 )
-LOCKED = Trouble("locked by another process", "wait; if it stays, end what else has opened the database", late=True)
-BUSY = Trouble("all connections are in use", "wait; if it stays, restart", late=True)
-READ_ONLY = Trouble(
+LOCKED = StoreTrouble(
+    "locked by another process", "wait; if it stays, end what else has opened the database", late=True
+)
+BUSY = StoreTrouble("all connections are in use", "wait; if it stays, restart", late=True)
+READ_ONLY = StoreTrouble(
     "it cannot be written to", "see who owns the data folder, and whether its disk is mounted read-only"
 )
-DAMAGED = Trouble("it is damaged", "stop everything and restore the backup")
-UNREADABLE = Trouble("the disk gives errors", "look at the disk (`dmesg`), free space on it")
-DOWN = Trouble("it gives no answer", "start the database; check DATABASE_URL, and that this host reaches it")
+DAMAGED = StoreTrouble("it is damaged", "stop everything and restore the backup")
+UNREADABLE = StoreTrouble("the disk gives errors", "look at the disk (`dmesg`), free space on it")
+DOWN = StoreTrouble("it gives no answer", "start the database; check DATABASE_URL, and that this host reaches it")
 
 _SQLITE = {  # by primary result code
     sqlite3.SQLITE_FULL: FULL,
@@ -62,8 +64,8 @@ _SYSTEM = {
 }
 
 
-def trouble_of(error: BaseException) -> Trouble | None:
-    """What an error says of the database or the artifacts; None where it is a fault of another kind."""
+def trouble_of(error: BaseException) -> StoreTrouble | None:
+    """What an error means for the database or the artifacts; None where it is a fault of another kind."""
     if isinstance(error, OSError):
         return _SYSTEM.get(error.errno or 0)
     if isinstance(error, PoolTimeoutError):

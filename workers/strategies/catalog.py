@@ -45,7 +45,7 @@ class Described:
     needs_kernel: bool = False
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """The entry with its evidence, where its trigger holds."""
+        """The entry with its evidence, where its trigger applies."""
         # The compiler has chosen among these forms for the text that a model starts from.
         if situation.stands is Stands.start or (
             situation.stands is Stands.kernel and situation.model is ModelTurn.never
@@ -117,14 +117,14 @@ class ModelChange:
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """It is worth a try where a model may be asked and, if nobody asked for it by name, a pass is far enough from its floor."""
+        """Worth a try where a model may be asked and, unless it was named, a pass is well above its floor."""
         if situation.model is ModelTurn.never:
             return None
         if situation.model is ModelTurn.last and headroom(situation) < LEAST_ROOM:
             return None
-        told = share_sentence(situation) or "how far it is from its floor was not measured"
+        reason = share_sentence(situation) or "how far it is from its floor was not measured"
         when = "after what needs none" if situation.model is ModelTurn.last else "right after the launch settings"
-        trigger = f"A model may be asked, {when}; {told}."
+        trigger = f"A model may be asked, {when}; {reason}."
         return PlannedStrategy(self.id, self.title, trigger, *GAIN, bound=bound_of(situation), repeats=True)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:

@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def condition(limit: Limit, places: dict[str, str]) -> str:
-    """A bound as a condition; ``places`` says what each dimension name is read off.
+    """A bound as a condition; ``places`` are the expressions for the dimension names.
 
     Raises:
         ValueError: it has a name that the places lack.
@@ -27,20 +27,20 @@ def condition(limit: Limit, places: dict[str, str]) -> str:
 
 
 def sentence(limits: tuple[Limit, ...]) -> str:
-    """The bounds as a sentence with a blank behind it; nothing where there are none."""
-    told = " and ".join(f"`{limit.size} <= {limit.most}`" for limit in limits)
+    """The bounds as a sentence with a blank behind it; empty where there are none."""
+    bounds = " and ".join(f"`{limit.size} <= {limit.most}`" for limit in limits)
     if not limits:
         return ""
-    return f"It takes calls with {told} alone, as every measured size has, and spares kernels for wider rows. "
+    return f"It takes calls with {bounds} alone, as every measured size has, and spares kernels for wider rows. "
 
 
 def scalar_sentence(problem: Problem, graph: Graph) -> str:
-    """Say which whole scalars a graph divides sizes by, and which it holds for one value of; with a blank behind it."""
+    """The whole scalars by which a graph divides sizes, and those it is specialised to, as a sentence with a blank behind it."""
     divided = [f"`{rule.dimension}` is a multiple of `{rule.of}`" for rule in graph.multiples]
     whole = [spec for spec in problem.scalars if type(spec.default) is int and spec.name in graph.specialised]
-    told = f"It takes calls in which {' and '.join(divided)}. " if divided else ""
+    text = f"It takes calls in which {' and '.join(divided)}. " if divided else ""
     fixed = " and ".join(f"`{spec.name} = {spec.default}`" for spec in whole)
-    return told + (
+    return text + (
         f"It is written for {fixed} alone, since no rule was found by which other values could be. " if whole else ""
     )
 
@@ -50,7 +50,7 @@ class UncallableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Called:
+class CalledFunction:
     """A CALL, bound to the Function's parameters (without ``ctx``)."""
 
     owner: ast.ClassDef
@@ -67,7 +67,7 @@ class Called:
         return {name: node.value for name, node in self.fixed if isinstance(node, ast.Constant)}
 
 
-def bound_call(file: KernelFile, problem: Problem) -> Called:
+def bound_call(file: KernelFile, problem: Problem) -> CalledFunction:
     """Bind a problem's CALL.
 
     Raises:
@@ -92,7 +92,7 @@ def bound_call(file: KernelFile, problem: Problem) -> Called:
     places = _places(given, problem)
     fixed = [(name, _over_parameters(node, places)) for name, node in given.items() if name not in places.values()]
     fixed += [(name, node) for name, node in _defaults(forward).items() if name not in given]
-    return Called(owner, forward, backward, parameters, places, tuple(fixed), result)
+    return CalledFunction(owner, forward, backward, parameters, places, tuple(fixed), result)
 
 
 def _owner(file: KernelFile, tree: ast.expr) -> ast.ClassDef:
@@ -129,14 +129,14 @@ def _over_parameters(node: ast.expr, places: dict[str, str]) -> ast.expr:
 
 def _defaults(forward: ast.FunctionDef) -> dict[str, ast.expr]:
     arguments = [*forward.args.posonlyargs, *forward.args.args]
-    found = {a.arg: None for a in arguments[1:]} | dict(
+    defaults = {a.arg: None for a in arguments[1:]} | dict(
         zip(
             [a.arg for a in arguments[len(arguments) - len(forward.args.defaults) :]],
             forward.args.defaults,
             strict=True,
         )
     )
-    return {name: node for name, node in found.items() if node is not None}
+    return {name: node for name, node in defaults.items() if node is not None}
 
 
 NEEDS = "needs_grad"
@@ -150,7 +150,7 @@ class Coverage:
         self,
         problem: Problem,
         graph: Graph,
-        called: Called,
+        called: CalledFunction,
         *,
         contiguous: bool,
         least_elements: int = 0,
@@ -187,21 +187,21 @@ class Coverage:
         anchor = self._place(self.anchor)
         places = [self._place(spec) for spec in self.problem.inputs]
         listed = f"({places[0]},)" if len(places) == 1 else f"({', '.join(places)})"
-        found = [_all(f"type(tensor) in {PLAIN}", listed)]
-        found.append(f'{anchor}.device.type in ("cuda", "cpu")')
-        found.append("torch.version.hip is None")
+        conditions = [_all(f"type(tensor) in {PLAIN}", listed)]
+        conditions.append(f'{anchor}.device.type in ("cuda", "cpu")')
+        conditions.append("torch.version.hip is None")
         # Traced into a compiled graph, kernels over memory that is used again gave wrong gradients: Liger's test of kl_div
         # under torch.compile, seen on an H200. There the original is what runs.
-        found.append("not torch.compiler.is_compiling()")
-        found += [f"{place}.device == {anchor}.device" for place in places if place != anchor]
+        conditions.append("not torch.compiler.is_compiling()")
+        conditions += [f"{place}.device == {anchor}.device" for place in places if place != anchor]
         dtypes = ", ".join(f"torch.{dtype}" for dtype in self.problem.dtypes)
-        found.append(f"{anchor}.dtype in ({dtypes}{',' if len(self.problem.dtypes) == 1 else ''})")
+        conditions.append(f"{anchor}.dtype in ({dtypes}{',' if len(self.problem.dtypes) == 1 else ''})")
         for spec in self.problem.inputs:
             if spec is not self.anchor:
-                found.append(f"{self._place(spec)}.dtype {self._dtype(spec)}")
+                conditions.append(f"{self._place(spec)}.dtype {self._dtype(spec)}")
         if not self.contiguous:
-            found.append(_all("tensor.is_contiguous()", listed))
-        return found
+            conditions.append(_all("tensor.is_contiguous()", listed))
+        return conditions
 
     def _dtype(self, spec: InputSpec) -> str:
         anchor = f"{self._place(self.anchor)}.dtype"
@@ -226,31 +226,31 @@ class Coverage:
         """The conditions on shapes; ``sizes`` is filled with what each dimension is read off."""
         anchor, dims = self._place(self.anchor), self.anchor.dims
         least = f">= {self.least_elements}" if self.least_elements else "> 0"
-        found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() {least}"]
+        conditions = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() {least}"]
         for number, dim in enumerate(dims):
             text = f"{anchor}.shape[{number - len(dims)}]"
             if dim.isdigit() or dim in sizes:
-                found.append(f"{text} == {sizes.get(dim, dim)}")
+                conditions.append(f"{text} == {sizes.get(dim, dim)}")
             sizes.setdefault(dim, text)
         for spec in self.problem.inputs:
             if spec is not self.anchor:
-                found += self._shape(spec, sizes)
-        return found + [condition(limit, sizes) for limit in self.limits if not self._divided(limit)]
+                conditions += self._shape(spec, sizes)
+        return conditions + [condition(limit, sizes) for limit in self.limits if not self._divided(limit)]
 
     def _rules(self, sizes: dict[str, str]) -> list[str]:
         """Conditions on sizes and scalars together: what the scalars must divide, then how wide a row of what is divided may be."""
         scalars = {spec.name: self.called.places[spec.name] for spec in self.problem.scalars}
-        found = []
+        conditions = []
         for rule in self.graph.multiples:
             if rule.dimension not in sizes:
                 raise UncallableError(
                     f"No tensor says what `{rule.dimension}` is, which must be a multiple of {rule.of}."
                 )
             of = NAME.sub(lambda name: scalars[name.group()], rule.of)
-            found += [f"{scalars[name]} > 0" for name in NAME.findall(rule.of)]
-            found.append(f"{sizes[rule.dimension]} % {of if of.isidentifier() else f'({of})'} == 0")
+            conditions += [f"{scalars[name]} > 0" for name in NAME.findall(rule.of)]
+            conditions.append(f"{sizes[rule.dimension]} % {of if of.isidentifier() else f'({of})'} == 0")
         limits = [condition(limit, sizes | scalars) for limit in self.limits if self._divided(limit)]
-        return [*dict.fromkeys(found), *limits]
+        return [*dict.fromkeys(conditions), *limits]
 
     def _divided(self, limit: Limit) -> bool:
         return not {spec.name for spec in self.problem.scalars}.isdisjoint(NAME.findall(limit.size))
@@ -261,29 +261,29 @@ class Coverage:
             return [f"{place}.shape == {anchor}.shape"]
         if spec.dims and dims[-len(spec.dims) :] == spec.dims:
             return [f"{place}.shape == {anchor}.shape[-{len(spec.dims)}:]"]
-        found = [f"{place}.ndim == {len(spec.dims)}"]
+        conditions = [f"{place}.ndim == {len(spec.dims)}"]
         for number, dim in enumerate(spec.dims):
             text = f"{place}.shape[{number}]"
             known = dim if dim.isdigit() else sizes.get(dim)
             if known is None:
                 sizes[dim] = text
             else:
-                found.append(f"{text} == {known}")
-        return found
+                conditions.append(f"{text} == {known}")
+        return conditions
 
     def _scalars(self) -> list[str]:
-        found: list[str] = []
+        conditions: list[str] = []
         for spec in self.problem.scalars:
             place = self.called.places[spec.name]
             if spec.name in self.graph.specialised:
-                found.append(_equals(place, ast.Constant(spec.default)))
+                conditions.append(_equals(place, ast.Constant(spec.default)))
             elif isinstance(spec.default, bool | str) or spec.default is None:
-                found.append(
+                conditions.append(
                     f"isinstance({place}, {type(spec.default).__name__ if spec.default is not None else 'int'})"
                 )
             else:
-                found.append(f"isinstance({place}, {'int' if isinstance(spec.default, int) else '(int, float)'})")
-        return found
+                conditions.append(f"isinstance({place}, {'int' if isinstance(spec.default, int) else '(int, float)'})")
+        return conditions
 
     def _constants(self) -> list[str]:
         free = [] if self.choice is None else [f"isinstance({self.choice}, bool)"]
@@ -291,15 +291,15 @@ class Coverage:
 
     def _ranges(self) -> list[str]:
         """One wait for the GPU a condition, by operators that files with such checks have of their own: no mask is reduced."""
-        found: list[str] = []
+        conditions: list[str] = []
         for spec in ranged(self.problem):
             place, low, high = self._place(spec), spec.low or 0, self._high(spec)
             left_out = singled_out(spec, self.graph)
             kept = " & ".join(f"({place} != {value})" for value in left_out)
             inside = f"({place} * {kept if len(left_out) == 1 else f'({kept})'})" if left_out else place
-            found += [f"int({inside}.max()) < {high}", f"int({inside}.min()) >= {low}"]
-            found += [f"int({place}.max()) >= {low}"] if left_out else []
-        return found
+            conditions += [f"int({inside}.max()) < {high}", f"int({inside}.min()) >= {low}"]
+            conditions += [f"int({place}.max()) >= {low}"] if left_out else []
+        return conditions
 
     def _high(self, spec: InputSpec) -> str:
         dims = self.anchor.dims
@@ -352,16 +352,16 @@ def ranged(problem: Problem) -> list[InputSpec]:
 
 
 def singled_out(spec: InputSpec, graph: Graph) -> list[int]:
-    """Give values below the range that the problem itself compares with, such as the class that a loss leaves out."""
-    found: list[int] = []
+    """Values below the range that the problem itself compares with, such as the class that a loss leaves out."""
+    distinct: list[int] = []
     for node in graph.nodes:
         if node.op in ("eq", "ne") and NodeRef(spec.name) in node.args:
             values = [a for a in node.args if type(a) is int and a < (spec.low or 0)]
-            found += [value for value in values if value not in found]
-    return found
+            distinct += [value for value in values if value not in distinct]
+    return distinct
 
 
-def told_by_result(problem: Problem, graph: Graph) -> bool:
+def result_shows_range_errors(problem: Problem, graph: Graph) -> bool:
     """Whether the one result is one number, which is NaN for every index out of range, of whichever input."""
     if len(graph.outputs) != 1:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Node, NodeRef, Pass, Problem, Workload, WorkloadTiming
 from gpu_runner.contracts.graph import Arg
@@ -16,7 +17,10 @@ PASSES_OF_SCOPE = {
     Scope.forward: (Pass.forward,),
     Scope.backward: (Pass.backward,),
 }
-STANDING = ("original", "candidate")  # v0 is timed as the original where it has that name, else as the only candidate
+ORIGINAL_NAMES = (
+    "original",
+    "candidate",
+)  # v0 is timed as the original where it has that name, else as the only candidate
 
 
 @dataclass(frozen=True)
@@ -28,26 +32,26 @@ class Worth:
     gain_low: float = 1.0
 
 
-def nothing_foreseen(situation: Situation) -> Worth | None:
-    """No evidence: what only the text of a kernel tells is not known before there is one."""
+def no_forecast(situation: Situation) -> Worth | None:
+    """No evidence: what only a kernel's source shows is unknown before there is one."""
     assert situation.stands is Stands.nothing, "a text is read"
     return None
 
 
-def standing_us(row: WorkloadTiming, *contenders: str) -> float | None:
-    """The time of what stands in the repository, or of the first of ``contenders`` that has one."""
+def original_us(row: WorkloadTiming, *contenders: str) -> float | None:
+    """The time of the original, or of the first of ``contenders`` that has one."""
     times = {timing.contender: timing.median_us for timing in row.timings}
-    return next((times[name] for name in contenders or STANDING if times.get(name) is not None), None)
+    return next((times[name] for name in contenders or ORIGINAL_NAMES if times.get(name) is not None), None)
 
 
 def floor_share(benchmark: BenchmarkResult, timed_pass: Pass) -> float | None:
     """The floor over the time of a pass, the geometric mean over the sizes; None where it was not measured."""
     shares: list[float] = []
     for row in benchmark.rows:
-        time_us = standing_us(row)
+        time_us = original_us(row)
         if row.timed_pass is timed_pass and time_us and row.floor_us:
             shares.append(row.floor_us / time_us)
-    return math.exp(sum(math.log(s) for s in shares) / len(shares)) if shares else None
+    return geometric_mean(shares) if shares else None
 
 
 def headroom(situation: Situation) -> float:
@@ -74,7 +78,7 @@ def bound_of(situation: Situation) -> Bound:
 
 
 def share_sentence(situation: Situation) -> str:
-    """The shares of the floor in words; empty where nothing was measured."""
+    """The shares of the floor as text; empty where nothing was measured."""
     shares = ((p, floor_share(situation.benchmark, p)) for p in (Pass.forward, Pass.backward))
     parts = [f"{p} runs at {share:.2f} of its floor" for p, share in shares if share]
     return ", ".join(parts)
@@ -93,13 +97,13 @@ MOVING = frozenset({"cast", "reshape", "expand", "permute", "slice"})
 def reached(graph: Graph, roots: Iterable[str | None]) -> tuple[Node, ...]:
     """The nodes that some depend on, themselves among them, in the order of the graph."""
     nodes = {node.name: node for node in graph.nodes}
-    found, waiting = set[str](), [root for root in roots if root is not None]
+    seen, waiting = set[str](), [root for root in roots if root is not None]
     while waiting:
         name = waiting.pop()
-        if name not in found and name in nodes:
-            found.add(name)
+        if name not in seen and name in nodes:
+            seen.add(name)
             waiting += operands(nodes[name])
-    return tuple(node for node in graph.nodes if node.name in found)
+    return tuple(node for node in graph.nodes if node.name in seen)
 
 
 def forward_nodes(graph: Graph) -> tuple[Node, ...]:
@@ -140,8 +144,8 @@ def reduces_rows(graph: Graph) -> bool:
             return True
         if node.op in REDUCTIONS | SCANS and (operand := next(iter(operands(node)), None)) is not None:
             dims = node.args[1] if len(node.args) > 1 else ()
-            told = dims if isinstance(dims, tuple) else (dims,)
-            if not told or {-1, ranks.get(operand, 0) - 1} & set(told):
+            reduced = dims if isinstance(dims, tuple) else (dims,)
+            if not reduced or {-1, ranks.get(operand, 0) - 1} & set(reduced):
                 return True
     return False
 
@@ -159,8 +163,8 @@ def kept_for_backward(problem: Problem, graph: Graph) -> tuple[str, ...]:
     wide = {_size(nodes[name]) for name in graph.inputs if name in nodes and len(nodes[name].meta.shape) == rank}
     there = {_moved(nodes, name) for name in (*graph.inputs, *graph.outputs)}
     used = (name for node in backward_nodes(graph) for name in operands(node) if name in forward)
-    found = dict.fromkeys(_moved(nodes, name) for name in used)
-    kept = [nodes[name] for name in found if name in nodes and name not in there and _size(nodes[name]) in wide]
+    sources = dict.fromkeys(_moved(nodes, name) for name in used)
+    kept = [nodes[name] for name in sources if name in nodes and name not in there and _size(nodes[name]) in wide]
     return tuple(node.op for node in kept if node.op not in ("input", "full", "arange"))
 
 
@@ -203,7 +207,7 @@ BYTES = {
 
 
 def sizes_called(situation: Situation) -> str:
-    """The word for the problem's sizes: before there is a kernel nothing was measured at them."""
+    """How to name the problem's sizes: before there is a kernel nothing was measured at them."""
     return "measured sizes" if situation.stands is Stands.kernel else "sizes"
 
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpu_runner.contracts import TABLE, Problem, Workload, WorkloadTiming
-from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 from workers.contracts import Notes, PlannedStrategy, Variant
 from workers.layouts.python_source import Import, read_imports, with_import
-from workers.strategies.conditions import Called, UncallableError, bound_call, scalar_sentence, sentence
+from workers.strategies.conditions import CalledFunction, UncallableError, bound_call, scalar_sentence, sentence
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.search import GOAL_PASSES, comparison_with_original
 from workers.strategies.source import KernelFile, parsed
-from workers.strategies.splicing import Names, Splice, choices_of_memory, loosened, with_choice
-from workers.tuned_table import settled
+from workers.strategies.splicing import Splice, SpliceNames, choices_of_memory, loosened, with_choice
+from workers.tuned_table import with_tuned
 
 # Shares of the floor that compiled kernels were seen to reach on an H200, docs/measurements.
 REACHED_LOW, REACHED_HIGH = 0.75, 0.95
@@ -27,7 +27,7 @@ UNKNOWN_GAIN = (1.0, 2.0)
 
 
 class CompiledFastPath:
-    """Fuses, streams and tunes what the problem computes, and nothing that it does not."""
+    """Fuses, streams and tunes what the problem computes, and nothing else."""
 
     id = "compiled_fast_path"
     title = "Compiled kernels as a fast path"
@@ -42,8 +42,8 @@ class CompiledFastPath:
         low, high = UNKNOWN_GAIN if share is None else (max(1.0, REACHED_LOW / share), REACHED_HIGH / share)
         if high < LEAST_WORTH:
             return None
-        told = share_sentence(situation) or "how far it is from its floor was not measured"
-        trigger = f"The problem's graph can be compiled, and {told}."
+        reason = share_sentence(situation) or "how far it is from its floor was not measured"
+        trigger = f"The problem's graph can be compiled, and {reason}."
         return PlannedStrategy(self.id, self.title, trigger, low, high, bound_of(situation))
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
@@ -63,17 +63,17 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         # Callers compare the Function with what eager mode gives, which rounds after every operator.
         style = replace(situation.style, section=True, tunable=True, rounds_as_reference=True)
         style = replace(style, function_class=called.owner.name)
-        names = (situation.standing.name, situation.problem, situation.graph, style)
+        names = (situation.kernel.name, situation.problem, situation.graph, style)
         sizes = _sizes(situation)
         answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites, sizes=sizes))
-        if isinstance(answer, Refusal):
+        if isinstance(answer, AuthorRefusal):
             return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
         if answer.signature is None:
             return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
         choice, text = _with_choice(situation, file, called, style, answer)
         free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
         section = _with_free_table(text, style.prefix) if free else text
-        loose = loosened(file, called, situation.problem, section, Names(style, answer.signature))
+        loose = loosened(file, called, situation.problem, section, SpliceNames(style, answer.signature))
         parts = (
             situation.problem,
             situation.graph,
@@ -84,7 +84,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             least_elements,
             loose.loose,
             choice,
-            loose.told,
+            loose.dtype_inputs,
             answer.limits,
         )
         text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
@@ -94,7 +94,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         return DoesNotApply(f"The source was not understood: {error}.")
     scalars = scalar_sentence(situation.problem, situation.graph)
     return Proposed(
-        text, _notes(answer, least_elements, scalars), answer.knobs if free else (), settled if free else None
+        text, _notes(answer, least_elements, scalars), answer.knobs if free else (), with_tuned if free else None
     )
 
 
@@ -105,16 +105,16 @@ def _sizes(situation: Situation) -> tuple[Workload, ...]:
 
 
 def _with_choice(
-    situation: Situation, file: KernelFile, called: Called, style: SourceStyle, answer: Proposal
+    situation: Situation, file: KernelFile, called: CalledFunction, style: SourceStyle, answer: Proposal
 ) -> tuple[str | None, str]:
     """A call that wants its upstream gradients left alone is covered too, where one boolean is all that says so."""
     choices = choices_of_memory(file, called)
     if len(choices) != 1 or not situation.overwrites or any(not n.startswith("upstream") for n in situation.overwrites):
         return None, answer.source
     assert situation.graph is not None, "what was written had a graph"
-    brief = Brief(situation.standing.name, situation.problem, situation.graph, style, sizes=_sizes(situation))
+    brief = Brief(situation.kernel.name, situation.problem, situation.graph, style, sizes=_sizes(situation))
     plain = situation.author.propose(brief)
-    if isinstance(plain, Refusal) or (plain.signature, plain.knobs) != (answer.signature, answer.knobs):
+    if isinstance(plain, AuthorRefusal) or (plain.signature, plain.knobs) != (answer.signature, answer.knobs):
         return None, answer.source
     joined = with_choice(answer.source, plain.source, style.backward_function, choices[0])
     return (None, answer.source) if joined is None else (choices[0], joined)
@@ -139,16 +139,16 @@ def _with_imports(source: str, lines: tuple[str, ...]) -> str:
 
 def _bound_by_imports(source: str) -> set[str]:
     """The names that the module's imports bind, those under a condition or in a ``try`` too."""
-    found: set[str] = set()
+    bound: set[str] = set()
     left: list[ast.stmt] = list(ast.parse(source).body)
     while left:
         node = left.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+            bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.If | ast.Try):
             handlers = node.handlers if isinstance(node, ast.Try) else []
             left += [*node.body, *node.orelse, *(line for handler in handlers for line in handler.body)]
-    return found
+    return bound
 
 
 def _with_first_import(source: str, wanted: Import) -> str:
@@ -230,10 +230,10 @@ def elements(problem: Problem, workload: Workload) -> int:
 
 
 def _slower(row: WorkloadTiming) -> bool:
-    found = comparison_with_original(row)
-    return found is not None and found.speedup_high < 1.0
+    comparison = comparison_with_original(row)
+    return comparison is not None and comparison.speedup_high < 1.0
 
 
 def _faster(rows: Sequence[WorkloadTiming], problem: Problem, size: int) -> bool:
-    found = [comparison_with_original(row) for row in rows if elements(problem, row.workload) == size]
-    return any(comparison is not None and comparison.speedup_low > 1.0 for comparison in found)
+    comparisons = [comparison_with_original(row) for row in rows if elements(problem, row.workload) == size]
+    return any(comparison is not None and comparison.speedup_low > 1.0 for comparison in comparisons)

@@ -13,7 +13,7 @@ UNKNOWN = object()
 
 
 @dataclass(frozen=True)
-class Frame:
+class TypedFunction:
     """A function, and what is known of its parameters."""
 
     function: ast.FunctionDef
@@ -27,7 +27,7 @@ def returned_elements(function: ast.FunctionDef) -> list[ast.expr] | None:
     return list(value.elts) if isinstance(value, ast.Tuple) else None
 
 
-def is_none(file: KernelFile, node: ast.expr, frame: Frame, depth: int = DEPTH) -> bool:
+def is_none(file: KernelFile, node: ast.expr, frame: TypedFunction, depth: int = DEPTH) -> bool:
     """Whether an expression is surely None."""
     if isinstance(node, ast.Constant):
         return node.value is None
@@ -42,7 +42,7 @@ def is_none(file: KernelFile, node: ast.expr, frame: Frame, depth: int = DEPTH) 
     return bool(sources) and all(_source_is_none(file, value, index, frame, depth - 1) for value, index in sources)
 
 
-def _source_is_none(file: KernelFile, value: ast.expr, index: int | None, frame: Frame, depth: int) -> bool:
+def _source_is_none(file: KernelFile, value: ast.expr, index: int | None, frame: TypedFunction, depth: int) -> bool:
     if index is None:
         return is_none(file, value, frame, depth)
     if isinstance(value, ast.Tuple) and index < len(value.elts):
@@ -53,10 +53,10 @@ def _source_is_none(file: KernelFile, value: ast.expr, index: int | None, frame:
     elements = returned_elements(called)
     if elements is None or index >= len(elements) or returns_of(called) != 1:
         return False
-    return is_none(file, elements[index], Frame(called, _handed(called, value, frame)), depth)
+    return is_none(file, elements[index], TypedFunction(called, _handed(called, value, frame)), depth)
 
 
-def _handed(function: ast.FunctionDef, call: ast.Call, frame: Frame) -> dict[str, Any]:
+def _handed(function: ast.FunctionDef, call: ast.Call, frame: TypedFunction) -> dict[str, Any]:
     given = dict(zip(parameters_of(function), call.args, strict=False))
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -66,20 +66,20 @@ def _handed(function: ast.FunctionDef, call: ast.Call, frame: Frame) -> dict[str
 
 def sources_of(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int | None]]:
     """Everything that a name is given in a function, with its place where a tuple is taken apart."""
-    found: list[tuple[ast.expr, int | None]] = []
+    sources: list[tuple[ast.expr, int | None]] = []
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id == name:
-                    found.append((node.value, None))
+                    sources.append((node.value, None))
                 elif isinstance(target, ast.Tuple):
                     places = [i for i, e in enumerate(target.elts) if isinstance(e, ast.Name) and e.id == name]
-                    found += [(node.value, place) for place in places]
+                    sources += [(node.value, place) for place in places]
     stores = [
         n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
     ]
     # A loop, a `with` or an augmented assignment gives the name something that is not followed here.
-    return found if len(stores) == len(found) else []
+    return sources if len(stores) == len(sources) else []
 
 
 def returns_of(function: ast.FunctionDef) -> int:
@@ -121,7 +121,7 @@ Types = frozenset[str]
 
 
 @dataclass(frozen=True)
-class Scope:
+class TypeScope:
     """A function, and the element types of what it is given: names of the outermost arguments, or such as "torch.float32"."""
 
     function: ast.FunctionDef
@@ -129,12 +129,12 @@ class Scope:
     busy: frozenset[str] = field(default_factory=frozenset)
 
 
-def outermost(function: ast.FunctionDef) -> Scope:
+def outermost(function: ast.FunctionDef) -> TypeScope:
     """The scope in which every argument has an element type of its own."""
-    return Scope(function, {name: frozenset({name}) for name in parameters_of(function)})
+    return TypeScope(function, {name: frozenset({name}) for name in parameters_of(function)})
 
 
-def returned_types(file: KernelFile, scope: Scope) -> tuple[Types | None, ...]:
+def returned_types(file: KernelFile, scope: TypeScope) -> tuple[Types | None, ...]:
     """The element types of what a function returns, element by element; empty where it returns in several places."""
     last = scope.function.body[-1]
     if not isinstance(last, ast.Return) or last.value is None or returns_of(scope.function) != 1:
@@ -143,8 +143,8 @@ def returned_types(file: KernelFile, scope: Scope) -> tuple[Types | None, ...]:
     return tuple(types_of(file, element, scope) for element in elements)
 
 
-def types_of(file: KernelFile, node: ast.expr, scope: Scope) -> Types | None:
-    """The element types that an expression may have; None where it cannot be told."""
+def types_of(file: KernelFile, node: ast.expr, scope: TypeScope) -> Types | None:
+    """The element types that an expression may have; None where unknown."""
     if isinstance(node, ast.Name):
         return _of_name(file, node.id, scope)
     if isinstance(node, ast.IfExp):
@@ -158,8 +158,8 @@ def types_of(file: KernelFile, node: ast.expr, scope: Scope) -> Types | None:
             return _of_dtype(file, given, scope)
         return types_of(file, node.args[0], scope) if name in LIKE and node.args else None
     if name in file.functions:
-        found = _of_call(file, node, scope)
-        return found[0] if len(found) == 1 else None
+        types = _of_call(file, node, scope)
+        return types[0] if len(types) == 1 else None
     if isinstance(node.func, ast.Attribute) and node.func.attr in KEEPING:
         return types_of(file, node.func.value, scope)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) == 1:
@@ -167,39 +167,39 @@ def types_of(file: KernelFile, node: ast.expr, scope: Scope) -> Types | None:
     return None
 
 
-def _of_dtype(file: KernelFile, node: ast.expr, scope: Scope) -> Types | None:
+def _of_dtype(file: KernelFile, node: ast.expr, scope: TypeScope) -> Types | None:
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
         return types_of(file, node.value, scope)
     text = ast.unparse(node)
     return frozenset({text}) if text.startswith(DTYPE_PREFIX) else None
 
 
-def _of_name(file: KernelFile, name: str, scope: Scope) -> Types | None:
+def _of_name(file: KernelFile, name: str, scope: TypeScope) -> Types | None:
     if name in scope.busy:
         return frozenset()  # what it is made from besides itself decides
-    inner = Scope(scope.function, scope.given, scope.busy | {name})
+    inner = TypeScope(scope.function, scope.given, scope.busy | {name})
     sources = sources_of(name, scope.function)
     stored = any(
         isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(scope.function)
     )
     if stored and not sources:
         return None
-    found = [_of_source(file, value, index, inner) for value, index in sources]
+    types = [_of_source(file, value, index, inner) for value, index in sources]
     if name in parameters_of(scope.function):
-        found.append(scope.given.get(name))
-    return _joined(found) if found else None
+        types.append(scope.given.get(name))
+    return _joined(types) if types else None
 
 
-def _of_source(file: KernelFile, value: ast.expr, index: int | None, scope: Scope) -> Types | None:
+def _of_source(file: KernelFile, value: ast.expr, index: int | None, scope: TypeScope) -> Types | None:
     if index is None:
         return types_of(file, value, scope)
     if isinstance(value, ast.Tuple):
         return types_of(file, value.elts[index], scope) if index < len(value.elts) else None
-    found = _of_call(file, value, scope) if isinstance(value, ast.Call) else ()
-    return found[index] if index < len(found) else None
+    types = _of_call(file, value, scope) if isinstance(value, ast.Call) else ()
+    return types[index] if index < len(types) else None
 
 
-def _of_call(file: KernelFile, call: ast.Call, scope: Scope) -> tuple[Types | None, ...]:
+def _of_call(file: KernelFile, call: ast.Call, scope: TypeScope) -> tuple[Types | None, ...]:
     function = file.functions.get(called(call))
     if function is None or f"{function.name}()" in scope.busy or any(isinstance(a, ast.Starred) for a in call.args):
         return ()
@@ -207,12 +207,12 @@ def _of_call(file: KernelFile, call: ast.Call, scope: Scope) -> tuple[Types | No
     given |= {k.arg: k.value for k in call.keywords if k.arg is not None}
     types = {name: types_of(file, node, scope) for name, node in given.items()}
     calls = frozenset(name for name in scope.busy if name.endswith("()"))
-    return returned_types(file, Scope(function, types, calls | {f"{function.name}()"}))
+    return returned_types(file, TypeScope(function, types, calls | {f"{function.name}()"}))
 
 
-def _joined(found: list[Types | None]) -> Types | None:
+def _joined(each: list[Types | None]) -> Types | None:
     joined: Types = frozenset()
-    for types in found:
+    for types in each:
         if types is None:
             return None
         joined |= types

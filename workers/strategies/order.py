@@ -21,14 +21,14 @@ FRUITLESS = (
 
 
 def ordered(situation: Situation) -> tuple[PlannedStrategy, ...]:
-    """The strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
+    """The strategies whose trigger applies: the sweep first, then by expected gain, those that failed before last.
 
-    For a kernel that is yet to be written those are left out that are for a kernel of the library alone.
+    For a kernel that is yet to be written those are left out that are for an existing kernel alone.
     A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.
     """
     most = headroom(situation)
     fitting = [s for s in STRATEGIES if situation.stands is Stands.kernel or not s.needs_kernel]
-    planned = [found for strategy in fitting if (found := strategy.plan(situation)) is not None]
+    planned = [plan for strategy in fitting if (plan := strategy.plan(situation)) is not None]
     capped = [replace(p, gain_high=_capped(p.gain_high, most), gain_low=_capped(p.gain_low, most)) for p in planned]
     fruitless = {variant.strategy for variant in situation.earlier if variant.outcome in FRUITLESS}
     in_order = sorted(capped, key=lambda p: (p.strategy != FIRST, p.strategy in fruitless, -_expected(p)))

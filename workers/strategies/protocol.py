@@ -10,7 +10,7 @@ from typing import Protocol
 from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Knob, Pass, Problem
 from workers.authors.protocol import Author, SourceStyle
 from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 from workers.tree import Tree
 
 
@@ -23,7 +23,7 @@ class ModelTurn(StrEnum):
 
 
 class Stands(StrEnum):
-    """What there is of a kernel before it is changed or written."""
+    """What exists of a kernel before it is changed or written."""
 
     kernel = "kernel"  # one of the library: it is called by others, and was measured
     start = "start"  # a text to start from, which nobody calls yet
@@ -32,13 +32,13 @@ class Stands(StrEnum):
 
 @dataclass(frozen=True)
 class Situation:
-    """All that a strategy decides by. ``source`` is the file of the variant to start from, ``original`` that of v0.
+    """A strategy's input. ``source`` is the file of the variant to start from, ``original`` that of v0.
 
-    Of a kernel that is yet to be written ``standing`` says where it will be, both texts are that of the start or empty, and
-    ``benchmark`` holds no rows where the start was not measured.
+    For a kernel that is yet to be written ``kernel`` is its future place, both texts are that of the start or empty, and
+    ``benchmark`` has no rows where the start was not measured.
     """
 
-    standing: Standing
+    kernel: ExistingKernel
     problem: Problem
     graph: Graph | None  # None: the problem could not be traced; compiled kernels are then out of reach
     source: str
@@ -59,10 +59,10 @@ class Situation:
 
 @dataclass(frozen=True)
 class Proposed:
-    """A change: the whole file as it shall be, with notes written before it runs.
+    """A change: the whole new file, with notes written before it runs.
 
-    ``knobs`` are settings to be tuned by the runner before the variant is judged, looked up by the source in its ``TUNED``;
-    ``settle`` then gives the file with the table that was found (by architecture) written into it.
+    ``knobs`` are settings for the runner to tune before the variant is judged, looked up by the source in its ``TUNED``;
+    ``settle`` returns the file with the measured table (by architecture) in it.
     """
 
     source: str
@@ -103,7 +103,7 @@ class Strategy(Protocol):
         ...
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """Whether its trigger holds, with the evidence and the gain that may be expected."""
+        """Whether its trigger applies, with the evidence and the expected gain."""
         ...
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:

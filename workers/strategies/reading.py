@@ -16,10 +16,10 @@ PRODUCTS = frozenset({"tl.dot", "torch.matmul", "torch.mm", "torch.addmm", "torc
 
 
 def read_source(path: str, source: str) -> SourceReading:
-    """Read a kernel's file.
+    """Analyse a kernel's file.
 
     Raises:
-        ValueError: it cannot be parsed; the text says why.
+        ValueError: it cannot be parsed.
     """
     file = parsed(source)
     launches = {name: [x for x in file.launches if x.kernel == name] for name in file.kernels}
@@ -77,8 +77,8 @@ def _in_place(file: KernelFile) -> bool:
             return True
         aliases = _aliases(launch.function)
         read = {_tensor(launch.argument(p), aliases) for p in accesses.read} - {None}
-        written = {_tensor(launch.argument(p), aliases) for p in accesses.written} - {None}
-        if read & written:
+        stored = {_tensor(launch.argument(p), aliases) for p in accesses.written} - {None}
+        if read & stored:
             return True
     return False
 
@@ -105,42 +105,42 @@ HOST_READS = ("item", "tolist", "cpu")
 
 
 def remarks(file: KernelFile) -> tuple[str, ...]:
-    """What stands out, in the order of the lines."""
-    found = [*_calls(file), *_kernels(file)]
-    found += [
+    """What is notable in a file, in the order of the lines."""
+    notes = [*_calls(file), *_kernels(file)]
+    notes += [
         (x.call.lineno, f"the launch of `{x.kernel}` leaves num_warps to Triton's default")
         for x in file.launches
         if not _sets_warps(x)
     ]
-    return tuple(f"line {line}: {sentence}" for line, sentence in sorted(set(found)))
+    return tuple(f"line {line}: {sentence}" for line, sentence in sorted(set(notes)))
 
 
 def _calls(file: KernelFile) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+    remarks: list[tuple[int, str]] = []
     hosts = [*file.functions.values(), *file.classes.values()]
     for node in (n for host in hosts for n in ast.walk(host) if isinstance(n, ast.Call)):
         name = called(node)
         if name in COSTS:
-            found.append((node.lineno, COSTS[name]))
+            remarks.append((node.lineno, COSTS[name]))
         elif isinstance(node.func, ast.Attribute) and node.func.attr in HOST_READS and not node.args:
-            found.append((node.lineno, f"waits for the GPU (`.{node.func.attr}()` brings a value to the host)"))
-    return found
+            remarks.append((node.lineno, f"waits for the GPU (`.{node.func.attr}()` brings a value to the host)"))
+    return remarks
 
 
 def _kernels(file: KernelFile) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+    remarks: list[tuple[int, str]] = []
     for name, kernel in file.kernels.items():
         atomics = accesses_of(kernel).atomics
         if atomics:
-            found.append(
+            remarks.append(
                 (atomics[0].call.lineno, f"`{name}` adds atomically, in an order that changes from run to run")
             )
         loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For)]
         plain = [n for n in loops if called(n.iter) == "range" and any(called(x) == "tl.load" for x in ast.walk(n))]
         if plain:
             sentence = f"`{name}` loads in a loop that Triton does not pipeline (`range`, not `tl.range` with stages)"
-            found.append((plain[0].lineno, sentence))
-    return found
+            remarks.append((plain[0].lineno, sentence))
+    return remarks
 
 
 def _sets_warps(launch: Launch) -> bool:

@@ -13,7 +13,7 @@ from workers.strategies.evidence import (
     Worth,
     bound_of,
     has_products,
-    nothing_foreseen,
+    no_forecast,
     reduces_rows,
     row_bytes,
     share_sentence,
@@ -40,7 +40,7 @@ from workers.strategies.sweep import tensor_of
 
 
 @dataclass(frozen=True)
-class Change:
+class RewrittenFile:
     """A file as it shall be, and what was changed in it, one entry a place."""
 
     source: str
@@ -49,48 +49,50 @@ class Change:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """One change of kernels; ``rewrite`` gives None where there is nothing that it may change."""
+    """One change of kernels; ``rewrite`` returns None where it may change nothing."""
 
     id: str
     title: str
     document: str
-    rewrite: Callable[[KernelFile], Change | None]
+    rewrite: Callable[[KernelFile], RewrittenFile | None]
     hypothesis: str
     change: str  # what is done to each place
     nothing: str  # the sentence where there is nothing to change
     gain_high: float
-    foreseen: Callable[[Situation], Worth | None] = nothing_foreseen  # by the problem alone
+    foreseen: Callable[[Situation], Worth | None] = no_forecast  # by the problem alone
     needs_kernel: bool = False
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """It is worth a try where the source has such places, or where the problem alone says that it will have."""
+        """Worth a try where the source has such places, or where the problem alone implies them."""
         try:
             worth = self.foreseen(situation) if situation.stands is Stands.nothing else self._worth(situation)
         except ValueError:
             return None
         if worth is None:
             return None
-        told = share_sentence(situation)
-        trigger = f"{worth.trigger}{'; ' + told if told else ''}."
+        reason = share_sentence(situation)
+        trigger = f"{worth.trigger}{'; ' + reason if reason else ''}."
         return PlannedStrategy(self.id, self.title, trigger, worth.gain_low, worth.gain_high, bound_of(situation))
 
     def _worth(self, situation: Situation) -> Worth | None:
-        found = self.rewrite(parsed(situation.source))
-        return None if found is None else Worth(f"{self.change}: {len(found.places)} places", self.gain_high)
+        rewritten = self.rewrite(parsed(situation.source))
+        return None if rewritten is None else Worth(f"{self.change}: {len(rewritten.places)} places", self.gain_high)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """The file with every such place changed."""
         try:
-            found = self.rewrite(parsed(situation.source))
+            rewritten = self.rewrite(parsed(situation.source))
         except ValueError as error:
             return DoesNotApply(f"The source was not understood: {error}.")
-        if found is None:
+        if rewritten is None:
             return DoesNotApply(self.nothing)
         expected = f"Up to {self.gain_high:.2f} times as fast where memory bounds it; the same values."
-        return Proposed(found.source, Notes(self.hypothesis, f"{self.change}: {', '.join(found.places)}.", expected))
+        return Proposed(
+            rewritten.source, Notes(self.hypothesis, f"{self.change}: {', '.join(rewritten.places)}.", expected)
+        )
 
 
-def with_constant_sizes(file: KernelFile) -> Change | None:
+def with_constant_sizes(file: KernelFile) -> RewrittenFile | None:
     """A file whose kernels take the length of a row as a constant; a kernel is then compiled once a length."""
     patches, places = Patches(file.source), []
     launched = {launch.kernel for launch in file.launches}
@@ -102,7 +104,7 @@ def with_constant_sizes(file: KernelFile) -> Change | None:
             if argument.arg == size and argument.annotation is None and _fits(file, argument):
                 patches.replace(argument, f"{size}: tl.constexpr")
                 places.append(f"`{size}` of `{name}`")
-    return Change(patches.result(), tuple(places)) if places else None
+    return RewrittenFile(patches.result(), tuple(places)) if places else None
 
 
 def _stays_a_number(kernel: ast.FunctionDef, size: str) -> bool:
@@ -135,7 +137,7 @@ HINTS_GAIN = 1.05
 HINTED = ("eviction_policy", "cache_modifier")
 
 
-def with_hints(file: KernelFile) -> Change | None:
+def with_hints(file: KernelFile) -> RewrittenFile | None:
     """A file whose streamed loads are evicted first, and whose shared ones last; the values are the same."""
     patches, places = Patches(file.source), []
     for name, kernel in file.kernels.items():
@@ -153,7 +155,7 @@ def with_hints(file: KernelFile) -> Change | None:
             policy = None if counts[access.parameter] > 1 else "evict_first" if address & own else "evict_last"
             if policy and add_argument(patches, file, access.call, f'eviction_policy="{policy}"'):
                 places.append(f"`{access.parameter}` in `{name}` {policy.replace('_', ' ')}")
-    return Change(patches.result(), tuple(places)) if any("evict first" in place for place in places) else None
+    return RewrittenFile(patches.result(), tuple(places)) if any("evict first" in place for place in places) else None
 
 
 def _has_a_second_axis(kernel: ast.FunctionDef) -> bool:
@@ -165,16 +167,16 @@ def _has_a_second_axis(kernel: ast.FunctionDef) -> bool:
 
 def _of_program(kernel: ast.FunctionDef) -> frozenset[str]:
     """The names that differ from program to program: by its number, or by the row that a loop has come to."""
-    found = set(derived(kernel, PROGRAM))
+    names = set(derived(kernel, PROGRAM))
     loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
     for loop in loops:
-        if names_in(loop.iter) & found and isinstance(loop.target, ast.Name):
-            found.add(loop.target.id)
+        if names_in(loop.iter) & names and isinstance(loop.target, ast.Name):
+            names.add(loop.target.id)
     moved = [n for n in ast.walk(kernel) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
     for statement in moved:
-        if names_in(statement.value) & found and isinstance(statement.target, ast.Name):
-            found.add(statement.target.id)
-    return derived(kernel, frozenset(found))
+        if names_in(statement.value) & names and isinstance(statement.target, ast.Name):
+            names.add(statement.target.id)
+    return derived(kernel, frozenset(names))
 
 
 def _hints_foreseen(situation: Situation) -> Worth | None:
@@ -182,10 +184,11 @@ def _hints_foreseen(situation: Situation) -> Worth | None:
     shared = shared_by_rows(problem)
     if not shared or graph is None or has_products(graph) or bound_of(situation) is not Bound.memory:
         return None
-    told = ", ".join(f"`{name}`" for name in shared)
+    names = ", ".join(f"`{name}`" for name in shared)
     once = ", ".join(f"`{spec.name}`" for spec in problem.inputs if len(spec.dims) > 1)
     return Worth(
-        f"Every row reads all of {told}, and {once} only once: loads of that can be marked as evicted first", HINTS_GAIN
+        f"Every row reads all of {names}, and {once} only once: loads of that can be marked as evicted first",
+        HINTS_GAIN,
     )
 
 
@@ -209,7 +212,7 @@ WIDE_ROW_BYTES = 65536
 PIPELINES_GAIN = 1.25
 
 
-def with_pipelines(file: KernelFile) -> Change | None:
+def with_pipelines(file: KernelFile) -> RewrittenFile | None:
     """A file whose loading loops are pipelined, with as many stages as shared memory holds on every supported GPU."""
     patches, places = Patches(file.source), []
     for name, kernel in file.kernels.items():
@@ -224,7 +227,7 @@ def with_pipelines(file: KernelFile) -> Change | None:
         if all(turns) and _can_take(file, kernel, launches):
             _rewrite(patches, file, kernel, loops, launches, [turn for turn in turns if turn])
             places.append(f"`{name}` ({len(loops)} loops)")
-    return Change(patches.result(), tuple(places)) if places else None
+    return RewrittenFile(patches.result(), tuple(places)) if places else None
 
 
 def _loads_plainly(loop: ast.For) -> bool:
@@ -239,12 +242,12 @@ def _reads_what_it_writes(kernel: ast.FunctionDef, loop: ast.For) -> bool:
     inside = {id(n) for n in ast.walk(loop)}
     accesses = accesses_of(kernel)
     read = {a.parameter for a in accesses.loads if id(a.call) in inside}
-    written = {a.parameter for a in (*accesses.stores, *accesses.atomics) if id(a.call) in inside}
-    return None in read | written or bool(read & written)
+    stored = {a.parameter for a in (*accesses.stores, *accesses.atomics) if id(a.call) in inside}
+    return None in read | stored or bool(read & stored)
 
 
 def _stages(file: KernelFile, kernel: ast.FunctionDef, loops: list[ast.For], launch: Launch) -> str | None:
-    """The stages of a launch, by the bytes that a turn fetches; None where they cannot be told."""
+    """The stages of a launch, by the bytes that a turn fetches; None where unknown."""
     block = next((name for name in constexprs_of(kernel) if name == "BLOCK_SIZE"), None)
     given = launch.argument(block) if block else None
     tensor = tensor_of(file, launch)
@@ -298,9 +301,9 @@ def _pipelines_foreseen(situation: Situation) -> Worth | None:
     wide = [size for size in sizes if row_bytes(situation.problem, size) > WIDE_ROW_BYTES]
     if not wide or graph is None or has_products(graph) or not reduces_rows(graph):
         return None
-    told = f"{len(wide)} of {len(sizes)} sizes have rows of more than {WIDE_ROW_BYTES} bytes"
+    reason = f"{len(wide)} of {len(sizes)} sizes have rows of more than {WIDE_ROW_BYTES} bytes"
     return Worth(
-        f"{told}, which a program goes through in blocks: such a loop loads ahead, with stages", PIPELINES_GAIN
+        f"{reason}, which a program goes through in blocks: such a loop loads ahead, with stages", PIPELINES_GAIN
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from gpu_runner.contracts import Comparison, Pass, Workload, WorkloadTiming
 from workers.contracts import (
@@ -27,7 +28,7 @@ UNMEASURED = (Outcome.does_not_apply, Outcome.duplicate)
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """When a search ends."""
 
     variants: int = 8  # measured ones
@@ -36,14 +37,16 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """The next variant: a strategy, and the variant (or v0) whose file it changes."""
 
     parent: str
     strategy: str
 
 
-def next_step(variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits) -> Step | StopReason:
+def next_step(
+    variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: SearchLimits
+) -> SearchStep | StopReason:
     """The first strategy that was not tried, on the best accepted variant; one that repeats as long as it gains something."""
     repeating = frozenset(planned.strategy for planned in strategies if planned.repeats)
     stop = _stopped(variants, limits, repeating)
@@ -55,7 +58,7 @@ def next_step(variants: Sequence[Variant], strategies: Sequence[PlannedStrategy]
     if repeating and (begun or stop is StopReason.no_progress):
         # That what was planned finds nothing more says nothing about what nobody knows before it is asked for.
         left, stop = [strategy for strategy in left if strategy in repeating], stop if begun else None
-    return stop or Step(ranked(variants)[0], left[0])
+    return stop or SearchStep(ranked(variants)[0], left[0])
 
 
 def ranked(variants: Sequence[Variant]) -> tuple[str, ...]:
@@ -66,7 +69,9 @@ def ranked(variants: Sequence[Variant]) -> tuple[str, ...]:
     return (*(name for _, _, name in ordered), ORIGINAL)
 
 
-def _stopped(variants: Sequence[Variant], limits: Limits, repeating: frozenset[str] = frozenset()) -> StopReason | None:
+def _stopped(
+    variants: Sequence[Variant], limits: SearchLimits, repeating: frozenset[str] = frozenset()
+) -> StopReason | None:
     # What repeats would never end if the same code again were nothing.
     measured = [v for v in variants if v.outcome not in UNMEASURED or v.strategy in repeating]
     if len(measured) >= limits.variants:
@@ -112,10 +117,10 @@ def breaches(
 ) -> tuple[Breach, ...]:
     """Every guardrail that a variant breaks, in the order of the rows.
 
-    A time counts as worse only where the whole interval of the comparison says so, by how much is said by its middle. At sizes
+    A time counts as worse only where the whole interval of the comparison is; the amount is its middle. At sizes
     outside of the regime nothing is the goal.
     """
-    found: list[Breach] = []
+    broken: list[Breach] = []
     aimed = {id(row) for row in in_regime(rows, regime)}
     for row in rows:
         time, memory = _time_ratio(row), row.memory_ratio
@@ -123,8 +128,8 @@ def breaches(
             beyond = Guardrail.other_metric, OTHER_METRIC
             guardrail, allowed = _rule(metric, row.timed_pass, goal, scope) if id(row) in aimed else beyond
             if ratio is not None and ratio > allowed:
-                found.append(Breach(guardrail, metric, row.timed_pass, row.workload.label(), ratio, allowed))
-    return tuple(found)
+                broken.append(Breach(guardrail, metric, row.timed_pass, row.workload.label(), ratio, allowed))
+    return tuple(broken)
 
 
 def comparison_with_original(row: WorkloadTiming) -> Comparison | None:
@@ -148,9 +153,9 @@ def _aimed(rows: Sequence[WorkloadTiming], scope: Scope) -> list[WorkloadTiming]
 
 
 def _speedup(row: WorkloadTiming) -> float | None:
-    found = comparison_with_original(row)
-    if found is not None:
-        return found.speedup
+    comparison = comparison_with_original(row)
+    if comparison is not None:
+        return comparison.speedup
     times = {t.contender: t.median_us for t in row.timings}
     mine, theirs = times.get(VARIANT), times.get(ORIGINAL_CONTENDER)
     return theirs / mine if mine and theirs else None
@@ -158,8 +163,8 @@ def _speedup(row: WorkloadTiming) -> float | None:
 
 def _time_ratio(row: WorkloadTiming) -> float | None:
     """Variant over original; None also where noise may be all that there is."""
-    found = comparison_with_original(row)
-    if found is not None and found.speedup_high >= 1.0:
+    comparison = comparison_with_original(row)
+    if comparison is not None and comparison.speedup_high >= 1.0:
         return None
     speedup = _speedup(row)
     return None if speedup is None else 1.0 / speedup
@@ -167,13 +172,13 @@ def _time_ratio(row: WorkloadTiming) -> float | None:
 
 def _mean(factors: Iterable[float | None]) -> float | None:
     known = [factor for factor in factors if factor is not None and factor > 0]
-    return math.exp(sum(math.log(factor) for factor in known) / len(known)) if known else None
+    return geometric_mean(known) if known else None
 
 
 def in_regime(rows: Sequence[WorkloadTiming], regime: Regime) -> tuple[WorkloadTiming, ...]:
-    """The rows of the sizes that a regime speaks of; all of them where it speaks of none.
+    """The rows of a regime's sizes; all of them where it names none.
 
-    Small and large are told apart at the geometric middle of the smallest and the largest product of dimensions.
+    The boundary of small and large is the geometric mean of the smallest and the largest product of dimensions.
     """
     if regime.part is None:
         return tuple(row for row in rows if set(regime.sizes) <= set(row.workload.sizes))

@@ -17,7 +17,7 @@ PASS_OF_METHOD = {"forward": Pass.forward, "backward": Pass.backward}
 
 @dataclass(frozen=True)
 class Launch:
-    """``kernel[grid](...)`` and the top-level function or method in which it stands."""
+    """``kernel[grid](...)`` and the top-level function or method around it."""
 
     kernel: str
     function: ast.FunctionDef
@@ -51,8 +51,8 @@ class KernelFile:
     @cached_property
     def classes(self) -> dict[str, ast.ClassDef]:
         """The autograd Functions."""
-        found = [n for n in self.tree.body if isinstance(n, ast.ClassDef)]
-        return {c.name: c for c in found if any(ast.unparse(b).split(".")[-1] == "Function" for b in c.bases)}
+        nodes = [n for n in self.tree.body if isinstance(n, ast.ClassDef)]
+        return {c.name: c for c in nodes if any(ast.unparse(b).split(".")[-1] == "Function" for b in c.bases)}
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
@@ -62,14 +62,14 @@ class KernelFile:
     @cached_property
     def passes(self) -> dict[str, frozenset[Pass]]:
         """The passes that reach each host function, through the methods of the autograd Functions."""
-        found: dict[str, set[Pass]] = {}
+        by_function: dict[str, set[Pass]] = {}
         for owner in self.classes.values():
             for method_name, timed_pass in PASS_OF_METHOD.items():
                 method = method_of(owner, method_name)
                 if method is not None:
                     for name in self._reached(method):
-                        found.setdefault(name, set()).add(timed_pass)
-        return {name: frozenset(passes) for name, passes in found.items()}
+                        by_function.setdefault(name, set()).add(timed_pass)
+        return {name: frozenset(passes) for name, passes in by_function.items()}
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
@@ -79,11 +79,11 @@ class KernelFile:
             for name, timed_pass in PASS_OF_METHOD.items():
                 method = method_of(owner, name)
                 places += [] if method is None else [(method, frozenset({timed_pass}))]
-        found = [launch for function, passes in places for launch in self._launches_in(function, passes)]
-        return tuple(sorted(found, key=lambda launch: launch.call.lineno))
+        all_launches = [launch for function, passes in places for launch in self._launches_in(function, passes)]
+        return tuple(sorted(all_launches, key=lambda launch: launch.call.lineno))
 
     def segment(self, node: ast.AST) -> str:
-        """A node's text as it stands."""
+        """A node's source text."""
         return ast.get_source_segment(self.source, node) or ""
 
     def _functions(self) -> list[ast.FunctionDef]:
@@ -167,11 +167,11 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def _bound(kernel: ast.FunctionDef, call: ast.Call) -> tuple[tuple[str, ast.expr], ...]:
-    found: list[tuple[str, ast.expr]] = []
+    bound: list[tuple[str, ast.expr]] = []
     if not any(isinstance(a, ast.Starred) for a in call.args):
-        found += zip(parameters_of(kernel), call.args, strict=False)
-    found += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
-    return tuple(found)
+        bound += zip(parameters_of(kernel), call.args, strict=False)
+    bound += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
+    return tuple(bound)
 
 
 class Patches:
@@ -188,7 +188,7 @@ class Patches:
         self._changes: list[tuple[int, int, str]] = []
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg, text: str) -> None:
-        """Put text in the place of a node."""
+        """Replace a node by text."""
         start = self._at(node.lineno, node.col_offset)
         end = self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
         self._changes.append((start, end, text))
@@ -196,22 +196,22 @@ class Patches:
     def replace_span(
         self, first: ast.expr | ast.keyword | ast.arg, last: ast.expr | ast.keyword | ast.arg, text: str
     ) -> None:
-        """Put text in the place of everything from one node to another."""
+        """Replace everything from one node to another by text."""
         start = self._at(first.lineno, first.col_offset)
         end = self._at(last.end_lineno or last.lineno, last.end_col_offset or 0)
         self._changes.append((start, end, text))
 
     def append(self, node: ast.expr | ast.arg, text: str) -> None:
-        """Put text right behind a node."""
+        """Insert text right behind a node."""
         end = self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
         self._changes.append((end, end, text))
 
     def insert_before(self, line: int, text: str) -> None:
-        """Put whole lines before a line, counted from 1."""
+        """Insert whole lines before a line, counted from 1."""
         self._changes.append((self._starts[line - 1], self._starts[line - 1], text))
 
     def replace_lines(self, first: int, last: int, text: str) -> None:
-        """Put whole lines in the place of those from first to last, counted from 1."""
+        """Replace the lines from first to last, counted from 1."""
         self._changes.append((self._starts[first - 1], self._starts[last], text))
 
     def result(self) -> str:
@@ -227,7 +227,7 @@ class Patches:
 
 
 def rendered_call(head: str, arguments: list[str], indent: str, tail: str = "", width: int = 120) -> str:
-    """Give ``head(arguments)tail`` on one line where it fits, otherwise as a formatter breaks it.
+    """``head(arguments)tail`` on one line where it fits, otherwise as a formatter breaks it.
 
     ``indent`` is that of the statement; the text starts behind it.
     """
@@ -272,8 +272,8 @@ ATOMICS = "tl.atomic_"
 
 
 @dataclass(frozen=True)
-class Access:
-    """One load or store, and the parameter that its address starts from (None where that could not be found)."""
+class MemoryAccess:
+    """One load or store, and the parameter that its address starts from (None where unknown)."""
 
     call: ast.Call
     parameter: str | None
@@ -283,9 +283,9 @@ class Access:
 class Accesses:
     """What a kernel does to memory."""
 
-    loads: tuple[Access, ...]
-    stores: tuple[Access, ...]
-    atomics: tuple[Access, ...]
+    loads: tuple[MemoryAccess, ...]
+    stores: tuple[MemoryAccess, ...]
+    atomics: tuple[MemoryAccess, ...]
 
     @property
     def read(self) -> frozenset[str]:
@@ -299,17 +299,17 @@ class Accesses:
 
 
 def accesses_of(kernel: ast.FunctionDef) -> Accesses:
-    """Find every access of a kernel."""
+    """Every access of a kernel."""
     roots = _roots(kernel)
-    kinds: dict[str, list[Access]] = {"load": [], "store": [], "atomic": []}
+    kinds: dict[str, list[MemoryAccess]] = {"load": [], "store": [], "atomic": []}
     for node in ast.walk(kernel):
         name = called(node)
         kind = (
             "load" if name in LOADS else "store" if name in STORES else "atomic" if name.startswith(ATOMICS) else None
         )
         if kind is not None and isinstance(node, ast.Call) and node.args:
-            kinds[kind].append(Access(node, _root(node.args[0], roots)))
-    ordered = {kind: tuple(sorted(found, key=lambda a: a.call.lineno)) for kind, found in kinds.items()}
+            kinds[kind].append(MemoryAccess(node, _root(node.args[0], roots)))
+    ordered = {kind: tuple(sorted(accesses, key=lambda a: a.call.lineno)) for kind, accesses in kinds.items()}
     return Accesses(ordered["load"], ordered["store"], ordered["atomic"])
 
 
@@ -321,12 +321,12 @@ def size_parameter(kernel: ast.FunctionDef) -> str | None:
     parameters = parameters_of(kernel)
     of_program = derived(kernel, frozenset({"program_id"}))
     compared = [n for n in ast.walk(kernel) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Lt)]
-    found: list[tuple[bool, int, str]] = []
+    candidates: list[tuple[bool, int, str]] = []
     for node in compared:
         bound = node.comparators[0]
         if isinstance(bound, ast.Name) and bound.id in parameters:
-            found.append((bool(names_in(node.left) & of_program), node.lineno, bound.id))
-    return min(found)[2] if found else None
+            candidates.append((bool(names_in(node.left) & of_program), node.lineno, bound.id))
+    return min(candidates)[2] if candidates else None
 
 
 def _roots(kernel: ast.FunctionDef) -> dict[str, str]:
@@ -373,12 +373,12 @@ def _steps_by(iterated: ast.expr, block: str) -> bool:
 
 def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
     """The names that are computed from others (names, or functions of ``tl``), themselves included."""
-    found = set(sources)
+    names = set(sources)
     for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
         mentioned = names_in(node.value) | {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
-        if mentioned & found:
-            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-    return frozenset(found)
+        if mentioned & names:
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return frozenset(names)
 
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -401,7 +401,7 @@ WIDTH = 120
 
 
 def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) -> bool:
-    """A call one more keyword argument; False where the call is written in a way that this cannot keep."""
+    """Add a keyword argument to a call; False where the call is written in a way that this cannot preserve."""
     segment = file.segment(call)
     line = file.source.split("\n")[call.lineno - 1]
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]

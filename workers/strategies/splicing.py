@@ -8,8 +8,15 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.protocol import Limit, Signature, SourceStyle
-from workers.strategies.conditions import NEEDS, Called, Coverage, UncallableError, ranged, told_by_result
-from workers.strategies.inference import Frame, is_none, outermost, returned_elements, returned_types
+from workers.strategies.conditions import (
+    NEEDS,
+    CalledFunction,
+    Coverage,
+    UncallableError,
+    ranged,
+    result_shows_range_errors,
+)
+from workers.strategies.inference import TypedFunction, is_none, outermost, returned_elements, returned_types
 from workers.strategies.source import (
     LOADS,
     KernelFile,
@@ -35,7 +42,7 @@ class Splice:
     """What is spliced: the section, how its functions are called, and where it goes."""
 
     file: KernelFile
-    called: Called
+    called: CalledFunction
     problem: Problem
     graph: Graph
     style: SourceStyle
@@ -45,7 +52,7 @@ class Splice:
     least_elements: int = 0  # of the largest input: below it the file's own code is faster
     loose: frozenset[str] = frozenset()  # inputs that may be float32 beside others of fewer bits
     choice: str | None = None  # the Function's parameter that says whether gradients may take memory that is there
-    told: tuple[str, ...] = ()  # inputs whose dtype the backward function takes behind its other arguments
+    dtype_inputs: tuple[str, ...] = ()  # inputs whose dtype the backward function takes behind its other arguments
     limits: tuple[Limit, ...] = ()  # of the sizes that the section takes
 
     def result(self) -> str:
@@ -68,7 +75,7 @@ class Splice:
             choice=self.choice,
             limits=self.limits,
         )
-        function = coverage.function(covers, self._wants(), self._synchronised() and not self._told_by_result())
+        function = coverage.function(covers, self._wants(), self._synchronised() and not self._shows_range_errors())
         patches.insert_before(
             line_before_definition(owner, file.source), f"{self.section.strip()}\n\n\n{function}\n\n\n"
         )
@@ -91,7 +98,7 @@ class Splice:
         inputs = [self.called.places[name] for name in self.signature.forward_arguments]
         lines = [asked, f"if ctx.{flag}:"]
         lines.append(f"    {', '.join(made)} = {self.style.forward_function}({', '.join(inputs)})")
-        if self._synchronised() and self._told_by_result():
+        if self._synchronised() and self._shows_range_errors():
             lines.append(
                 "    # An index out of range gives no number: what there is to say of it, the code below says."
             )
@@ -101,7 +108,7 @@ class Splice:
             lines.append(f"    ctx.save_for_backward({', '.join(kept)})")
         lines += [f"    ctx.{self.called.places[n]} = {self.called.places[n]}" for n in self._scalars_kept()]
         lines += [] if self.choice is None else [f"    ctx.{self.choice} = {self.choice}"]
-        lines += [f"    ctx.{self.called.places[n]}_dtype = {self.called.places[n]}.dtype" for n in self.told]
+        lines += [f"    ctx.{self.called.places[n]}_dtype = {self.called.places[n]}.dtype" for n in self.dtype_inputs]
         return [*lines, f"    return {self._returned(made[: len(self.signature.outputs)])}"]
 
     def _backward(self, flag: str) -> list[str]:
@@ -112,7 +119,7 @@ class Splice:
             lines.append(f"    {target} = ctx.saved_tensors")
         arguments = [self._backward_argument(name) for name in self.signature.backward_arguments]
         arguments += [] if self.choice is None else [f"ctx.{self.choice}"]
-        arguments += [f"ctx.{self.called.places[name]}_dtype" for name in self.told]
+        arguments += [f"ctx.{self.called.places[name]}_dtype" for name in self.dtype_inputs]
         gradients = {self.called.places[name]: self._own(f"d{name}") for name in self.signature.gradients}
         made = ", ".join(gradients.values())
         width = self.style.line_length - METHOD_INDENT
@@ -158,27 +165,27 @@ class Splice:
             raise UncallableError(
                 f"What `{self.called.owner.name}` returns beside the result could not be told from its source."
             )
-        frame = Frame(self.called.forward, self.called.constants)
+        frame = TypedFunction(self.called.forward, self.called.constants)
         texts = ["None"] * len(elements)
         for number, element in enumerate(elements):
             if number == self.called.result:
                 texts[number] = outputs[0]
             elif not is_none(self.file, element, frame):
-                told = ast.unparse(element)
+                dtype_source = ast.unparse(element)
                 raise UncallableError(
-                    f"`{told}`, which the Function returns beside the result, may be something for this call."
+                    f"`{dtype_source}`, which the Function returns beside the result, may be something for this call."
                 )
         return ", ".join(texts)
 
     def _wants(self) -> list[str]:
         """Gradients are computed all together, so that calls that want some of them alone are left to the file's own code."""
         mine = [self.called.parameters.index(self.called.places[name]) for name in self.signature.gradients]
-        found = [f"{NEEDS}[{i}] == {NEEDS}[{mine[0]}]" for i in mine[1:]]
+        conditions = [f"{NEEDS}[{i}] == {NEEDS}[{mine[0]}]" for i in mine[1:]]
         given = self._gradients_of_the_file()
-        found += [f"not {NEEDS}[{i}]" for i in given if i not in mine]
+        conditions += [f"not {NEEDS}[{i}]" for i in given if i not in mine]
         if mine and any(not name.startswith("upstream") for name in self.overwrites):
-            found.append(f"{NEEDS}[{mine[0]}]")
-        return found
+            conditions.append(f"{NEEDS}[{mine[0]}]")
+        return conditions
 
     def _gradients_of_the_file(self) -> list[int]:
         last = self.called.backward.body[-1]
@@ -188,8 +195,8 @@ class Splice:
             return list(range(len(self.called.parameters)))
         return [i for i, e in enumerate(elements) if not (isinstance(e, ast.Constant) and e.value is None)]
 
-    def _told_by_result(self) -> bool:
-        return bool(ranged(self.problem)) and told_by_result(self.problem, self.graph)
+    def _shows_range_errors(self) -> bool:
+        return bool(ranged(self.problem)) and result_shows_range_errors(self.problem, self.graph)
 
     def _synchronised(self) -> bool:
         """Whether the file's own code waits for the GPU in forward, where it may look at indices and refuse them."""
@@ -215,14 +222,14 @@ FRESH = ("torch.empty_like", "torch.zeros_like")
 TAKES = re.compile(r"^(?P<head>\s+(?P<result>\w+) = )(?P<taken>\w+)(?P<comment>  #.*)?$")
 
 
-def choices_of_memory(file: KernelFile, bound: Called) -> tuple[str, ...]:
-    """The parameters that the call fixes to True and that decide nothing but where gradients are written."""
+def choices_of_memory(file: KernelFile, bound: CalledFunction) -> tuple[str, ...]:
+    """Parameters that the call fixes to True and that only decide where gradients are written."""
     fixed = [name for name, node in bound.fixed if isinstance(node, ast.Constant) and node.value is True]
     return tuple(name for name in fixed if _kept_for_backward(file, bound, name))
 
 
 def with_choice(overwriting: str, plain: str, backward: str, choice: str) -> str | None:
-    """A section whose backward function is told last whether gradients may take memory that is there already.
+    """A section whose backward function takes a last argument: whether gradients may be written into existing memory.
 
     ``overwriting`` and ``plain`` are the same section written for both; None where they differ in anything else.
     """
@@ -231,12 +238,12 @@ def with_choice(overwriting: str, plain: str, backward: str, choice: str) -> str
     if len(mine) != len(other) or function is None or choice in {n.id for n in _names(function)}:
         return None
     first, last = function.body[0].end_lineno or 0, function.end_lineno or 0
-    told = _told_lines(function)
+    documented = _docstring_lines(function)
     changed = 0
     for number, (line, fresh) in enumerate(zip(mine, other, strict=True), 1):
         if line == fresh:
             continue
-        if number in told:
+        if number in documented:
             mine[number - 1] = line.replace('."""', f' if {choice}."""')
             continue
         match = TAKES.match(line)
@@ -255,14 +262,14 @@ def with_choice(overwriting: str, plain: str, backward: str, choice: str) -> str
     return patches.result()
 
 
-def _told_lines(function: ast.FunctionDef) -> range:
-    """The lines of the docstring, which says whose memory is taken."""
+def _docstring_lines(function: ast.FunctionDef) -> range:
+    """The lines of the docstring, which names the memory that is reused."""
     node = function.body[0]
     documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return range(node.lineno, (node.end_lineno or node.lineno) + 1) if documented else range(0)
 
 
-def _kept_for_backward(file: KernelFile, bound: Called, name: str) -> bool:
+def _kept_for_backward(file: KernelFile, bound: CalledFunction, name: str) -> bool:
     """Whether forward only keeps it on ``ctx``, and backward only hands it to what chooses memory by it."""
     if any(n.id == name and isinstance(n.ctx, ast.Store) for n in _names(bound.forward)):
         return False
@@ -331,15 +338,15 @@ def _names(function: ast.FunctionDef) -> list[ast.Name]:
 
 @dataclass(frozen=True)
 class Loosened:
-    """A section, the inputs that may be float32 in it, and those whose dtype its backward function is told last."""
+    """A section, the inputs that may be float32 in it, and those whose dtype its backward function takes last."""
 
     section: str
     loose: frozenset[str]
-    told: tuple[str, ...] = ()
+    dtype_inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Names:
+class SpliceNames:
     """How a section's functions are called."""
 
     style: SourceStyle
@@ -351,10 +358,10 @@ class Names:
         return self.style.forward_function, self.style.backward_function
 
 
-def loosened(file: KernelFile, bound: Called, problem: Problem, section: str, names: Names) -> Loosened:
-    """A section that takes float32 for parameters wherever that gives what the file's own code gives.
+def loosened(file: KernelFile, bound: CalledFunction, problem: Problem, section: str, names: SpliceNames) -> Loosened:
+    """A section that takes float32 for parameters wherever the results equal those of the file's own code.
 
-    It reads them as float32 anyway; results must keep the dtype that the file gives them, told from the source of both.
+    It reads them as float32 anyway; results must keep the dtype that the file gives them, inferred from the source of both.
     """
     strict = Loosened(section, frozenset())
     wanted = [spec.name for spec in problem.inputs if spec.parameter and spec.dtype is None]
@@ -366,20 +373,22 @@ def loosened(file: KernelFile, bound: Called, problem: Problem, section: str, na
     others = frozenset(spec.name for spec in problem.inputs if spec.dtype is None) - loose
     if not _same_results(file, bound, fast, forward, names.signature, others):
         return strict
-    patches, told = Patches(section), []
+    patches, passed_dtypes = Patches(section), []
     dtypes = {name: _gradient_dtype(backward, names.signature, name) for name in loose}
     keeping = frozenset(name for name, node in dtypes.items() if name not in names.signature.gradients or node)
     for name in (n for n in names.signature.gradients if n in keeping):
         node = dtypes[name]
         if node is None or ast.unparse(node.value) == name:
             continue
-        at_hand = name in names.signature.backward_arguments
-        patches.replace(node, f"{name}.dtype" if at_hand else f"{name}_dtype")
-        told += [] if at_hand else [name]
-    if told:
+        in_scope = name in names.signature.backward_arguments
+        patches.replace(node, f"{name}.dtype" if in_scope else f"{name}_dtype")
+        passed_dtypes += [] if in_scope else [name]
+    if passed_dtypes:
         broken = backward.args.args[0].lineno != backward.lineno
-        add_parameter(patches, fast, backward, (",\n    " if broken else ", ").join(f"{name}_dtype" for name in told))
-    return Loosened(patches.result(), keeping, tuple(told))
+        add_parameter(
+            patches, fast, backward, (",\n    " if broken else ", ").join(f"{name}_dtype" for name in passed_dtypes)
+        )
+    return Loosened(patches.result(), keeping, tuple(passed_dtypes))
 
 
 def _always_cast(fast: KernelFile, name: str) -> bool:
@@ -400,8 +409,8 @@ def _always_cast(fast: KernelFile, name: str) -> bool:
 
 
 def _casts(kernel: ast.FunctionDef, parameter: str) -> bool:
-    found = accesses_of(kernel)
-    if parameter in found.written or found.atomics or any(a.parameter is None for a in found.loads):
+    accesses = accesses_of(kernel)
+    if parameter in accesses.written or accesses.atomics or any(a.parameter is None for a in accesses.loads):
         return False
     cast = {
         id(node.func.value)
@@ -412,12 +421,12 @@ def _casts(kernel: ast.FunctionDef, parameter: str) -> bool:
         and called(node.func.value) in LOADS
         and [ast.unparse(a) for a in node.args] == ["tl.float32"]
     }
-    return all(id(a.call) in cast for a in found.loads if a.parameter == parameter)
+    return all(id(a.call) in cast for a in accesses.loads if a.parameter == parameter)
 
 
 def _same_results(
     file: KernelFile,
-    bound: Called,
+    bound: CalledFunction,
     fast: KernelFile,
     forward: ast.FunctionDef,
     signature: Signature,
@@ -440,7 +449,7 @@ def _same_results(
 
 
 def _gradient_dtype(backward: ast.FunctionDef, signature: Signature, name: str) -> ast.Attribute | None:
-    """The ``.dtype`` that the gradient of an input is cast to; None where it is not to be told from one place."""
+    """The ``.dtype`` that the gradient of an input is cast to; None where no single place determines it."""
     last = backward.body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     elements = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -454,5 +463,5 @@ def _gradient_dtype(backward: ast.FunctionDef, signature: Signature, name: str) 
         and isinstance(result, ast.Name)
         and any(isinstance(t, ast.Name) and t.id == result.id for t in n.targets)
     ]
-    found = [n for v in made for n in ast.walk(v) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
-    return found[0] if len(made) == 1 and len(found) == 1 else None
+    dtypes = [n for v in made for n in ast.walk(v) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
+    return dtypes[0] if len(made) == 1 and len(dtypes) == 1 else None

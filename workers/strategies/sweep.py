@@ -25,7 +25,7 @@ from workers.strategies.source import (
     rendered_call,
     size_parameter,
 )
-from workers.tuned_table import settled
+from workers.tuned_table import with_tuned
 
 FUNCTION = "_tuned"
 LOOKUP = '''# Launch settings that were measured, by architecture, pass and size.
@@ -64,7 +64,7 @@ def imports_torch(file: KernelFile) -> bool:
 
 
 def insert_lookup(patches: Patches, file: KernelFile) -> None:
-    """Put the table and its lookup before the first definition of the file."""
+    """Insert the table and its lookup before the first definition of the file."""
     definitions = [n for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     first = min(definitions, key=lambda n: n.lineno)
     line = line_before_definition(first, file.source)
@@ -99,7 +99,7 @@ ALLOCATIONS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_li
 
 @dataclass(frozen=True)
 class Tunable:
-    """A launch, its settings that may be tuned with what stands there today (None: left to Triton), and its lookup."""
+    """A launch, its tunable settings with their present expressions (None: left to Triton), and its lookup."""
 
     launch: Launch
     timed_pass: Pass
@@ -120,13 +120,13 @@ class Persistent:
 
 def tunables(file: KernelFile) -> tuple[Tunable, ...]:
     """The launches that can be tuned, from top to bottom."""
-    return tuple(found for launch in file.launches if (found := _tunable(file, launch)) is not None)
+    return tuple(tunable for launch in file.launches if (tunable := _tunable(file, launch)) is not None)
 
 
-def persistents(found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
+def persistents(launches: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
     """The places where the number of programs is the number of multiprocessors."""
     places: dict[tuple[str, str], Persistent] = {}
-    for tunable in found:
+    for tunable in launches:
         function = tunable.launch.function
         for statement in function.body:
             name = _multiprocessors(statement)
@@ -137,9 +137,9 @@ def persistents(found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
     return tuple(places.values())
 
 
-def knobs_of(found: tuple[Tunable, ...], places: tuple[Persistent, ...]) -> tuple[Knob, ...]:
+def knobs_of(launches: tuple[Tunable, ...], places: tuple[Persistent, ...]) -> tuple[Knob, ...]:
     """The knobs of a file's launches, each setting once a pass."""
-    names = [(t.timed_pass, name) for t in found for name, _ in t.settings]
+    names = [(t.timed_pass, name) for t in launches for name, _ in t.settings]
     names += [(p.launch.timed_pass, PROGRAMS_NAME) for p in places]
     return tuple(Knob(timed_pass, name, VALUES.get(name, BLOCKS)) for timed_pass, name in dict.fromkeys(names))
 
@@ -160,7 +160,7 @@ def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.ex
     # What an unpacked dict holds is not known, except that a setting that is named beside it is not in it.
     wanted = ["num_warps"]
     wanted += ["num_stages"] if any(called(node) == "tl.dot" for node in ast.walk(kernel)) else []
-    found = [(n, given.get(n)) for n in wanted if n in given or not launch.starred or in_dict(launch, n)]
+    settings = [(n, given.get(n)) for n in wanted if n in given or not launch.starred or in_dict(launch, n)]
     for name in constexprs_of(kernel):
         value = given.get(name)
         if (
@@ -169,8 +169,8 @@ def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.ex
             and loops_over_blocks(kernel, name)
             and not _shapes_grid(launch, value)
         ):
-            found.append((name, value))
-    return found
+            settings.append((name, value))
+    return settings
 
 
 def in_dict(launch: Launch, setting: str) -> bool:
@@ -220,12 +220,12 @@ def _shapes_grid(launch: Launch, block: ast.expr) -> bool:
 
 
 def _grid_names(function: ast.FunctionDef, launch: Launch) -> frozenset[str]:
-    found = set(names_in(launch.grid))
+    names = set(names_in(launch.grid))
     for _ in range(4):
         for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in found for t in node.targets):
-                found |= names_in(node.value)
-    return frozenset(found)
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
+                names |= names_in(node.value)
+    return frozenset(names)
 
 
 def _multiprocessors(statement: ast.stmt) -> str | None:
@@ -279,14 +279,16 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
         return source, there
     if taken(file) or not imports_torch(file):
         return None
-    found = tunables(file)
-    places = persistents(found)
+    launches = tunables(file)
+    places = persistents(launches)
     if wanted is not None:
         places = tuple(p for p in places if (p.launch.timed_pass, PROGRAMS_NAME) in wanted)
-        limited = (replace(t, settings=tuple(s for s in t.settings if (t.timed_pass, s[0]) in wanted)) for t in found)
-        found = tuple(t for t in limited if t.settings)
+        limited = (
+            replace(t, settings=tuple(s for s in t.settings if (t.timed_pass, s[0]) in wanted)) for t in launches
+        )
+        launches = tuple(t for t in limited if t.settings)
     patches = Patches(source)
-    changed = tuple(t for t in found if _rewrite(patches, file, t))
+    changed = tuple(t for t in launches if _rewrite(patches, file, t))
     for place in places:
         _count(patches, file, place)
     if not changed and not places:
@@ -295,11 +297,11 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
     return patches.result(), knobs_of(changed, places)
 
 
-def _rewrite(patches: Patches, file: KernelFile, found: Tunable) -> bool:
-    """Put the lookup in the place of a launch's settings; False where the call is written in a way that this cannot keep."""
-    call = found.launch.call
-    dropped = {name for name, _ in found.settings}
-    through_dict = next((k for k in found.launch.starred if any(in_dict(found.launch, n) for n in dropped)), None)
+def _rewrite(patches: Patches, file: KernelFile, tunable: Tunable) -> bool:
+    """Replace a launch's settings by the lookup; False where the call is written in a way that this cannot preserve."""
+    call = tunable.launch.call
+    dropped = {name for name, _ in tunable.settings}
+    through_dict = next((k for k in tunable.launch.starred if any(in_dict(tunable.launch, n) for n in dropped)), None)
     named = [k for k in call.keywords if k.arg in dropped]
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     lines = [a.lineno for a in arguments]
@@ -310,7 +312,7 @@ def _rewrite(patches: Patches, file: KernelFile, found: Tunable) -> bool:
         others = [k for k in named if k is not place]
         if place is not None and all(_alone_on_its_line(file, k) for k in others):
             inner = indent_of(file.source, place.lineno)
-            patches.replace(place, _lookup(file, found, through_dict, inner))
+            patches.replace(place, _lookup(file, tunable, through_dict, inner))
             for keyword in others:
                 patches.replace_lines(keyword.lineno, keyword.end_lineno or keyword.lineno, "")
             return True
@@ -320,15 +322,15 @@ def _rewrite(patches: Patches, file: KernelFile, found: Tunable) -> bool:
     kept = [file.segment(a) for a in call.args]
     kept += [_keyword(file, k) for k in call.keywords if k not in named and k is not through_dict]
     indent = indent_of(file.source, call.lineno)
-    kept.append(_lookup(file, found, through_dict, indent + "    "))
+    kept.append(_lookup(file, tunable, through_dict, indent + "    "))
     patches.replace(call, rendered_call(file.segment(call.func), kept, indent))
     return True
 
 
-def _lookup(file: KernelFile, found: Tunable, through_dict: ast.keyword | None, indent: str) -> str:
-    arguments = [found.device, f'"{found.timed_pass}"', found.size]
-    for name, value in found.settings:
-        if not (through_dict is not None and in_dict(found.launch, name)):
+def _lookup(file: KernelFile, tunable: Tunable, through_dict: ast.keyword | None, indent: str) -> str:
+    arguments = [tunable.device, f'"{tunable.timed_pass}"', tunable.size]
+    for name, value in tunable.settings:
+        if not (through_dict is not None and in_dict(tunable.launch, name)):
             arguments.append(f"{name}={'None' if value is None else file.segment(value)}")
     if through_dict is not None:
         arguments.append(f"**{file.segment(through_dict.value)}")
@@ -348,13 +350,13 @@ def _alone_on_its_line(file: KernelFile, keyword: ast.keyword) -> bool:
 def _count(patches: Patches, file: KernelFile, place: Persistent) -> None:
     """More programs than multiprocessors keep more bytes on their way; the buffers of partial sums grow with the number."""
     indent = indent_of(file.source, place.after.lineno)
-    found = place.launch
-    lookup = f'{FUNCTION}({found.device}, "{found.timed_pass}", {found.size}, {PROGRAMS_NAME}=1)'
+    launch = place.launch
+    lookup = f'{FUNCTION}({launch.device}, "{launch.timed_pass}", {launch.size}, {PROGRAMS_NAME}=1)'
     line = f'{indent}{place.name} *= {lookup}["{PROGRAMS_NAME}"]\n'
     patches.insert_before((place.after.end_lineno or place.after.lineno) + 1, line)
 
 
-NOTHING = "The file launches no kernel of its own whose settings could be looked up."
+NO_LAUNCH = "The file launches no kernel of its own whose settings could be looked up."
 AUTOTUNED = "`@triton.autotune` chooses this file's settings on the user's own GPU, so that a table would not be asked."
 
 
@@ -367,10 +369,10 @@ class ParameterSweep:
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """Always the first: it costs nothing to read, and it says how much the code as it stands can give."""
-        found = _found(situation)
-        if isinstance(found, DoesNotApply):
-            return PlannedStrategy(self.id, self.title, found.sentence, 1.0, 1.0, bound_of(situation))
+        """Always the first: it costs nothing to read, and shows how much the present code can give."""
+        sweep = _swept(situation)
+        if isinstance(sweep, DoesNotApply):
+            return PlannedStrategy(self.id, self.title, sweep.sentence, 1.0, 1.0, bound_of(situation))
         kernels = [k for k in situation.reading.kernels if k.launch]
         fixed = sum(1 for k in kernels if not any(name == "num_warps" for name, _ in k.launch))
         many = f"{len(kernels)} kernels are" if len(kernels) > 1 else "1 kernel is"
@@ -379,32 +381,32 @@ class ParameterSweep:
         return PlannedStrategy(self.id, self.title, trigger, 1.0, 1.3 if fixed else 1.15, bound_of(situation))
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """The file with its settings looked up; with nothing found it settles back to the file as it stands."""
-        found = _found(situation)
-        if isinstance(found, DoesNotApply):
-            return found
-        text, knobs = found
+        """The file with its settings looked up; where no setting won, ``settle`` returns the original file."""
+        sweep = _swept(situation)
+        if isinstance(sweep, DoesNotApply):
+            return sweep
+        text, knobs = sweep
         named = ", ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in knobs)
         notes = Notes(
             "The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.",
             f"Every launch looks its settings up in `TUNED` first: {named}. No kernel is changed.",
             "Between nothing and 15%, most where a pass is far from its floor; the file stays as it is if nothing is found.",
         )
-        return Proposed(text, notes, knobs, lambda _, table: settled_sweep(situation.source, table))
+        return Proposed(text, notes, knobs, lambda _, table: with_tuned_sweep(situation.source, table))
 
 
-def _found(situation: Situation) -> tuple[str, tuple[Knob, ...]] | DoesNotApply:
+def _swept(situation: Situation) -> tuple[str, tuple[Knob, ...]] | DoesNotApply:
     try:
-        found = swept(situation.source)
+        sweep = swept(situation.source)
     except ValueError as error:
         return DoesNotApply(f"The source was not understood: {error}.")
-    if found is None:
-        return DoesNotApply(AUTOTUNED if situation.reading.autotuned else NOTHING)
-    return found
+    if sweep is None:
+        return DoesNotApply(AUTOTUNED if situation.reading.autotuned else NO_LAUNCH)
+    return sweep
 
 
-def settled_sweep(source: str, table: Table) -> str:
-    """A file in which only what was found is looked up; the file as it stands, byte by byte, where nothing was.
+def with_tuned_sweep(source: str, table: Table) -> str:
+    """A file in which only settings of the table are looked up; the original file, byte by byte, where there are none.
 
     Raises:
         ValueError: the file cannot be parsed.
@@ -416,5 +418,5 @@ def settled_sweep(source: str, table: Table) -> str:
         for _, settings in entries
         for setting, _ in settings
     )
-    found = swept(source, wanted) if wanted else None
-    return source if found is None else settled(found[0], table)
+    sweep = swept(source, wanted) if wanted else None
+    return source if sweep is None else with_tuned(sweep[0], table)

@@ -17,7 +17,7 @@ from gpu_runner.child.calls import Arguments
 from gpu_runner.child.handlers import State
 from gpu_runner.child.input_sets import drawn, sampled
 from gpu_runner.contracts import Pass
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 
 Answers = Callable[[Arguments], tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]]
 
@@ -29,9 +29,9 @@ class Child:
         self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.state.values["reference"] = reference
 
-    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> Reply:
+    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> ChildReply:
         found, given = operations.HANDLERS[method](self.state, meta, list(tensors))
-        return Reply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
+        return ChildReply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
 
 
 def entry(name: str, shape: list[int], **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from gpu_runner.benchmark.conditions import Reading
-from gpu_runner.benchmark.race import Question, Race
+from gpu_runner.benchmark.race import Race, RaceQuestion
 
 SAMPLES = 6
 
@@ -23,10 +23,10 @@ class Machine:
     process: float = 0.001  # what one process keeps for itself: the luck of its memory
 
 
-QUESTION = Question("candidate", ("original", "eager", "torch_compile"), ("control", "original"))
+QUESTION = RaceQuestion("candidate", ("original", "eager", "torch_compile"), ("control", "original"))
 
 
-def run(times_us: dict[str, float], machine: Machine, seed: int, question: Question = QUESTION) -> Race:
+def run(times_us: dict[str, float], machine: Machine, seed: int, question: RaceQuestion = QUESTION) -> Race:
     """Race until it is finished."""
     stream = random.Random(seed)
     race = Race(list(times_us), question)

@@ -26,7 +26,7 @@ from gpu_runner.child.handlers import State
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 
 _LOCK = threading.RLock()
 GAUGED = Gauged("NVIDIA Test", 2**20, Rates(1000.0, 100.0, 10.0), (("driver", "1"),))
@@ -70,7 +70,7 @@ class Room:
         self.dies: str | None = None
         self.calls: list[str] = []
 
-    def call(self, method: str, meta: dict[str, Any], tensors: Any = (), timeout_s: float | None = None) -> Reply:
+    def call(self, method: str, meta: dict[str, Any], tensors: Any = (), timeout_s: float | None = None) -> ChildReply:
         with _LOCK:
             self.calls.append(method)
             if method == self.dies or self.dies == "gone":
@@ -87,7 +87,7 @@ class Room:
                     found, given = handlers[method](self.state, meta, [_owned(buffer) for buffer in tensors])
                 except Exception as error:  # as a real child reports whatever a handler raises
                     raise ChildError(type(error).__name__, str(error)) from error
-            return Reply(found, tuple(Buffer.from_torch(tensor.clone()) for tensor in given))
+            return ChildReply(found, tuple(Buffer.from_torch(tensor.clone()) for tensor in given))
 
     def close(self) -> None:
         self.dies = "gone"

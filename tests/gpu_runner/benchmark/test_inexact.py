@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gpu_runner.benchmark import checks
-from gpu_runner.benchmark.checks import objection
+from gpu_runner.benchmark.checks import result_error
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.calls import Arguments
@@ -107,11 +107,11 @@ def original_of(seed: int) -> Computed:
 
 def said(seed: int, found: Computed) -> str | None:
     original = original_of(seed)
-    return objection(found, rows_of(seed), Pass.full, [original, original])
+    return result_error(found, rows_of(seed), Pass.full, [original, original])
 
 
 def test_who_adds_in_another_order_is_not_wrong_where_the_original_is_as_inexact() -> None:
-    alone = [objection(run(seed, TUNED), rows_of(seed), Pass.full) for seed in DRAWS]
+    alone = [result_error(run(seed, TUNED), rows_of(seed), Pass.full) for seed in DRAWS]
     assert all(alone)
     assert [said(seed, run(seed, TUNED)) for seed in DRAWS] == [None] * len(DRAWS)
 
@@ -182,4 +182,4 @@ def test_results_of_an_earlier_input_are_found_beside_an_inexact_original() -> N
 def test_an_original_that_is_wrong_lends_nothing() -> None:
     original = run(INEXACT, DEFAULT, half_done)
     copied = run(INEXACT, TUNED, half_done)
-    assert "gradient of x of a timed run is wrong" in str(objection(copied, rows_of(INEXACT), Pass.full, [original]))
+    assert "gradient of x of a timed run is wrong" in str(result_error(copied, rows_of(INEXACT), Pass.full, [original]))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gpu_runner.benchmark.conditions import Reading
-from gpu_runner.benchmark.race import LOOKS, Question, Race
+from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion
 from gpu_runner.contracts import Word
 from tests.gpu_runner.benchmark.machine import Machine, run
 
@@ -15,7 +15,7 @@ QUIET = Machine(sample=0.005, turn=0.001)
 USUAL = Machine(sample=0.01, turn=0.003)
 ROUGH = Machine(sample=0.02, turn=0.006, drift=0.05, jump=0.03, outliers=0.05)
 TIMES_US = (7.0, 20.0, 60.0, 250.0, 1000.0)
-PAIR = Question("candidate", ("original",), ("control", "original"))
+PAIR = RaceQuestion("candidate", ("original",), ("control", "original"))
 GOOD = Reading(1980, 3201, 45, ("sw_power_cap",))
 
 
@@ -47,7 +47,7 @@ def test_what_is_clear_is_settled_at_the_first_look_and_takes_no_more_time() -> 
 
 
 def test_a_baseline_whose_word_is_settled_leaves_and_the_open_one_goes_on() -> None:
-    question = Question("candidate", ("original", "eager"), ("control", "original"))
+    question = RaceQuestion("candidate", ("original", "eager"), ("control", "original"))
     race = run(times(60.0, 1.012) | {"eager": 150.0}, USUAL, 3, question)
     assert len(race.units) > LOOKS[0]
     eager = next(found for found in race.comparisons() if found.baseline == "eager")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.benchmark.roofline import Rates, Traffic, Work, fault, floor, floor_us, moved_bytes, surely_moved
+from gpu_runner.benchmark.roofline import PassWork, Rates, Traffic, fault, floor, floor_us, moved_bytes, surely_moved
 from gpu_runner.contracts import Pass
 
 GATE = Traffic(inputs=200, outputs=100, upstream=100, gradients=200, saved=200, is_loss=False)
@@ -47,18 +47,18 @@ def test_a_time_under_the_floor_is_a_fault_and_no_record() -> None:
 
 def test_the_floor_is_the_longer_of_bytes_and_operations() -> None:
     rates = Rates(1000.0, 100.0, 10.0)
-    assert floor(Work(1_000_000, 1_000_000, 0, 0), rates).us == pytest.approx(1.0)
-    matrix = floor(Work(1_000_000, 1_000_000, 500_000_000, 0), rates)
+    assert floor(PassWork(1_000_000, 1_000_000, 0, 0), rates).us == pytest.approx(1.0)
+    matrix = floor(PassWork(1_000_000, 1_000_000, 500_000_000, 0), rates)
     assert (matrix.us, matrix.bound, matrix.sure_us) == (pytest.approx(5.0), "compute", pytest.approx(5.0))
-    vector = floor(Work(1_000_000, 900_000, 0, 20_000_000), rates)
+    vector = floor(PassWork(1_000_000, 900_000, 0, 20_000_000), rates)
     assert (vector.us, vector.bound, vector.sure_us) == (pytest.approx(2.0), "compute", pytest.approx(0.9))
 
 
 def test_what_is_not_known_is_not_concluded_from() -> None:
-    assert floor(Work(1_000_000), Rates(1000.0)).bound == "memory"
-    assert floor(Work(), Rates(1000.0, 100.0)).us is None
-    assert floor(Work(1_000_000, 1_000_000, 500_000_000, 0), Rates(1000.0)).us == pytest.approx(1.0)
-    assert floor(Work(None, None, 500_000_000, 0), Rates(None, 100.0)).bound == "compute"
+    assert floor(PassWork(1_000_000), Rates(1000.0)).bound == "memory"
+    assert floor(PassWork(), Rates(1000.0, 100.0)).us is None
+    assert floor(PassWork(1_000_000, 1_000_000, 500_000_000, 0), Rates(1000.0)).us == pytest.approx(1.0)
+    assert floor(PassWork(None, None, 500_000_000, 0), Rates(None, 100.0)).bound == "compute"
 
 
 def test_what_was_written_last_may_still_lie_in_the_cache_when_the_time_ends() -> None:

@@ -10,23 +10,23 @@ import pytest
 
 from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.contest import LEAST_UNITS, run_race
-from gpu_runner.benchmark.race import LOOKS, Question, Race, entries, question
-from gpu_runner.benchmark.roofline import Floor, Work
-from gpu_runner.benchmark.rows import Account, Finish, row
+from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion, entries, question
+from gpu_runner.benchmark.roofline import PassWork, TimeFloor
+from gpu_runner.benchmark.rows import ContenderStatus, Finish, row
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, RunnerError, Word, Workload
 from tests.gpu_runner.benchmark.machine import Machine, run
 
 WORKLOAD = Workload((("T", 7),))
 HERE = CandidateSource(())
 TIMES = {"candidate": 90.0, "original": 100.0, "control": 100.0, "eager": 80.0}
-QUESTION = Question("candidate", ("original", "eager"), ("control", "original"))
+QUESTION = RaceQuestion("candidate", ("original", "eager"), ("control", "original"))
 
 
-FLOOR = Floor(50.0, "memory", 40.0)
+FLOOR = TimeFloor(50.0, "memory", 40.0)
 
 
-def finish(race: Race, floor: Floor = FLOOR, **accounts: Account) -> Finish:
-    return Finish(WORKLOAD, Pass.forward, race, accounts, Work(1000, 900, 10, 20), floor)
+def finish(race: Race, floor: TimeFloor = FLOOR, **accounts: ContenderStatus) -> Finish:
+    return Finish(WORKLOAD, Pass.forward, race, accounts, PassWork(1000, 900, 10, 20), floor)
 
 
 def test_a_row_speaks_of_the_original_even_where_another_baseline_is_faster() -> None:
@@ -40,21 +40,21 @@ def test_a_row_speaks_of_the_original_even_where_another_baseline_is_faster() ->
 
 
 def test_where_the_original_failed_the_row_speaks_of_the_fastest_baseline() -> None:
-    made = row(finish(run(TIMES, Machine(), 1, QUESTION), original=Account("it ended")))
+    made = row(finish(run(TIMES, Machine(), 1, QUESTION), original=ContenderStatus("it ended")))
     assert made.against == "eager"
     assert made.control is None
     assert made.timings[1].error == "it ended"
 
 
 def test_a_baseline_below_the_floor_is_named_and_is_compared_with_nothing() -> None:
-    made = row(finish(run(TIMES, Machine(), 1, QUESTION), Floor(99.0, "memory", 95.0)))
+    made = row(finish(run(TIMES, Machine(), 1, QUESTION), TimeFloor(99.0, "memory", 95.0)))
     assert str(made.fault).startswith("eager: ")
     assert {found.baseline: found.word for found in made.comparisons}["eager"] is Word.undecided
     assert {found.baseline: found.word for found in made.comparisons}["original"] is Word.faster
 
 
 def test_a_time_between_the_sure_floor_and_the_floor_is_no_fault() -> None:
-    assert row(finish(run(TIMES, Machine(), 1, QUESTION), Floor(120.0, "memory", 60.0))).fault is None
+    assert row(finish(run(TIMES, Machine(), 1, QUESTION), TimeFloor(120.0, "memory", 60.0))).fault is None
 
 
 def test_who_takes_part_follows_from_the_request() -> None:
@@ -87,13 +87,13 @@ class Runner:
 def test_a_race_that_is_not_settled_ends_with_its_time(share_s: float, units: int) -> None:
     ticks = itertools.count()
     runners: dict[str, Any] = {"candidate": Runner(101.0), "original": Runner(100.0), "control": Runner(100.0)}
-    race = Race(list(runners), Question("candidate", ("original",), ("control", "original")))
+    race = Race(list(runners), RaceQuestion("candidate", ("original",), ("control", "original")))
     run_race(race, runners, Pass.forward, share_s, lambda: None, lambda: next(ticks) * 2.0)
     assert len(race.units) == units
 
 
 def test_a_race_that_ended_early_says_how_sure_it_is() -> None:
-    race = Race(["candidate", "original"], Question("candidate", ("original",)))
+    race = Race(["candidate", "original"], RaceQuestion("candidate", ("original",)))
     runner = {"candidate": Runner(103.0), "original": Runner(100.0)}
     for _ in range(2 * LEAST_UNITS):
         for name in race.order():
@@ -109,7 +109,7 @@ def test_a_race_that_ended_early_says_how_sure_it_is() -> None:
 
 
 def test_fewer_than_six_pairs_give_no_word_however_clear_they_look() -> None:
-    race = Race(["candidate", "original"], Question("candidate", ("original",)))
+    race = Race(["candidate", "original"], RaceQuestion("candidate", ("original",)))
     for number in range(2 * 6):
         if number == 2 * 5:
             assert race.comparisons()[0].word is Word.undecided

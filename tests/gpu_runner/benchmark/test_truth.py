@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from gpu_runner.benchmark import checks
-from gpu_runner.benchmark.checks import objection, same_bits
+from gpu_runner.benchmark.checks import result_error, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 from gpu_runner.verify.proof import Call
 from tests.gpu_runner.benchmark.child import Child, entry
 
@@ -100,19 +100,19 @@ def test_what_an_honest_contender_computed_passes_and_a_changed_row_does_not(tim
     assert rows.kind == "float64"
     assert [item.shape for item in rows.outputs] == [(ROWS, COLUMNS)]
     honest = computed(timed_pass)
-    assert objection(honest, rows, timed_pass) is None
+    assert result_error(honest, rows, timed_pass) is None
     assert same_bits(honest, computed(timed_pass))
-    assert objection(computed(timed_pass, lambda values: values[0].mul_(1.001)), rows, timed_pass) is not None
-    assert objection(computed(timed_pass, lambda values: values.append(values[0])), rows, timed_pass) is not None
+    assert result_error(computed(timed_pass, lambda values: values[0].mul_(1.001)), rows, timed_pass) is not None
+    assert result_error(computed(timed_pass, lambda values: values.append(values[0])), rows, timed_pass) is not None
     unforeseen = Computed(honest.outputs, honest.gradients, honest.shapes, honest.tensors, ("x",))
-    assert "overwrote x" in str(objection(unforeseen, rows, timed_pass))
+    assert "overwrote x" in str(result_error(unforeseen, rows, timed_pass))
 
 
 def test_rows_of_another_shape_are_told_apart_from_rows_of_a_right_one() -> None:
     rows = checks.prove(Child(scale), MATERIAL, Pass.forward)  # type: ignore[arg-type]
     wider = computed(Pass.forward)
     other = Computed(wider.outputs, wider.gradients, [(ROWS + 1, COLUMNS)], wider.tensors)
-    assert "another shape" in str(objection(other, rows, Pass.forward))
+    assert "another shape" in str(result_error(other, rows, Pass.forward))
 
 
 @pytest.mark.parametrize(("fits", "kind"), [(1, "float32"), (0, "own")])
@@ -128,7 +128,7 @@ def test_where_float64_does_not_fit_the_next_best_truth_is_taken(
 
     rows = checks.prove(Child(tight), MATERIAL, Pass.forward)  # type: ignore[arg-type]
     assert rows.kind == kind
-    assert objection(computed(Pass.forward), rows, Pass.forward) is None
+    assert result_error(computed(Pass.forward), rows, Pass.forward) is None
 
 
 def test_the_form_of_outputs_is_told_from_a_run_where_shapes_alone_do_not_do() -> None:
@@ -139,7 +139,7 @@ def test_the_form_of_outputs_is_told_from_a_run_where_shapes_alone_do_not_do() -
 def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child(scale)
     whole = child.call
-    monkeypatch.setattr(child, "call", lambda *args: Reply(whole(*args).meta, whole(*args).tensors[:-1]))
+    monkeypatch.setattr(child, "call", lambda *args: ChildReply(whole(*args).meta, whole(*args).tensors[:-1]))
     with pytest.raises(ValueError, match="another number"):
         checks.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
 
@@ -163,7 +163,7 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
 
     def said(gradient: torch.Tensor, against: checks.Rows) -> str | None:
         found = Computed(0, [True, True], [(ROWS, COLUMNS), (COLUMNS,)], [gradient, weights])
-        words = objection(found, against, Pass.backward)
+        words = result_error(found, against, Pass.backward)
         return words and words.split(":")[0]
 
     other = torch.where(tie, torch.zeros_like(right), right)

@@ -15,7 +15,7 @@ from gpu_runner.contracts import DoctorRequest, Isolation, Limits
 from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
-from gpu_runner.sandbox.plan import Plan, environment, readable_paths
+from gpu_runner.sandbox.plan import SandboxPlan, environment, readable_paths
 from gpu_runner.session import Session
 
 LIMITS = Limits(time_s=60, step_s=20)
@@ -77,7 +77,7 @@ def test_no_home_and_no_temporary_folder_is_opened_as_a_whole() -> None:
 def test_a_plan_survives_its_way_to_the_child(tmp_path: Path) -> None:
     plan = make_plan("echo", tmp_path, LIMITS, LEVELS, False, (".",))
     form = {k: list(v) if isinstance(v, tuple) else v for k, v in plan.to_dict().items()}
-    assert Plan.from_dict(form) == plan
+    assert SandboxPlan.from_dict(form) == plan
 
 
 @pytest.mark.parametrize("version", range(1, 8))
@@ -114,7 +114,7 @@ def test_doctor_says_why_children_are_not_forked(monkeypatch: pytest.MonkeyPatch
     start = doctor._child_start(RunContext(Path.cwd(), LIMITS))
     assert start is not None
     assert (start.forked, start.imports_s, start.reason) == (False, None, "it is switched off")
-    assert "fresh interpreters, none is forked (it is switched off)" in doctor._told(start)
+    assert "fresh interpreters, none is forked (it is switched off)" in doctor._child_start_text(start)
 
 
 def test_a_level_that_keeps_from_the_gpu_is_given_up_for_children_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

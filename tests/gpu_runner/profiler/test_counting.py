@@ -13,9 +13,9 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, Pass, SourceFile, Workload, parse_problem
-from gpu_runner.outline import Outline, Output, unproved
+from gpu_runner.outline import Outline, OutputForm, unproved
 from gpu_runner.profiler import command
-from gpu_runner.profiler.counting import Counting
+from gpu_runner.profiler.counting import CounterRun
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Form, Proof
 from gpu_runner.verify.truth import Oracle
@@ -40,11 +40,11 @@ def proof() -> Proof:
     problem = parse_problem(problem_source("softmax"))
     oracle = Oracle(problem, None, Form("reference", problem.parameters), {})  # type: ignore[arg-type]  # it is not asked
     sizes = tuple((name, 8) for name, _ in problem.workloads[0].sizes)
-    outline = Outline({}, (Output(tuple(size for _, size in sizes), "float32", True),))
+    outline = Outline({}, (OutputForm(tuple(size for _, size in sizes), "float32", True),))
     return unproved(oracle, Case("workload", sizes, "float32", 1), outline)
 
 
-def counting(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Counting:
+def counting(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> CounterRun:
     with tarfile.open(folder / "tree.tar", "w") as archive:
         entry = tarfile.TarInfo("ncu")
         entry.mode, entry.size = 0o755, len(script.encode())
@@ -52,7 +52,7 @@ def counting(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Coun
     # Seen from the folder in which the profiler is started.
     monkeypatch.setattr(command, "find_profiler", lambda: Path("../../work/ncu"))
     context = RunContext(folder, Limits(time_s=60, step_s=40))
-    return Counting(CANDIDATE, context, time.monotonic() + 60)
+    return CounterRun(CANDIDATE, context, time.monotonic() + 60)
 
 
 def test_launches_come_back_by_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: Proof) -> None:
@@ -102,6 +102,6 @@ def test_no_profiler_is_told_with_where_it_was_looked_for(
 
 
 def test_a_budget_that_ends_is_told() -> None:
-    found = Counting(replace(CANDIDATE, tree=None), RunContext(Path()), 0.0)
+    found = CounterRun(replace(CANDIDATE, tree=None), RunContext(Path()), 0.0)
     done = found.counted(2)
     assert (done.error, done.complete) == ("The budget ended after 0 of 2 workloads.", False)

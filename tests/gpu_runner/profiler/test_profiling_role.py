@@ -15,7 +15,7 @@ from gpu_runner.buffers import Buffer
 from gpu_runner.child.handlers import State
 from gpu_runner.child.profiling import count
 from gpu_runner.contracts import Pass, Workload, parse_problem
-from gpu_runner.outline import Outline, Output, unproved
+from gpu_runner.outline import Outline, OutputForm, unproved
 from gpu_runner.profiler import metrics, sheet
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Form, make_call
@@ -94,7 +94,7 @@ def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tup
     oracle = Oracle(problem, None, form, {})  # type: ignore[arg-type]  # nothing is asked of the reference
     sizes = tuple((name, 8) for name, _ in problem.workloads[0].sizes)
     shape = tuple(size for _, size in sizes)
-    proof = unproved(oracle, Case("workload", sizes, "float32", 1), Outline({}, (Output(shape, "float32", True),)))
+    proof = unproved(oracle, Case("workload", sizes, "float32", 1), Outline({}, (OutputForm(shape, "float32", True),)))
     call = make_call(
         proof, profiler=program, metrics=list(metrics.METRICS), limit_s=limit_s, module=module, symbol="candidate", init=[],
         import_roots=["."],

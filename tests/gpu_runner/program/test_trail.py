@@ -12,7 +12,7 @@ from gpu_runner.child.handlers import State
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 from gpu_runner.verify.answer import Event, Trail
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _other_trail
@@ -60,10 +60,10 @@ class Child:
     def __init__(self, trail: dict[str, object] | ChildError) -> None:
         self._trail = trail
 
-    def call(self, *_: object) -> Reply:
+    def call(self, *_: object) -> ChildReply:
         if isinstance(self._trail, ChildError):
             raise self._trail
-        return Reply({"trail": self._trail}, ())
+        return ChildReply({"trail": self._trail}, ())
 
 
 MAY_RAISE = Case("around a constant", (("T", 3),), "float32", 5, may_raise=True)

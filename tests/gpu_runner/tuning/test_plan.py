@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.benchmark.roofline import Floor
+from gpu_runner.benchmark.roofline import TimeFloor
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.tuning.plan import Job, is_near, share, steps
+from gpu_runner.tuning.plan import TuningJob, is_near, share, steps
 from gpu_runner.verify.proof import Call
 
 FACTS = {"sizes": {"forward": [96], "backward": [96, 12]}, "defaults": {"forward": {"num_warps": 4, "name": "x"}}}
 
 
-def job(rows: int, backward: bool = True) -> Job:
-    return Job(Workload((("T", rows),)), Call({}, []), backward, rows, {})
+def job(rows: int, backward: bool = True) -> TuningJob:
+    return TuningJob(Workload((("T", rows),)), Call({}, []), backward, rows, {})
 
 
 def test_workloads_of_one_size_share_the_search_of_the_largest() -> None:
@@ -45,6 +45,6 @@ def test_only_wanted_passes_are_planned_and_one_without_sizes_is_told() -> None:
     ("time_us", "near"), [(100.0, True), (102.9, True), (103.1, False), (80.0, True), (71.9, False)]
 )
 def test_a_time_at_its_floor_needs_no_search_and_one_far_below_is_not_trusted(time_us: float, near: bool) -> None:
-    assert is_near(time_us, Floor(100.0, "memory", 80.0)) is near
+    assert is_near(time_us, TimeFloor(100.0, "memory", 80.0)) is near
     assert not is_near(time_us, None)
-    assert not is_near(time_us, Floor(None, None, None))
+    assert not is_near(time_us, TimeFloor(None, None, None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import Knob, Pass
-from gpu_runner.tuning.settings import Settings, Space, refused, space_of, text
+from gpu_runner.tuning.settings import Settings, SettingSpace, refused, space_of, text
 
 SPACE = space_of(
     (
@@ -49,7 +49,7 @@ def test_what_cannot_run_is_refused(settings: Settings, reason: str) -> None:
 
 
 def test_blocks_that_are_left_to_the_candidate_count_too() -> None:
-    space = Space((("BLOCK_ROWS", (1, 64)),), (("BLOCK_ROWS", 1), ("BLOCK_SIZE", 2**15)))
+    space = SettingSpace((("BLOCK_ROWS", (1, 64)),), (("BLOCK_ROWS", 1), ("BLOCK_SIZE", 2**15)))
     assert space.refused((("BLOCK_ROWS", 64),)) is not None
     assert space.refused((("BLOCK_ROWS", 32),)) is None
 

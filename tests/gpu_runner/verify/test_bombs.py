@@ -16,7 +16,7 @@ from gpu_runner.codec import Kind, Shape
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import AnswerRefused, ProtocolError
-from gpu_runner.session import Reply
+from gpu_runner.session import ChildReply
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.cases import Case
@@ -151,19 +151,19 @@ def test_an_answer_with_endless_names_is_refused_and_no_cheat(table: str) -> Non
 def test_a_count_that_is_no_number_is_no_answer(number: object) -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
-    assert read_answer(Reply(body, ())).broken == 0
+    assert read_answer(ChildReply(body, ())).broken == 0
     with pytest.raises(ProtocolError):
-        read_answer(Reply(body | {"broken": number}, ()))
+        read_answer(ChildReply(body | {"broken": number}, ()))
 
 
 def test_a_trail_is_bounded_and_of_its_form() -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
     event = ["`empty`", None, None, "aa"]
-    assert len(read_answer(Reply(body | {"trail": {"events": [event], "whole": "bb"}}, ())).trail.events) == 1
+    assert len(read_answer(ChildReply(body | {"trail": {"events": [event], "whole": "bb"}}, ())).trail.events) == 1
     for wrong in ([event] * 5000, [event[:3]], [["`empty`", None, "x", "aa"]], 7):
         with pytest.raises(ProtocolError):
-            read_answer(Reply(body | {"trail": {"events": wrong, "whole": "bb"}}, ()))
+            read_answer(ChildReply(body | {"trail": {"events": wrong, "whole": "bb"}}, ()))
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

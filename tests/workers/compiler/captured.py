@@ -14,7 +14,7 @@ from gpu_runner.contracts import Graph, Problem, parse_problem
 from gpu_runner.contracts.envelope import from_json, to_json
 from tests.compact import compact
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 FOLDER = Path(__file__).parent / "graphs"
 LIGER_HELPERS = tuple(
@@ -53,7 +53,7 @@ def style(name: str, *, liger: bool = False, entry: str | None = "candidate") ->
 
 
 @cache
-def answer(name: str, *, liger: bool = False, entry: str | None = "candidate") -> Proposal | Refusal:
+def answer(name: str, *, liger: bool = False, entry: str | None = "candidate") -> Proposal | AuthorRefusal:
     """Ask the compiler."""
     problem, graph = captured(name)
     return CompilerAuthor().propose(Brief(name, problem, graph, style(name, liger=liger, entry=entry)))

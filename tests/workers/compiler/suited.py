@@ -23,7 +23,7 @@ from gpu_runner.tracing.tracer import Tracer
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Refusal
+from workers.authors.protocol import AuthorRefusal, Brief
 
 FOLDER = Path(__file__).parents[2] / "suite"
 DTYPES = (torch.float32, torch.bfloat16)
@@ -57,7 +57,7 @@ def judged(name: str) -> dict[str, Any]:
     """Compile a problem and compare it with its model, forward and backward."""
     problem, graph, reference = graph_of(name)
     answer = CompilerAuthor().propose(Brief(name, problem, graph, style(name)))
-    if isinstance(answer, Refusal):
+    if isinstance(answer, AuthorRefusal):
         return {"refused": answer.operator}
     candidate, complaints = loaded(name, answer.source).candidate, []
     for dtype in DTYPES:

@@ -7,7 +7,7 @@ import pytest
 from tests.workers.compiler.captured import answer, captured, proposal
 from workers.authors.compiler.axes import Chunk, find_chunking
 from workers.authors.compiler.names import chunk_names
-from workers.authors.protocol import Refusal
+from workers.authors.protocol import AuthorRefusal
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_graph_that_cuts_nothing_has_no_parts() -> None:
 )
 def test_what_is_no_equal_part_is_refused_in_words(name: str, words: str) -> None:
     given = answer(name)
-    assert isinstance(given, Refusal) and words in given.sentence and "`slice`" in given.sentence
+    assert isinstance(given, AuthorRefusal) and words in given.sentence and "`slice`" in given.sentence
 
 
 def test_parts_are_called_as_the_reference_calls_them() -> None:

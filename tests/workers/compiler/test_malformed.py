@@ -11,12 +11,12 @@ import pytest
 from gpu_runner.contracts import Expr, Graph, Node, NodeRef
 from tests.workers.compiler.captured import captured, names, style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Proposal, Refusal
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 
 MUTANTS = 40
 
 
-def answer_to(name: str, graph: Graph) -> Proposal | Refusal:
+def answer_to(name: str, graph: Graph) -> Proposal | AuthorRefusal:
     return CompilerAuthor().propose(Brief(name, captured(name)[0], graph, style(name)))
 
 
@@ -125,15 +125,19 @@ def test_a_graph_that_was_tampered_with_is_compiled_or_refused(name: str) -> Non
             given = answer_to(name, mutant)
         except Exception as error:
             pytest.fail(f"{change.__name__}: {type(error).__name__}: {error}")
-        if isinstance(given, Refusal):
+        if isinstance(given, AuthorRefusal):
             assert given.sentence and "\n" not in given.sentence
 
 
 def test_an_empty_graph_is_refused() -> None:
-    assert isinstance(answer_to("reglu", Graph((), (), (), (), ())), Refusal)
+    assert isinstance(answer_to("reglu", Graph((), (), (), (), ())), AuthorRefusal)
 
 
 def test_a_reference_to_nowhere_is_named() -> None:
     _, graph = captured("reglu")
     given = answer_to("reglu", _lose_node(graph, [n.op for n in graph.nodes].index("relu"), random.Random(0)))
-    assert isinstance(given, Refusal) and "which nothing computes before" in given.sentence and given.operator == "mul"
+    assert (
+        isinstance(given, AuthorRefusal)
+        and "which nothing computes before" in given.sentence
+        and given.operator == "mul"
+    )

@@ -16,7 +16,7 @@ from tests.workers.compiler.formed import PREFIX, everything, formed, section_st
 from tests.workers.compiler.test_sources import TARGET_RUFF
 from tests.workers.compiler.test_tuning import TABLE
 from workers.authors.protocol import Proposal, Signature
-from workers.tuned_table import settled
+from workers.tuned_table import with_tuned
 
 
 def section(name: str, *may_overwrite: str) -> Proposal:
@@ -93,7 +93,7 @@ def test_sections_and_tunable_modules_pass_the_target_s_style_check_as_emitted(t
         for liger in (True, False):
             source = formed(name, tunable_style(name, liger=liger)).source
             (tmp_path / f"{name}_tunable_{liger}.py").write_text(source)
-            (tmp_path / f"{name}_settled_{liger}.py").write_text(settled(source, TABLE))
+            (tmp_path / f"{name}_settled_{liger}.py").write_text(with_tuned(source, TABLE))
     ruff = str(Path(sys.executable).parent / "ruff")
     for command in (["check"], ["format", "--diff"]):
         done = subprocess.run([ruff, *command, "."], cwd=tmp_path, capture_output=True, text=True, check=False)

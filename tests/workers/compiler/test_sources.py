@@ -20,7 +20,7 @@ from gpu_runner.verify.screen import screen
 from tests.workers.compiler.captured import COMPILED, REFUSED, answer, captured, names, proposal, style
 from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Refusal
+from workers.authors.protocol import AuthorRefusal, Brief
 
 # What the target's own configuration says, as its pyproject.toml does.
 TARGET_RUFF = """
@@ -85,14 +85,14 @@ def test_number_of_warps_stays_a_power_of_two(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_refusal_names_the_operator_in_one_sentence(name: str) -> None:
     given = answer(name)
-    assert isinstance(given, Refusal)
+    assert isinstance(given, AuthorRefusal)
     assert given.operator == REFUSED[name]
     assert given.sentence and "\n" not in given.sentence
     assert f"`{REFUSED[name]}`" in given.sentence
 
 
 def test_every_graph_is_compiled_or_expected_to_be_refused() -> None:
-    assert {name for name in names() if isinstance(answer(name), Refusal)} == set(REFUSED)
+    assert {name for name in names() if isinstance(answer(name), AuthorRefusal)} == set(REFUSED)
 
 
 def test_unknown_operator_with_a_strange_name_does_not_break_the_author() -> None:
@@ -101,4 +101,4 @@ def test_unknown_operator_with_a_strange_name_does_not_break_the_author() -> Non
     problem, graph = captured("reglu")
     strange = tuple(dataclasses.replace(n, op="aten.`evil`") if n.op == "mul" else n for n in graph.nodes)
     brief = Brief("reglu", problem, dataclasses.replace(graph, nodes=strange), style("reglu"))
-    assert isinstance(CompilerAuthor().propose(brief), Refusal)
+    assert isinstance(CompilerAuthor().propose(brief), AuthorRefusal)

@@ -10,7 +10,7 @@ from gpu_runner.contracts import Pass
 from tests.workers.compiler.captured import COMPILED, proposal
 from tests.workers.compiler.formed import formed, section_style, tunable_style
 from workers.strategies.protocol import Table
-from workers.tuned_table import settled, table_of
+from workers.tuned_table import table_of, with_tuned
 
 TABLE: Table = (
     ("sm_90", (("forward", ((4096, (("num_warps", 8),)), (8192, ()))), ("backward", ((8192, (("BLOCK_ROWS", 1),)),)))),
@@ -74,8 +74,8 @@ def test_partial_sums_are_added_up_by_one_kernel_where_settings_are_tuned() -> N
 def test_a_tunable_source_and_a_tunable_section_have_a_table_to_settle() -> None:
     for style in (tunable_style("rms_norm"), section_style("rms_norm")):
         source, name = formed("rms_norm", style).source, f"{style.prefix}TUNED"
-        assert table_of(settled(source, TABLE, name), name) == TABLE
-        assert settled(source, (), name) == source
+        assert table_of(with_tuned(source, TABLE, name), name) == TABLE
+        assert with_tuned(source, (), name) == source
 
 
 def test_a_source_that_is_not_tunable_has_no_table() -> None:

@@ -24,7 +24,7 @@ from workers.engine import at_once
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
 from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import HostBeside
+from workers.gpu_host.supervise import EmbeddedHost
 from workers.models.protocol import Answer, ModelError, Question
 from workers.store.models import GpuWork, StageAttempt
 
@@ -39,7 +39,7 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def alone(local: World) -> Iterator[World]:
     """A world whose process is the GPU host of its jobs while models are asked for them."""
-    local.runtime.hosting = HostBeside(Standby()).working
+    local.runtime.hosting = EmbeddedHost(Standby()).working
     yield local
     assert not [thread for thread in threading.enumerate() if thread.name.startswith(("question", "lease"))]
 
@@ -131,7 +131,7 @@ def test_a_host_that_breaks_breaks_the_stage_which_is_tried_again(alone: World) 
 
 def test_a_job_on_a_checkout_is_its_own_host_and_a_process_with_a_broker_is_not(tmp_path: Path) -> None:
     embedded.configure(tmp_path / "checkout")
-    assert runtime.current().hosting == embedded.BESIDE.working
+    assert runtime.current().hosting == embedded.EMBEDDED_HOST.working
     embedded.configure(tmp_path / "worker", redis_url=f"redis+socket://{tmp_path / 'nobody.sock'}")
     assert runtime.current().hosting is runtime.hosts_elsewhere
     embedded.close()

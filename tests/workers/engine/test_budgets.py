@@ -15,7 +15,7 @@ from workers import embedded, inbox
 from workers.contracts import FailureCode, JobState, Origin
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext
-from workers.models.ledger import Models, Price, Unit, most_of
+from workers.models.ledger import BudgetUnit, Models, Price, most_of
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.upkeep import reconcile
 
@@ -66,7 +66,7 @@ def test_no_limited_answer_can_pass_the_budget(world: World, thinking: int) -> N
         script(world, provider, lambda context: context.ask("a", asked) and None, f"comment/{limit}")
         embedded.drive()
         for sent in provider.asked:
-            assert most_of(sent, None).of(Unit.tokens) <= limit
+            assert most_of(sent, None).of(BudgetUnit.tokens) <= limit
             assert sent.thinking_tokens == 0 or sent.thinking_tokens >= 1024
 
 

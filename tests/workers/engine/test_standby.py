@@ -45,7 +45,7 @@ def answered(standby: Standby | None, tmp_path: Path, files: dict[str, str] | No
     return execute(HOST, REQUEST, files or {}, BlobStore(str(tmp_path)), lambda: False, standby)
 
 
-def waiting(standby: Standby) -> standbys.Waiting:
+def waiting(standby: Standby) -> standbys.WaitingRunner:
     assert standby._waiting is not None
     return standby._waiting
 
@@ -63,7 +63,7 @@ def test_the_runner_that_waits_answers_one_request_and_ends(standby: Standby, tm
     standby.prepare(HOST)
     assert waiting(standby) is runner
     result = answered(standby, tmp_path)
-    assert "no tarball 'none.tar.gz' beside the request" in (result.error or "")
+    assert "no tarball 'none.tar.gz' next to the request" in (result.error or "")
     assert runner.child.returncode == 0
     assert not runner.scratch.exists()
     assert standby.take(HOST) is None

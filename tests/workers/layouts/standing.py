@@ -10,7 +10,7 @@ from tests.workers.layouts.designs import reglu, rms_scale
 from workers.contracts import FileChange
 from workers.layouts.liger.layout import LigerLayout
 from workers.layouts.plain.layout import PlainLayout
-from workers.layouts.protocol import Design, Standing
+from workers.layouts.protocol import Design, ExistingKernel
 from workers.tree import Tree
 
 LIGER = LigerLayout()
@@ -52,6 +52,6 @@ def plain(*designs: Design) -> Tree:
     return tree
 
 
-def norm() -> tuple[Standing, Problem]:
+def norm() -> tuple[ExistingKernel, Problem]:
     """The library's own norm and a problem that calls it."""
     return LIGER.locate("rms_norm", liger()), parse_problem(NORM)

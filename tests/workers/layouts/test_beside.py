@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.layouts.regions import changed_beside
+from workers.layouts.regions import changed_outside_calls
 
 FILE = """\
 import torch
@@ -41,7 +41,7 @@ CALL = "scale(x, 2.0)"
 
 def changed(old: str, new: str, *calls: str | None) -> str | None:
     assert FILE.count(old) == 1
-    return changed_beside(FILE, FILE.replace(old, new), calls or (CALL,))
+    return changed_outside_calls(FILE, FILE.replace(old, new), calls or (CALL,))
 
 
 @pytest.mark.parametrize(
@@ -75,23 +75,23 @@ def test_what_stands_beside_stays_as_it_is(old: str, new: str, name: str) -> Non
 
 
 def test_a_name_that_is_bound_anew_at_the_end_is_changed() -> None:
-    assert changed_beside(FILE, f"{FILE}\n\nunscale = scale\n", (CALL,)) == "unscale"
-    assert changed_beside(FILE, f"{FILE}\n\nif WIDTH:\n    del unscale\n", (CALL,)) == "unscale"
+    assert changed_outside_calls(FILE, f"{FILE}\n\nunscale = scale\n", (CALL,)) == "unscale"
+    assert changed_outside_calls(FILE, f"{FILE}\n\nif WIDTH:\n    del unscale\n", (CALL,)) == "unscale"
 
 
 def test_nothing_becomes_a_calls_own_by_being_used_from_now_on() -> None:
     grasping = FILE.replace("return _block(x) * factor", "unscale\n    return _block(x) * factor").replace(
         "/ factor", "/ 2"
     )
-    assert changed_beside(FILE, grasping, (CALL,)) == "unscale"
+    assert changed_outside_calls(FILE, grasping, (CALL,)) == "unscale"
     calling = FILE.replace("/ factor * OTHER_WIDTH", "/ scale(x, factor)")
-    assert changed_beside(FILE, calling, (CALL,)) == "unscale"
+    assert changed_outside_calls(FILE, calling, (CALL,)) == "unscale"
 
 
 def test_what_a_new_call_uses_may_change_as_well() -> None:
     assert changed("/ factor", "/ factor / 2", CALL, "unscale(x, 2.0)") is None
     after = FILE.replace("/ factor", "/ factor / 2") + "\n\ndef both(x):\n    return unscale(scale(x, 2.0), 2.0)\n"
-    assert changed_beside(FILE, after, (CALL, "both(x)")) is None
+    assert changed_outside_calls(FILE, after, (CALL, "both(x)")) is None
 
 
 @pytest.mark.parametrize("call", [None, "somewhere.else_(x)", "scale(x", "absent(x)"])
@@ -100,4 +100,4 @@ def test_a_call_that_names_nothing_of_the_file_says_nothing(call: str | None) ->
 
 
 def test_a_file_that_does_not_parse_is_left_to_others() -> None:
-    assert changed_beside(FILE, f"{FILE}\ndef (", (CALL,)) is None
+    assert changed_outside_calls(FILE, f"{FILE}\ndef (", (CALL,)) is None

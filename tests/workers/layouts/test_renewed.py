@@ -14,7 +14,7 @@ LAST = DATA.splitlines(keepends=True)[-1].replace("geglu", "softmax")
 
 def _data(written: str, before: str = DATA + OLD + OTHER_GPU + LAST) -> str | None:
     tree = with_file(liger(), DATA_PATH, before)
-    changes = LIGER.standing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, written),), tree)
+    changes = LIGER.existing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, written),), tree)
     return changes[0].text if changes else None
 
 
@@ -58,15 +58,15 @@ def test_rows_of_more_than_one_gpu_are_from_no_run() -> None:
 def test_nothing_new_is_no_change() -> None:
     assert _data(DATA + OLD) is None
     tree = liger()
-    assert LIGER.standing_data(LIGER.locate("reglu", tree), (), tree) == ()
-    assert LIGER.standing_data(LIGER.locate("rms_norm", tree), (SourceFile(DATA_PATH, DATA + NEW),), tree) == ()
+    assert LIGER.existing_data(LIGER.locate("reglu", tree), (), tree) == ()
+    assert LIGER.existing_data(LIGER.locate("rms_norm", tree), (SourceFile(DATA_PATH, DATA + NEW),), tree) == ()
 
 
 def test_providers_that_the_script_names_are_its_own() -> None:
     script = "benchmark/scripts/benchmark_reglu.py"
     tree = with_file(liger(), script, (liger().read(script) or "") + 'MORE = ["huggingface"]\n')
     row = NEW.replace(",liger,", ",huggingface,")
-    changes = LIGER.standing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + row),), tree)
+    changes = LIGER.existing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + row),), tree)
     assert changes[0].text == DATA + row
 
 
@@ -75,10 +75,10 @@ def test_a_kernel_is_known_by_what_its_script_calls_it() -> None:
     text = (liger().read(script) or "").replace('kernel_name="reglu"', 'kernel_name="gate"')
     tree = with_file(liger(), script, text)
     row = NEW.replace("reglu,", "gate,")
-    changes = LIGER.standing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + row + NEW),), tree)
+    changes = LIGER.existing_data(LIGER.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + row + NEW),), tree)
     assert changes[0].text == DATA + row
 
 
 def test_a_small_library_keeps_no_data() -> None:
     tree = plain(reglu())
-    assert PLAIN.standing_data(PLAIN.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + NEW),), tree) == ()
+    assert PLAIN.existing_data(PLAIN.locate("reglu", tree), (SourceFile(DATA_PATH, DATA + NEW),), tree) == ()

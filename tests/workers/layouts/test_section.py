@@ -1,11 +1,11 @@
 from tests.workers.layouts.standing import LIGER, PLAIN, liger, plain, with_file
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 from workers.tree import Tree
 
 PATH = "src/liger_kernel/ops/reglu.py"
 
 
-def _standing(tree: Tree) -> Standing:
+def _standing(tree: Tree) -> ExistingKernel:
     return LIGER.locate("reglu", tree)
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.workers.layouts.standing import LIGER, PLAIN, liger, plain, with_file
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_kernel_is_found_by_the_class_of_its_function() -> None:
 
 
 def test_all_that_a_kernel_has_is_found() -> None:
-    assert LIGER.locate("reglu", liger()) == Standing(
+    assert LIGER.locate("reglu", liger()) == ExistingKernel(
         name="reglu",
         path="src/liger_kernel/ops/reglu.py",
         module="liger_kernel.ops.reglu",
@@ -38,7 +38,7 @@ def test_all_that_a_kernel_has_is_found() -> None:
 
 
 def test_what_a_kernel_of_a_small_library_has_is_found_too() -> None:
-    assert PLAIN.locate("ReGLU", plain()) == Standing(
+    assert PLAIN.locate("ReGLU", plain()) == ExistingKernel(
         name="reglu",
         path="kernels/reglu.py",
         module="kernels.reglu",

@@ -11,10 +11,10 @@ from workers.models.ledger import (
     Amount,
     Budget,
     BudgetReachedError,
+    BudgetScope,
+    BudgetUnit,
     Price,
     Room,
-    Scope,
-    Unit,
     cost,
     day_start,
     dollars,
@@ -115,7 +115,7 @@ def test_day_begins_at_midnight_utc() -> None:
 
 @pytest.mark.parametrize(("price", "refused"), [(None, False), (PRICE, True)])
 def test_cost_that_is_not_known_passes_no_budget_in_dollars(price: Price | None, refused: bool) -> None:
-    room = Room(Budget(Scope.job, Unit.micro_dollars, 0, "SETTING"), 0, 0, "acme/kernels")
+    room = Room(Budget(BudgetScope.job, BudgetUnit.micro_dollars, 0, "SETTING"), 0, 0, "acme/kernels")
     asked = question("x")
     if refused:
         with pytest.raises(BudgetReachedError):

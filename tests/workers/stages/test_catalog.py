@@ -13,7 +13,7 @@ from tests.workers.stages.context import FakeContext
 from tests.workers.stages.creating import answers, creating, kernel
 from tests.workers.stages.test_beating import analyzed as beating
 from tests.workers.stages.test_search import down, generated
-from workers.authors.llm.prompts import Kind, quoted
+from workers.authors.llm.prompts import QuoteKind, quoted
 from workers.authors.protocol import Proposal
 from workers.contracts import AuthorName, ProblemKind, ProblemText, UserFacingError
 from workers.models.protocol import Question
@@ -78,7 +78,7 @@ def test_entries_whose_triggers_the_compilers_kernel_shows_stand_in_every_reques
     assert [idea.title for idea in brief.ideas] == holding
     assert "of its floor" not in "".join(idea.text for idea in brief.ideas), "nothing was measured"
     for text in asked(context):
-        assert all(quoted(Kind.idea, idea.title, idea.text) in text for idea in brief.ideas)
+        assert all(quoted(QuoteKind.idea, idea.title, idea.text) in text for idea in brief.ideas)
         assert (
             text.index("# The compiled kernel") < text.index("# Entries of the strategy catalog") < text.index("# Your")
         )
@@ -106,7 +106,7 @@ def test_without_a_start_entries_are_told_by_the_problem_alone() -> None:
         ),
     ]
     for text in asked(context):
-        assert all(quoted(Kind.idea, idea.title, idea.text) in text for idea in brief.ideas)
+        assert all(quoted(QuoteKind.idea, idea.title, idea.text) in text for idea in brief.ideas)
 
 
 @pytest.mark.parametrize("name", ["sort", "matmul"])

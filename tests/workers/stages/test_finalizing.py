@@ -24,7 +24,7 @@ from workers.contracts import (
     StageName,
     UserFacingError,
 )
-from workers.stages.finalize import BACK, NOTHING, Finalize
+from workers.stages.finalize import BACK, NO_CHANGE, Finalize
 from workers.tree import Tree
 
 PAGE = "optimization/geglu/profile.md"
@@ -173,14 +173,14 @@ def test_the_page_of_a_job_that_changed_nothing_says_why(monkeypatch: Patch) -> 
     context = searched(monkeypatch, speedups=(1.0, 1.0))
     finalized(context)
     page = context.load(context.names["report.md"]).decode()
-    assert f"Applied variant: None: the original stands.\n\n- {NOTHING}" in page
+    assert f"Applied variant: None: the original stands.\n\n- {NO_CHANGE}" in page
     assert "## Checks" not in page
 
 
 def test_where_nothing_is_better_the_report_says_so_and_nothing_is_asked(monkeypatch: Patch) -> None:
     context = searched(monkeypatch, speedups=(1.0, 1.0))
     report, result = finalized(context)
-    assert (report.applied, report.notes[0], context.asked) == (False, NOTHING, [])
+    assert (report.applied, report.notes[0], context.asked) == (False, NO_CHANGE, [])
     assert [type(update) for update in result.updates] == [CloseUpdate, ReportUpdate]
 
 

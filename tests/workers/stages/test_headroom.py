@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import math
+from statistics import geometric_mean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Workload, parse_problem
 from tests.workers.stages.rows import row
@@ -12,7 +10,6 @@ from workers.contracts import FailureCode, Scope, Target, UserFacingError
 from workers.stages.headroom import (
     MOST_SIZES,
     chosen_sizes,
-    geometric_mean,
     headrooms,
     nothing_to_gain,
     room,
@@ -72,13 +69,6 @@ def test_sizes_at_which_launches_take_the_time_are_no_room() -> None:
     assert room(BenchmarkResult(small, False, "a GPU", 4000.0)) is None
     assert room(BenchmarkResult((*small, row(104.0)), False, "a GPU", 4000.0)) is None
     assert room(BenchmarkResult((*small, row(208.0)), False, "a GPU", 4000.0)) == 2.0
-
-
-@given(st.lists(st.floats(min_value=0.1, max_value=10.0), min_size=1, max_size=8))
-def test_geometric_mean_lies_between_the_least_and_the_largest(factors: list[float]) -> None:
-    mean = geometric_mean(factors)
-    assert min(factors) * (1 - 1e-9) <= mean <= max(factors) * (1 + 1e-9)
-    assert math.isclose(geometric_mean([1 / f for f in factors]), 1 / mean, rel_tol=1e-9)
 
 
 def test_target_holds_only_where_every_row_it_speaks_of_is_under_it() -> None:

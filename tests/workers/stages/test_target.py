@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.contracts import Part, Regime, Scope, Target, named_dimensions, parse_scope, parse_target, written_scope
+from workers.contracts import Part, Regime, Scope, Target, format_scope, named_dimensions, parse_scope, parse_target
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_target_of_another_form_is_refused_with_the_cure(text: str) -> None:
 )
 def test_a_scope_is_read_and_written_again(text: str, found: tuple[Scope, Regime]) -> None:
     assert parse_scope(text) == found
-    assert parse_scope(written_scope(*found)) == found
+    assert parse_scope(format_scope(*found)) == found
 
 
 @pytest.mark.parametrize("text", ["", "tiny", "forward backward", "small large", "small H=3", "H=3 H=4", "H"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.models.ledger import Budget, Price, Scope, Unit
+from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price
 from workers.settings import Settings, WrongSettingsError, environment_with, load_settings
 
 PRICE = '{"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}'
@@ -33,11 +33,13 @@ def refused(monkeypatch: pytest.MonkeyPatch, **values: str) -> str:
 def test_tokens_are_limited_by_themselves_and_dollars_where_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     setting(monkeypatch, model_dollars_per_person_day="2.5", model_tokens_per_job="7")
     assert load_settings().budgets() == (
-        Budget(Scope.job, Unit.tokens, 7, "KERNELSMITH_MODEL_TOKENS_PER_JOB"),
-        Budget(Scope.person, Unit.tokens, 5_000_000, "KERNELSMITH_MODEL_TOKENS_PER_PERSON_DAY"),
-        Budget(Scope.person, Unit.micro_dollars, 2_500_000, "KERNELSMITH_MODEL_DOLLARS_PER_PERSON_DAY"),
-        Budget(Scope.repository, Unit.tokens, 10_000_000, "KERNELSMITH_MODEL_TOKENS_PER_REPOSITORY_DAY"),
-        Budget(Scope.installation, Unit.tokens, 20_000_000, "KERNELSMITH_MODEL_TOKENS_PER_INSTALLATION_DAY"),
+        Budget(BudgetScope.job, BudgetUnit.tokens, 7, "KERNELSMITH_MODEL_TOKENS_PER_JOB"),
+        Budget(BudgetScope.person, BudgetUnit.tokens, 5_000_000, "KERNELSMITH_MODEL_TOKENS_PER_PERSON_DAY"),
+        Budget(BudgetScope.person, BudgetUnit.micro_dollars, 2_500_000, "KERNELSMITH_MODEL_DOLLARS_PER_PERSON_DAY"),
+        Budget(BudgetScope.repository, BudgetUnit.tokens, 10_000_000, "KERNELSMITH_MODEL_TOKENS_PER_REPOSITORY_DAY"),
+        Budget(
+            BudgetScope.installation, BudgetUnit.tokens, 20_000_000, "KERNELSMITH_MODEL_TOKENS_PER_INSTALLATION_DAY"
+        ),
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
-from workers.contracts import TOLD_LOSSES, JobState, StatusUpdate
+from workers.contracts import NOTIFIED_LOSSES, JobState, StatusUpdate
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
 from workers.pipelines.transitions import MAX_LOSSES
@@ -107,10 +107,10 @@ def test_request_that_waits_for_its_turn_is_not_told(world: World) -> None:
 
 def test_request_over_which_three_hosts_were_lost_says_so_and_goes_on_with_a_host_that_lives(world: World) -> None:
     job_id = asked(world)
-    for _ in range(TOLD_LOSSES):
+    for _ in range(NOTIFIED_LOSSES):
         lose_a_host(world)
     reconcile(world.runtime)
-    assert world.job(job_id).losses == TOLD_LOSSES
+    assert world.job(job_id).losses == NOTIFIED_LOSSES
     embedded.drive()
     assert world.job(job_id).state is JobState.waiting
     assert world.job(job_id).losses == 0

@@ -9,15 +9,15 @@ from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
 from workers import inbox
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
-from workers.models.ledger import Amount, Budget, Scope, Unit
+from workers.models.ledger import Amount, Budget, BudgetScope, BudgetUnit
 from workers.models.protocol import Usage
 from workers.store import attempts, jobs, spending
 from workers.store.attempts import Lease
 from workers.store.models import LedgerEntry
-from workers.store.spending import Spent, Wanted
+from workers.store.spending import SpendRequest, Spent
 
-LIMIT = Budget(Scope.repository, Unit.tokens, 100, "SETTING")
-WANTED = Wanted("key", "generate", "scripted", "model-1", Amount(40, 20, 7))
+LIMIT = Budget(BudgetScope.repository, BudgetUnit.tokens, 100, "SETTING")
+WANTED = SpendRequest("key", "generate", "scripted", "model-1", Amount(40, 20, 7))
 
 
 class NoRoomError(Exception):
@@ -38,7 +38,7 @@ def reserve(
     world: World, lease: Lease, entered: threading.Event | None = None, go: threading.Event | None = None
 ) -> str:
     with world.runtime.database.write() as session:
-        found = attempts.held(session, lease)
+        found = attempts.leased(session, lease)
         assert found is not None
         (room,) = spending.rooms(session, found[0], (LIMIT,), world.clock())
         if room.left() < 60:
@@ -139,9 +139,9 @@ def test_what_is_not_a_model_s_is_no_part_of_a_budget(world: World) -> None:
 def test_names_that_are_too_long_for_the_tables_are_cut(world: World) -> None:
     lease = leased(world, "comment/1")
     with world.runtime.database.write() as session:
-        found = attempts.held(session, lease)
+        found = attempts.leased(session, lease)
         assert found is not None
-        wanted = Wanted("key", "p" * 300, "n" * 300, "m" * 300, Amount(1, 1, None))
+        wanted = SpendRequest("key", "p" * 300, "n" * 300, "m" * 300, Amount(1, 1, None))
         request_id = spending.promise(session, *found, wanted, world.clock())
     assert settle(world, Spent(request_id, "answered", Usage(output_tokens=1), None, 0.1))
 

@@ -16,9 +16,9 @@ from gpu_runner.contracts import (
     WorkloadTiming,
     parse_problem,
 )
-from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 from workers.contracts import Goal, Notes, Outcome, Scope, Variant
-from workers.layouts.protocol import Standing
+from workers.layouts.protocol import ExistingKernel
 from workers.strategies.protocol import Situation
 from workers.strategies.reading import read_source
 from workers.tree import Tree
@@ -41,9 +41,9 @@ class Refuses:
 
     name = "none"
 
-    def propose(self, brief: Brief) -> Proposal | Refusal:
+    def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """Refuse."""
-        return Refusal(f"it cannot write {brief.name}.")
+        return AuthorRefusal(f"it cannot write {brief.name}.")
 
 
 class Gives:
@@ -54,7 +54,7 @@ class Gives:
     def __init__(self, proposal: Proposal) -> None:
         self.proposal = proposal
 
-    def propose(self, brief: Brief) -> Proposal | Refusal:
+    def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """It."""
         assert brief.style.section, "an existing file gets a section"
         return self.proposal
@@ -65,7 +65,7 @@ def situation(text: str, author: Gives | Refuses | None = None, **changed: objec
     prefix = "_fast_scale_"
     style = SourceStyle("ScaleFunction", f"{prefix}forward", f"{prefix}backward", section=True, prefix=prefix)
     values: dict[str, object] = {
-        "standing": Standing("scale", "ops/scale.py", "ops.scale", ("ScaleFunction",), None, None),
+        "kernel": ExistingKernel("scale", "ops/scale.py", "ops.scale", ("ScaleFunction",), None, None),
         "problem": parse_problem(PROBLEM),
         "graph": None,
         "source": text,

@@ -11,7 +11,7 @@ from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.inference import outermost, returned_types
 from workers.strategies.protocol import Proposed
 from workers.strategies.source import parsed
-from workers.strategies.splicing import Loosened, Names, loosened
+from workers.strategies.splicing import Loosened, SpliceNames, loosened
 
 SECTION = """@triton.jit
 def _fast_scale_forward_kernel(y_ptr, x_ptr, w_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
@@ -39,7 +39,7 @@ STYLE = SourceStyle("ScaleFunction", "_fast_scale_forward", "_fast_scale_backwar
 def _loosened(section: str = SECTION, source: str = ROW_SCALE, signature: Signature = SIGNATURE) -> Loosened:
     problem = parse_problem(PROBLEM)
     file = parsed(source)
-    return loosened(file, bound_call(file, problem), problem, section, Names(STYLE, signature))
+    return loosened(file, bound_call(file, problem), problem, section, SpliceNames(STYLE, signature))
 
 
 def test_a_parameter_that_is_cast_where_it_is_loaded_may_be_float32() -> None:
@@ -79,7 +79,7 @@ def test_the_type_of_a_parameter_that_backward_does_not_get_is_handed_over() -> 
     section = SECTION.replace("_fast_scale_backward(dy, x, w)", "_fast_scale_backward(dy, x)")
     signature = Signature(("x", "w"), ("y",), (), ("dy", "x"), ("dy",), ("x", "w"))
     found = _loosened(section.replace(".to(w.dtype)", ".to(dy.dtype)"), signature=signature)
-    assert found.told == ("w",)
+    assert found.dtype_inputs == ("w",)
     assert "def _fast_scale_backward(dy, x, w_dtype):" in found.section
     assert "dw = (dy * x).sum(0).to(w_dtype)" in found.section
 

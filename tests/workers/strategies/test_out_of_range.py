@@ -13,7 +13,7 @@ from tests.workers.compiler.captured import captured, names, proposal
 from tests.workers.compiler.interpreted import loaded as candidate
 from tests.workers.strategies.loss_files import LOSS, loss_situation
 from tests.workers.strategies.row_files import loaded
-from workers.strategies.conditions import ranged, singled_out, told_by_result
+from workers.strategies.conditions import ranged, result_shows_range_errors, singled_out
 from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed
 
@@ -121,7 +121,7 @@ def test_where_the_result_does_not_tell_the_range_is_looked_at() -> None:
 def covers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.Tensor, torch.Tensor], bool]:
     """The guard of a loss that leaves a class out, as it is where the result does not tell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workers.strategies.splicing.told_by_result", lambda *_: False)
+        patch.setattr("workers.strategies.splicing.result_shows_range_errors", lambda *_: False)
         module = loaded(tmp_path_factory.mktemp("guards"), fast(), "loss_guarded")
     return lambda x, target: bool(module._fast_scale_covers(x, target, None, -100, (True, False, False, False)))
 
@@ -143,7 +143,7 @@ def test_a_look_finds_that_every_row_is_left_out(covers: Callable[..., bool]) ->
 
 def test_which_results_tell_is_known() -> None:
     assert [name for name in names() if ranged(captured(name)[0])] == LOOKS
-    assert [name for name in LOOKS if told_by_result(*captured(name))] == TOLD
+    assert [name for name in LOOKS if result_shows_range_errors(*captured(name))] == TOLD
 
 
 def test_a_class_that_is_left_out_is_singled_out() -> None:

@@ -4,7 +4,7 @@ from gpu_runner.contracts import Pass
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import situation
 from workers.strategies.protocol import DoesNotApply, Proposed
-from workers.strategies.sweep import ParameterSweep, settled_sweep, swept
+from workers.strategies.sweep import ParameterSweep, swept, with_tuned_sweep
 from workers.tuned_table import Table, table_of
 
 WARPS: Table = (("sm_90", (("forward", ((4096, (("num_warps", 2),)),)),)),)
@@ -45,7 +45,7 @@ def test_nothing_found_gives_the_file_back_byte_by_byte() -> None:
 
 
 def test_only_what_was_found_is_looked_up() -> None:
-    text = settled_sweep(ROW_SCALE, WARPS)
+    text = with_tuned_sweep(ROW_SCALE, WARPS)
     assert table_of(text) == WARPS
     assert text.count("_tuned(") == 2  # its definition, and the launch of the forward pass
     assert "sm_count *=" not in text
@@ -93,7 +93,7 @@ def test_a_file_that_looks_its_settings_up_and_has_none_yet_is_tuned_as_it_stand
     assert found is not None and found[0] == source
     assert found[1] == (swept(ROW_SCALE) or ("", ()))[1]
     table = (("sm_90", (("forward", ((4096, (("num_warps", 8),)),)),)),)
-    assert '"forward": ((4096, {"num_warps": 8}),)' in settled_sweep(source, table)
+    assert '"forward": ((4096, {"num_warps": 8}),)' in with_tuned_sweep(source, table)
 
 
 def test_a_file_that_is_tuned_already_is_left_alone() -> None:
@@ -104,7 +104,7 @@ def test_a_file_that_is_tuned_already_is_left_alone() -> None:
 
 def test_the_lookup_takes_the_first_entry_that_is_not_below_the_size() -> None:
     table: Table = (("cpu", (("forward", ((16, (("num_warps", 1),)), (64, (("num_warps", 2), ("other", 9))))),)),)
-    module = ast.parse(settled_sweep(ROW_SCALE, table))
+    module = ast.parse(with_tuned_sweep(ROW_SCALE, table))
     kept = [n for n in module.body if getattr(n, "name", "") == "_tuned" or isinstance(n, ast.Assign)]
     names: dict[str, object] = {"torch": None}
     exec(compile(ast.Module(kept, []), "tuned", "exec"), names)

@@ -53,7 +53,7 @@ def _situation(library: Tree, name: str, folder: Path) -> Situation:
     return situation(
         text,
         CompilerAuthor(),  # type: ignore[arg-type]
-        standing=standing,
+        kernel=standing,
         problem=problem,
         graph=captured.graph,
         tree=library,
@@ -71,7 +71,7 @@ def test_nothing_that_a_strategy_writes_is_refused_by_the_screen(library: Tree, 
     for overwrites in (("upstream 0",), ("upstream 0", *inputs)):
         texts += written(replace(given, overwrites=overwrites), (CompiledFastPath(),))
     assert [strategy for strategy, _ in texts].count(CompiledFastPath.id) >= 3
-    path, around = given.standing.path, {name: ast.parse(library.read(name) or "") for name in library.paths()}
+    path, around = given.kernel.path, {name: ast.parse(library.read(name) or "") for name in library.paths()}
     found = [(strategy, objection(text, given.original, path, around)) for strategy, text in texts]
     assert [(strategy, said) for strategy, said in found if said is not None] == []
 
@@ -83,12 +83,12 @@ def test_the_fast_path_of_group_norm_takes_any_number_of_groups_that_divides(lib
     assert isinstance(proposed, Proposed), proposed
     with tarfile.open(tmp_path / SNAPSHOT_FILE, "w:gz") as archive:
         archive.add(Path(SOURCE or "") / "src", "library/src")
-    stands = LIGER.form_of(given.standing, given.problem, (), SNAPSHOT_FILE)
+    stands = LIGER.form_of(given.kernel, given.problem, (), SNAPSHOT_FILE)
     baked = proposed.source.replace("w_rows = groups\n", "w_rows = 32\n")
     verdicts = []
     for text in (proposed.source, baked):
-        change = FileChange(given.standing.path, text)
-        form = LIGER.form_of(given.standing, given.problem, (change,), SNAPSHOT_FILE)
+        change = FileChange(given.kernel.path, text)
+        form = LIGER.form_of(given.kernel, given.problem, (change,), SNAPSHOT_FILE)
         request = VerifyRequest(
             given.problem.source,
             form,

@@ -47,8 +47,8 @@ def simplified(numbering: ValueNumbering, op: str, *args: Value) -> Value:
     if numbering.in_order and op in _REORDERED:
         return _in_order(numbering, op, args)
     rule = _RULES.get(op)
-    found = rule(numbering, args) if rule is not None else None
-    return found if found is not None else numbering.pointwise(op, *args)
+    result = rule(numbering, args) if rule is not None else None
+    return result if result is not None else numbering.pointwise(op, *args)
 
 
 def _in_order(numbering: ValueNumbering, op: str, args: tuple[Value, ...]) -> Value:

@@ -8,7 +8,7 @@ from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, whole
-from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 
 class CompilerAuthor:
@@ -16,7 +16,7 @@ class CompilerAuthor:
 
     name = "compiler"
 
-    def propose(self, brief: Brief) -> Proposal | Refusal:
+    def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """Propose source for a brief, or refuse it in one sentence."""
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
@@ -27,7 +27,7 @@ class CompilerAuthor:
             except CannotCompileError as error:
                 refused = refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"
-        return Refusal(refused.sentence, refused.operator)
+        return AuthorRefusal(refused.sentence, refused.operator)
 
 
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:

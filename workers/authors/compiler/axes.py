@@ -65,13 +65,13 @@ def find_chunking(graph: Graph, dimensions: tuple[str, ...]) -> Chunking | None:
         CannotCompileError: it cuts them into parts of different lengths, or cuts something else.
     """
     nodes = {node.name: node for node in graph.nodes}
-    odd, lengths, counts = Sizes.of(dimensions, graph.multiples), dict[Dim, Dim](), set[int]()
+    sizes, lengths, counts = Sizes.of(dimensions, graph.multiples), dict[Dim, Dim](), set[int]()
     for node in graph.nodes:
         if node.op not in {"slice", "cat"} or is_whole_slice(node, nodes) or takes_elements(node, nodes):
             continue
         whole, length = _cut(node, nodes)
-        count = odd.value(whole) // odd.value(length)
-        if count < 2 or odd.value(whole) // count != odd.value(length) or lengths.get(whole, length) != length:
+        count = sizes.value(whole) // sizes.value(length)
+        if count < 2 or sizes.value(whole) // count != sizes.value(length) or lengths.get(whole, length) != length:
             raise CannotCompileError(f"`{node.op}` meets parts of a row that may differ in length", node.op)
         lengths[whole] = length
         counts.add(count)
@@ -80,7 +80,7 @@ def find_chunking(graph: Graph, dimensions: tuple[str, ...]) -> Chunking | None:
     if not counts:
         return None
     count = counts.pop()
-    return Chunking(count, lengths, odd.times(count))
+    return Chunking(count, lengths, sizes.times(count))
 
 
 def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
@@ -158,13 +158,13 @@ class Unifier:
     splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
 
     def fresh(self, size: Dim) -> int:
-        """Make an axis of its own."""
+        """A new axis."""
         self.parents.append(len(self.parents))
         self.size.append(size)
         return len(self.parents) - 1
 
     def row_of_chunks(self, count: int, length: Dim) -> Axes:
-        """Make the axes of a dimension that holds chunks."""
+        """The axes of a dimension that consists of chunks."""
         self.chunks.append(self.fresh(count))
         return (self.chunks[-1], self.fresh(length))
 
@@ -176,14 +176,14 @@ class Unifier:
 
     def leaves(self, axes: Axes) -> Axes:
         """Axes with those that were cut replaced by what they consist of."""
-        found: list[int] = []
+        below: list[int] = []
         for axis in axes:
             root = self.find(axis)
-            found += self.leaves(self.splits[root]) if root in self.splits else [root]
-        return tuple(found)
+            below += self.leaves(self.splits[root]) if root in self.splits else [root]
+        return tuple(below)
 
     def join(self, left: int, right: int) -> None:
-        """Let two axes be one; the older root stays."""
+        """Unify two axes; the older root stays."""
         first, second = sorted((self.find(left), self.find(right)))
         self.parents[second] = first
 
@@ -234,8 +234,8 @@ def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> 
 
 
 def _require_whole_chunks(node: Node, shape: Shape, chunks: set[int]) -> None:
-    found = [axis for dim in shape for axis in dim if axis in chunks]
-    if found and not (len(found) == 1 and len(shape[-1]) == 2 and shape[-1][0] == found[0]):
+    inside = [axis for dim in shape for axis in dim if axis in chunks]
+    if inside and not (len(inside) == 1 and len(shape[-1]) == 2 and shape[-1][0] == inside[0]):
         raise CannotCompileError(f"`{node.op}` takes the parts of a row as a dimension of their own", node.op)
 
 
@@ -249,7 +249,7 @@ class Inference:
     nodes: Mapping[str, Node]
 
     def fresh(self, dim: Dim, last: bool) -> Axes:
-        """Make the axes of a dimension of its own."""
+        """New axes for a dimension."""
         if dim == 1:
             return ()
         if last and self.chunking is not None and dim in self.chunking.lengths:

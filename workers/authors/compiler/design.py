@@ -27,7 +27,7 @@ USUAL_COLS = 4096  # where a problem has no workloads
 
 
 @dataclass(frozen=True)
-class Design:
+class ProgramDesign:
     """A program with its names and kernels. ``saved_nodes`` are the tensors that backward is handed, besides upstream ones."""
 
     program: Program
@@ -52,7 +52,7 @@ def build_design(
     outputs: tuple[str, ...] = (),
     inputs: tuple[tuple[str, str], ...] = (),
     sizes: tuple[Workload, ...] = (),
-) -> Design:
+) -> ProgramDesign:
     """The design of a problem's kernels; see ``SourceStyle.tunable``, ``Brief.may_overwrite`` and ``Brief.sizes``.
 
     ``outputs`` are names to give to the outputs, and ``inputs`` to inputs, in place of those that the reference has for them.
@@ -92,7 +92,7 @@ def build_design(
             taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)
             memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
             backward = replace(backward, overwrites=memory)
-    return _bounded(Design(program, names, scalars, forward, backward, saved_nodes), sizes)
+    return _bounded(ProgramDesign(program, names, scalars, forward, backward, saved_nodes), sizes)
 
 
 def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
@@ -141,7 +141,7 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
 
 
 def _chunk_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
-    """Say which chunks the tensors that are loaded hold."""
+    """Comments on which chunks the loaded tensors contain."""
     chunks = program.domain.chunks
     loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in chunks]
     lines = []
@@ -171,13 +171,13 @@ def _scheduled(
     return schedule.of(program, names, scalars, task, host)
 
 
-def columns_of(design: Design) -> list[int]:
+def columns_of(design: ProgramDesign) -> list[int]:
     """Columns that the workloads have, rising."""
     workloads = design.program.problem.workloads
     return sorted({n for one in workloads if (n := _columns(design, one)) is not None}) or [USUAL_COLS]
 
 
-def _bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
+def _bounded(design: ProgramDesign, sizes: tuple[Workload, ...]) -> ProgramDesign:
     """The design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
 
     A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
@@ -192,7 +192,7 @@ def _bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
     return replace(design, forward=forward, backward=backward)
 
 
-def _columns(design: Design, workload: Workload) -> int | None:
+def _columns(design: ProgramDesign, workload: Workload) -> int | None:
     """How many columns a size has, None where it does not say."""
     given, product = numbers_of(design.program.problem, workload), 1
     try:

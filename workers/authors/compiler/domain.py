@@ -37,9 +37,9 @@ SEGMENT = Space(False, False, True)
 
 @dataclass(frozen=True)
 class Domain:
-    """Axes of the iteration space, outermost first, and where every node lies in it.
+    """Axes of the iteration space, outermost first, and the place of every node in it.
 
-    ``row_axes`` is empty where a problem has nothing but columns; it is then one row.
+    ``row_axes`` is empty where a problem has only columns; it is then one row.
     """
 
     row_axes: tuple[int, ...]
@@ -82,15 +82,15 @@ class Domain:
         return tuple(axis for axis in self.axes_of(name) if axis in self.row_axes)
 
     def segments_of(self, name: str) -> tuple[int, ...] | None:
-        """The leading ones of several column axes that a tensor has without the others; None where it has all or none."""
-        found = tuple(axis for axis in (self.axes_of(name) if name in self.shapes else ()) if axis in self.col_axes)
-        return found if found and len(found) < len(self.col_axes) else None
+        """The leading column axes that a tensor has without the others; None where it has all or none."""
+        segments = tuple(axis for axis in (self.axes_of(name) if name in self.shapes else ()) if axis in self.col_axes)
+        return segments if segments and len(segments) < len(self.col_axes) else None
 
     @property
     def segment_axes(self) -> tuple[int, ...]:
         """The column axes that number the segments of a row: there are tensors that have one number for each segment."""
-        found = {axes for name in self.shapes if (axes := self.segments_of(name)) is not None}
-        return max(found, key=len, default=())
+        candidates = {axes for name in self.shapes if (axes := self.segments_of(name)) is not None}
+        return max(candidates, key=len, default=())
 
     def space_of(self, name: str) -> Space:
         """The space of a node; without row axes every vector is a row of its own."""
@@ -99,7 +99,7 @@ class Domain:
 
 
 def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
-    """The iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
+    """The iteration spaces that a graph fits into, the simplest first; the last may need strides in memory.
 
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
@@ -195,9 +195,9 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
     """The domain with a name and a shape for each chunk of a tensor that kernels may load."""
     shapes, chunks = dict(domain.shapes), dict[str, Chunk]()
     for node in graph.nodes:
-        held = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
-        if node.op in {"input", "upstream"} and held:
-            count = domain.sizes[held[0]]
+        chunked = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
+        if node.op in {"input", "upstream"} and chunked:
+            count = domain.sizes[chunked[0]]
             for index in range(count if isinstance(count, int) else 0):
                 name = f"{node.name} element {index}"
                 chunks[name] = Chunk(node.name, index, int(str(count)), single=True)
@@ -228,8 +228,8 @@ def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: 
 
 
 def _fits(domain: Domain, node: Node) -> bool:
-    held = tuple(axis for axis in domain.axes_of(node.name) if axis in domain.col_axes)
-    if held != domain.col_axes[: len(held)]:
+    columns = tuple(axis for axis in domain.axes_of(node.name) if axis in domain.col_axes)
+    if columns != domain.col_axes[: len(columns)]:
         return False
     if node.op not in REDUCTIONS | GATHERS | SCANS:
         return True
@@ -262,8 +262,8 @@ def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool
 
 
 def _all_or_none(axes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    found = [axis for axis in wanted if axis in axes]
-    return not found or len(found) == len(wanted)
+    present = [axis for axis in wanted if axis in axes]
+    return not present or len(present) == len(wanted)
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def run_sizes(domain: Domain) -> tuple[str, ...]:
 
 
 def place_of(domain: Domain, index: str, rows: bool) -> str:
-    """Write how far the row, or the column, of number ``index`` lies from the tensor's first element."""
+    """The offset of the row, or the column, of number ``index`` from the tensor's first element."""
     runs = runs_of(domain)
     own = [place for place, run in enumerate(runs) if run.is_row == rows]
     terms = []

@@ -149,7 +149,7 @@ def _as_float32(value: float) -> float:
 
 
 def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> Text:
-    """Write one operation on operands that are already written."""
+    """Emit one operation on emitted operands."""
     if value.number is not None:
         text = number(value.number)
         return Text(text, UNARY if text.startswith("-") else ATOM)
@@ -181,9 +181,9 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
     if value.op == "float" and not dialect.floats_in_calls:
         return operand(value.args[0])
     if value.op == ROUNDED:
-        held = operand(value.args[0])
-        narrow = f"{held.within(ATOM)}.to({type_name(value)}).to(tl.float32)"
-        return Text(narrow) if dialect.floats_in_calls else held
+        cast = operand(value.args[0])
+        narrow = f"{cast.within(ATOM)}.to({type_name(value)}).to(tl.float32)"
+        return Text(narrow) if dialect.floats_in_calls else cast
     if value.op == "cat" and not dialect.floats_in_calls:
         return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:

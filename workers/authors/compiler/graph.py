@@ -87,7 +87,7 @@ def _next_prime(number: int) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Names of dimensions, and of scalars that divide them, with a number standing in for each: a prime, or a multiple of one."""
+    """A number for each dimension name, and for scalars that divide them: a prime, or a multiple of one."""
 
     stand_ins: dict[str, int]
     scalars: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class Sizes:
         return Sizes(table, self.scalars)
 
     def value(self, dim: Dim) -> int:
-        """The size that stands in for a dimension.
+        """The number for a dimension.
 
         Raises:
             CannotCompileError: it is not whole, or names something that is no dimension.

@@ -256,8 +256,8 @@ class Scalars:
         if all(name in self._names.scalars for name in names):
             for name in names:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))
-            written = renamed(text, self._names.scalars)
-            return Text(written) if written.isidentifier() else Text(written, COMPARE)
+            expression = renamed(text, self._names.scalars)
+            return Text(expression) if expression.isidentifier() else Text(expression, COMPARE)
         if self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
             return Text("n_cols")
@@ -293,10 +293,10 @@ _POWERS = {"sqrt": "0.5", "rsqrt": "-0.5"}
 
 def host_line(program: Program, names: Names, host: HostScope, name: str, result: Result, dtype: str) -> str:
     """Compute an output from the sums that the programs left."""
-    written = _Host(program, names, host).written(result.value)
+    expression = _Host(program, names, host).written(result.value)
     shape = program.domain.shapes[result.node]
     view = "" if len(shape) == (1 if result.space.cols else 0) else f".view({_dims(host, shape)})"
-    return f"{name} = {written.within(ATOM)}.to({dtype}){view}"
+    return f"{name} = {expression.within(ATOM)}.to({dtype}){view}"
 
 
 def _dims(host: HostScope, shape: Shape) -> str:

@@ -17,7 +17,7 @@ from workers.authors.compiler.values import OFFSET, Value, topological, use_coun
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a pass's kernels. ``streamed`` are the graph's names of tensors that nothing reads again soon."""
+    """The form of a pass's kernels. ``streamed`` are the graph's names of tensors that are not read again soon."""
 
     tunable: bool = False
     tuned_pass: Pass = Pass.forward
@@ -125,7 +125,7 @@ class KernelTask:
         return any(store.space.segments for store in self.stores)
 
     def is_flat(self, domain: Domain) -> bool:
-        """Whether every element stands alone, so that rows and columns do not matter."""
+        """Whether the kernel is elementwise, so that rows and columns do not matter."""
         if self.reduces_cols or any(store.space != FULL or store.chunk for store in self.pieces):
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):

@@ -6,7 +6,7 @@ import ast
 import math
 
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design
+from workers.authors.compiler.design import ProgramDesign
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
 from workers.authors.compiler.host import host_line
@@ -16,13 +16,13 @@ from workers.authors.compiler.statements import INDENT, split_arguments
 from workers.authors.protocol import SourceStyle
 
 
-def launchers(design: Design, style: SourceStyle) -> list[str]:
+def launchers(design: ProgramDesign, style: SourceStyle) -> list[str]:
     """The functions of a program; backward where it starts a kernel, or is asked for gradients by name."""
     wanted = design.backward is not None or (style.section and design.program.gradients)
     return [forward_launcher(design, style), *([backward_launcher(design, style)] if wanted else [])]
 
 
-def forward_launcher(design: Design, style: SourceStyle) -> str:
+def forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     """The function that computes the outputs and what backward needs."""
     schedule, names = design.forward, design.names
     nodes = [store.node for store in schedule.task.stores]
@@ -45,7 +45,7 @@ def forward_launcher(design: Design, style: SourceStyle) -> str:
     return function(style, style.forward_function, parameters(design), lines)
 
 
-def backward_launcher(design: Design, style: SourceStyle) -> str:
+def backward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     """The function that computes the gradients; of a section, it returns those of all inputs that have one."""
     schedule, program = design.backward, design.program
     every = [gradient_text(design, name) for name, _ in program.gradients]
@@ -60,7 +60,7 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     return function(style, style.backward_function, backward_arguments(design), lines)
 
 
-def _backward_body(design: Design, schedule: Schedule) -> list[str]:
+def _backward_body(design: ProgramDesign, schedule: Schedule) -> list[str]:
     program = design.program
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
@@ -90,21 +90,21 @@ def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str |
         shape = schedule.partials(store) if store.summed else "n_rows"
         return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
     shapes, free = schedule.program.domain.shapes, schedule.program.fixed_dtype
-    alike = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]
+    same_shape = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]
     if dtype is None:
-        alike = [(text, fixed) for text, fixed in alike if fixed is None]
-    if alike:
-        return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
+        same_shape = [(text, fixed) for text, fixed in same_shape if fixed is None]
+    if same_shape:
+        return f"{store.buffer} = torch.empty_like({same_shape[0][0]}{f', dtype={dtype}' if dtype else ''})"
     return f"{store.buffer} = torch.empty({schedule.host.shape(node)}, dtype={dtype or schedule.source + '.dtype'}, {device})"
 
 
-def forward_results(design: Design) -> list[str]:
+def forward_results(design: ProgramDesign) -> list[str]:
     """What the forward launcher returns: the outputs, then what it made for backward."""
     return [*design.names.outputs, *(design.names.tensors[key] for key, _ in design.program.saved)]
 
 
-def _guards(design: Design) -> list[str]:
-    """The graph of a specialised scalar holds for its default only."""
+def _guards(design: ProgramDesign) -> list[str]:
+    """The graph of a specialised scalar is valid for its default only."""
     lines = []
     for spec in design.program.problem.scalars:
         if spec.name in design.program.graph.specialised and spec.default is not None:
@@ -114,7 +114,7 @@ def _guards(design: Design) -> list[str]:
     return lines + _multiple_guards(design) + _chunk_guards(design) + _group_guards(design)
 
 
-def _multiple_guards(design: Design) -> list[str]:
+def _multiple_guards(design: ProgramDesign) -> list[str]:
     """A dimension that scalars do not divide would be cut where the reference does not cut it."""
     lines, scalars = [], design.names.scalars
     for rule in design.program.graph.multiples:
@@ -129,7 +129,7 @@ def _multiple_guards(design: Design) -> list[str]:
     return lines
 
 
-def _group_guards(design: Design) -> list[str]:
+def _group_guards(design: ProgramDesign) -> list[str]:
     """A dimension that does not fall into groups would lose its last elements."""
     domain, lines, known = design.program.domain, [], set[tuple[int, ...]]()
     for spec in design.program.problem.inputs:
@@ -146,7 +146,7 @@ def _group_guards(design: Design) -> list[str]:
     return lines
 
 
-def _chunk_guards(design: Design) -> list[str]:
+def _chunk_guards(design: ProgramDesign) -> list[str]:
     """A row of another length does not fall into chunks, and its last elements would stay unwritten."""
     domain, lines = design.program.domain, []
     for node in dict.fromkeys(
@@ -160,13 +160,13 @@ def _chunk_guards(design: Design) -> list[str]:
     return lines
 
 
-def output_dtype(design: Design, index: int) -> str | None:
+def output_dtype(design: ProgramDesign, index: int) -> str | None:
     """The dtype of an output where it is fixed; None where it follows the call."""
     fixed = design.program.fixed_dtype(design.program.graph.outputs[index])
     return None if fixed is None else f"torch.{fixed}"
 
 
-def _gradient_dtype(design: Design, name: str) -> str | None:
+def _gradient_dtype(design: ProgramDesign, name: str) -> str | None:
     spec = next(spec for spec in design.program.problem.inputs if spec.name == name)
     if spec.dtype is not None:
         return f"torch.{spec.dtype}"
@@ -178,20 +178,20 @@ def _gradient_dtype(design: Design, name: str) -> str | None:
     )
 
 
-def parameters(design: Design) -> list[str]:
+def parameters(design: ProgramDesign) -> list[str]:
     """The reference's parameters, in its order, by their names in the module."""
     table = {**design.names.tensors, **design.names.scalars}
     return [table[name] for name in design.program.problem.parameters]
 
 
-def backward_arguments(design: Design) -> list[str]:
+def backward_arguments(design: ProgramDesign) -> list[str]:
     """What the backward launcher takes: gradients of outputs, saved tensors, scalars."""
     names = design.names
     upstream = [names.tensors[node] for node in design.program.graph.upstream if node is not None]
     return [*upstream, *(names.tensors[node] for node in design.saved_nodes), *_backward_scalars(design)]
 
 
-def _backward_scalars(design: Design) -> list[str]:
+def _backward_scalars(design: ProgramDesign) -> list[str]:
     if design.backward is None:
         return []
     body = ast.walk(ast.parse("\n".join(_backward_body(design, design.backward))))
@@ -199,7 +199,7 @@ def _backward_scalars(design: Design) -> list[str]:
     return [name for name in design.names.scalars.values() if name in words]
 
 
-def gradient_text(design: Design, name: str) -> str:
+def gradient_text(design: ProgramDesign, name: str) -> str:
     """What a launcher calls the gradient of an input: inputs with the same gradient share one tensor."""
     program = design.program
     result = dict(program.gradients)[name]

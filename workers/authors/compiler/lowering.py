@@ -28,7 +28,7 @@ from workers.authors.compiler.graph import (
     names_in,
     references,
 )
-from workers.authors.compiler.rounding import Rounding, keeps_order, unrounded
+from workers.authors.compiler.rounding import ValueRounding, keeps_order, unrounded
 from workers.authors.compiler.values import Value, ValueNumbering
 
 _KINDS = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "argmax": "argmax"}
@@ -44,7 +44,7 @@ class Lowering:
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
         self._moves = domain.chunking is None and moves_columns(graph)
-        rounding = Rounding(problem, graph, domain, self.numbering)
+        rounding = ValueRounding(problem, graph, domain, self.numbering)
         for node in graph.nodes:
             self.values[node.name] = rounding.of(node.name, self._lowered(node))
         for name in (*graph.outputs, *(node for _, node in graph.gradients if node is not None)):
@@ -141,12 +141,12 @@ class Lowering:
         return self.numbering.offset(dim.text)
 
     def _elements(self, node: Node) -> Value:
-        """Take some elements of a short vector, or put together what there is of one."""
-        held: list[Value] = []
+        """Slice a short vector, or concatenate its parts."""
+        elements: list[Value] = []
         for reference in references(node.args):
             value, length = self.values[reference.name], self._nodes[reference.name].meta.shape[0]
-            held += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
-        taken = held[elements_taken(node)] if node.op == "slice" else held
+            elements += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
+        taken = elements[elements_taken(node)] if node.op == "slice" else elements
         return taken[0] if len(taken) == 1 else self.numbering.pointwise("cat", *taken)
 
     def _index(self, node: Node) -> int:
@@ -272,7 +272,7 @@ class Lowering:
         if free is not None:
             return free
         sums = [self._free_sum(v) for v in value.args] if kind == "sum" and value.op in {"add", "sub"} else []
-        if any(found is not None for found in sums):
+        if any(total is not None for total in sums):
             rest = [s or self._over_cols(kind, v, operator) for s, v in zip(sums, value.args, strict=True)]
             return simplified(self.numbering, value.op, *rest)
         if kind == "sum" and value.op in {"neg", "mul"}:

@@ -132,7 +132,7 @@ class Names:
         return self.tensors[key]
 
     def free(self, wanted: str) -> str:
-        """Take a name, with a number behind it where it is taken already."""
+        """A name, with a number appended where it is taken."""
         candidate, number = wanted, 2
         if candidate in RESERVED or keyword.iskeyword(candidate):
             candidate = f"{wanted}_value"
@@ -240,9 +240,9 @@ def _counts(value: Value) -> bool:
 
 def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
     """The outputs' names: those that the reference returns them by, else y, or c after a and b."""
-    written = _returned(problem.source)
-    if len(written) == len(graph.outputs) and all(written) and len(set(written)) == len(written):
-        return tuple(str(name) for name in written)
+    returned = _returned(problem.source)
+    if len(returned) == len(graph.outputs) and all(returned) and len(set(returned)) == len(returned):
+        return tuple(str(name) for name in returned)
     inputs = [spec.name for spec in problem.inputs]
     single = chr(ord(inputs[-1]) + 1) if inputs[:2] == ["a", "b"] and re.fullmatch("[a-y]", inputs[-1]) else "y"
     if single in inputs:
@@ -267,7 +267,7 @@ def _returned(source: str) -> list[str | None]:
 
 
 def chunk_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
-    """What the reference calls the chunks of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
+    """The reference's names for the chunks of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; empty where it has none."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:

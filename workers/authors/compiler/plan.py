@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Knob, Pass
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design, columns_of
+from workers.authors.compiler.design import ProgramDesign, columns_of
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
 from workers.authors.compiler.graph import PRECISION_SENSITIVE
 from workers.authors.compiler.kernels import Store, formula
@@ -23,18 +23,18 @@ class Family:
 
     name: str
     tier: int
-    holds: Callable[[Design], bool]
+    holds: Callable[[ProgramDesign], bool]
 
 
-def _values_of(design: Design) -> list[Value]:
+def _values_of(design: ProgramDesign) -> list[Value]:
     return [value for schedule in design.passes for value in schedule.task.values]
 
 
-def _reduces(design: Design, kind: str) -> bool:
+def _reduces(design: ProgramDesign, kind: str) -> bool:
     return any(value.op == "over_cols" and value.datum == kind for value in design.forward.task.values)
 
 
-def _several_uses(design: Design) -> bool:
+def _several_uses(design: ProgramDesign) -> bool:
     full = [r for r in design.program.outputs if r.space.rows and r.space.cols]
     return len(full) > 1
 
@@ -57,7 +57,7 @@ FAMILIES = (
 )
 
 
-def family_of(design: Design) -> Family:
+def family_of(design: ProgramDesign) -> Family:
     """The family of a design."""
     return next(family for family in FAMILIES if family.holds(design))
 
@@ -65,7 +65,7 @@ def family_of(design: Design) -> Family:
 FLOAT32_BYTES = "4"
 
 
-def _plan(design: Design) -> KernelPlan:
+def _plan(design: ProgramDesign) -> KernelPlan:
     program, names, family = design.program, design.names, family_of(design)
     outputs = tuple(Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True))
     ops = {value.op for schedule in design.passes for value in schedule.task.values}
@@ -94,12 +94,12 @@ def _plan(design: Design) -> KernelPlan:
     )
 
 
-def _gradient(design: Design, name: str) -> str:
+def _gradient(design: ProgramDesign, name: str) -> str:
     result = dict(design.program.gradients)[name]
     return formula(design.names, Store(design.names.gradients[name], result.value, result.space))
 
 
-def _sketches(design: Design, schedule: Schedule) -> list[KernelSketch]:
+def _sketches(design: ProgramDesign, schedule: Schedule) -> list[KernelSketch]:
     timed = "forward" if schedule is design.forward else "backward"
     domain = design.program.domain
     space = f"rows {_product(design, domain.row_axes)}, columns {_product(design, domain.col_axes)}"
@@ -107,7 +107,7 @@ def _sketches(design: Design, schedule: Schedule) -> list[KernelSketch]:
     return [KernelSketch(name, timed, space, grid) for name, grid in schedule.sketches]
 
 
-def _recomputed(design: Design) -> str:
+def _recomputed(design: ProgramDesign) -> str:
     if design.backward is None:
         return "nothing: there is no backward"
     saved = [design.names.tensors[key] for key, _ in design.program.saved]
@@ -119,7 +119,7 @@ def _recomputed(design: Design) -> str:
     return f"element-wise values are recomputed in backward from what is saved{kept}"
 
 
-def _notes(design: Design) -> tuple[str, ...]:
+def _notes(design: ProgramDesign) -> tuple[str, ...]:
     notes = []
     upstream = [name for name, result in design.program.gradients if design.program.is_upstream(result)]
     if upstream:
@@ -137,20 +137,20 @@ def _notes(design: Design) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _product(design: Design, axes: tuple[int, ...]) -> str:
+def _product(design: ProgramDesign, axes: tuple[int, ...]) -> str:
     sizes = [design.program.domain.sizes[axis] for axis in axes]
     texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]
     return " * ".join(text if text.isidentifier() or text.isdigit() else f"({text})" for text in texts) or "1"
 
 
-def _elements(design: Design, space: Space) -> str:
+def _elements(design: ProgramDesign, space: Space) -> str:
     domain = design.program.domain
     whole = (*domain.row_axes, *domain.col_axes)
     axes = {FULL: whole, ROW: domain.row_axes, COL: domain.col_axes, SCALAR: (), SEGMENT: domain.segment_axes}[space]
     return _product(design, axes)
 
 
-def _bytes(design: Design, schedule: Schedule) -> str:
+def _bytes(design: ProgramDesign, schedule: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
@@ -171,7 +171,7 @@ def _bytes(design: Design, schedule: Schedule) -> str:
     return " + ".join(" * ".join([*([str(n)] if n > 1 else []), size, width]) for (size, width), n in ordered)
 
 
-def _width(design: Design, name: str) -> str:
+def _width(design: ProgramDesign, name: str) -> str:
     widths = {
         "int64": "8",
         "float64": "8",
@@ -186,7 +186,7 @@ def _width(design: Design, name: str) -> str:
     return widths.get(fixed, "2") if fixed else "E"
 
 
-def _flops(design: Design, schedule: Schedule) -> str:
+def _flops(design: ProgramDesign, schedule: Schedule) -> str:
     counts: dict[str, int] = {}
     for value in schedule.task.values:
         if value.args:
@@ -266,7 +266,7 @@ def limits_of(programs: Programs) -> tuple[Limit, ...]:
     return tuple(Limit(size, most) for size, most in least.items())
 
 
-def _columns_text(design: Design) -> str:
+def _columns_text(design: ProgramDesign) -> str:
     """The number of columns as arithmetic over dimension names."""
     sizes = [design.program.domain.sizes[axis] for axis in design.program.domain.col_axes]
     texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]

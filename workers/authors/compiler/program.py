@@ -92,7 +92,7 @@ class Program:
         return fixed_dtype(self.problem, self.graph, self.domain.base(node))
 
     def is_upstream(self, result: Result) -> bool:
-        """Whether a gradient is nothing but the gradient of an output, element by element."""
+        """Whether a gradient equals the gradient of an output, element by element."""
         value = result.value
         if value.op != "load" or value.datum not in self.graph.upstream or result.summed:
             return False
@@ -265,8 +265,8 @@ def _save_live_values(
         ):
             load = numbering.load(output.node, FULL)
 
-            def loaded(value: Value, held: Value = output.value, load: Value = load) -> Value | None:
-                return load if value is held or (value.op == ROUNDED and value.args[0] is held) else None
+            def loaded(value: Value, saved: Value = output.value, load: Value = load) -> Value | None:
+                return load if value is saved or (value.op == ROUNDED and value.args[0] is saved) else None
 
             shorter = _replaced(numbering, gradients, loaded)
             gradients = shorter if _full_loads(shorter) < _full_loads(gradients) else gradients
@@ -312,15 +312,15 @@ def overwritten(
     kept = {str(result.value.datum) for _, result in program.gradients if program.is_upstream(result)}
     kept |= {program.domain.base(str(v.datum)) for v in values if v.op != "load" and isinstance(v.datum, str)}
     free = [node for node in allowed if node in available and node not in kept]
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     owners = {program.key(result): name for name, result in reversed(program.gradients)}
     for result in program.backward_results:
         own = owners[program.key(result)]
         fitting = [node for node in free if _fits_memory(program, result, own, node)]
         if fitting:
-            found[result.node] = own if own in fitting else fitting[0]
-            free.remove(found[result.node])
-    return found
+            places[result.node] = own if own in fitting else fitting[0]
+            free.remove(places[result.node])
+    return places
 
 
 def _fits_memory(program: Program, result: Result, owner: str, node: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
-from workers.authors.compiler.design import Design, build_design
+from workers.authors.compiler.design import ProgramDesign, build_design
 from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed
 from workers.authors.compiler.launchers import (
     backward_arguments,
@@ -39,7 +39,7 @@ class Component:
 
 
 def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
-    """The parts of a well-formed graph that share nothing but what they load."""
+    """The parts of a well-formed graph that share only what they load."""
     nodes = {node.name: node for node in graph.nodes}
     ends = [*graph.outputs, *(node for _, node in graph.gradients if node is not None)]
     needed = {end: _ancestors(end, nodes) for end in ends}
@@ -47,10 +47,10 @@ def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
         needed[output] |= {upstream} if upstream is not None else set()
     groups: list[set[str]] = []
     for end in dict.fromkeys(ends):
-        held = {name for name in needed[end] if not _is_shareable(name, nodes)} | {end}
-        joined = [group for group in groups if group & held]
+        members = {name for name in needed[end] if not _is_shareable(name, nodes)} | {end}
+        joined = [group for group in groups if group & members]
         groups = [group for group in groups if group not in joined]
-        groups.append(set().union(held, *joined))
+        groups.append(set().union(members, *joined))
     first = [min((i for i, node in enumerate(graph.outputs) if node in group), default=len(ends)) for group in groups]
     ordered = [group for _, group in sorted(zip(first, groups, strict=True), key=lambda pair: pair[0])]
     if any(not group & set(graph.outputs) for group in groups):
@@ -59,14 +59,14 @@ def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
 
 
 def _ancestors(end: str, nodes: dict[str, Node]) -> set[str]:
-    found: set[str] = set()
+    ancestors: set[str] = set()
     waiting = [end]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in ancestors:
+            ancestors.add(name)
             waiting.extend(ref.name for ref in references(nodes[name].args))
-    return found
+    return ancestors
 
 
 def _is_shareable(name: str, nodes: dict[str, Node]) -> bool:
@@ -108,13 +108,13 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
 
 
 def _texts(arguments: tuple[Arg, ...]) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for argument in arguments:
         if isinstance(argument, Expr):
-            found.append(argument.text)
+            texts.append(argument.text)
         elif isinstance(argument, tuple):
-            found += _texts(argument)
-    return found
+            texts += _texts(argument)
+    return texts
 
 
 TENSORS, VECTORS = ("x", "z", "u", "v"), ("w", "b", "s", "t")  # what inputs of most dimensions are called, and others
@@ -122,7 +122,7 @@ TENSORS, VECTORS = ("x", "z", "u", "v"), ("w", "b", "s", "t")  # what inputs of 
 
 @dataclass(frozen=True)
 class CommonNames:
-    """What to call inputs (by the problem's names) and outputs; ``group`` tells parts apart that are not alike."""
+    """Names of inputs (by the problem's names) and outputs; ``group`` distinguishes parts of different structure."""
 
     group: int
     inputs: tuple[tuple[str, str], ...]
@@ -143,10 +143,10 @@ def _kind(part: Component) -> tuple[object, ...]:
     return inputs, operators, len(part.outputs), part.problem.scalars, part.graph.specialised
 
 
-def _names(group: int, alike: list[Component], part: Component) -> CommonNames | None:
-    if len(alike) < 2:
+def _names(group: int, parts: list[Component], part: Component) -> CommonNames | None:
+    if len(parts) < 2:
         return None
-    rows = [[spec.name for spec in other.problem.inputs] for other in alike]
+    rows = [[spec.name for spec in other.problem.inputs] for other in parts]
     own = [spec.name for spec in part.problem.inputs]
     places = [place for place, names in enumerate(zip(*rows, strict=True)) if len(set(names)) > 1]
     kept = {name for names in rows for place, name in enumerate(names) if place not in places}
@@ -175,7 +175,7 @@ class Member:
     each input, by the module's names.
     """
 
-    design: Design
+    design: ProgramDesign
     forward: str
     backward: str
     table: Mapping[str, str]
@@ -192,7 +192,7 @@ class Programs:
     members: tuple[Member, ...]
 
     @property
-    def designs(self) -> list[Design]:
+    def designs(self) -> list[ProgramDesign]:
         """The design of each program."""
         return [member.design for member in self.members]
 
@@ -253,7 +253,7 @@ def whole(brief: Brief) -> Programs:
 
 
 def in_parts(brief: Brief) -> Programs:
-    """The problem as a program for each independent part; parts that are alike have the same kernels and functions.
+    """The problem as a program for each independent part; parts of the same structure share kernels and functions.
 
     Raises:
         CannotCompileError: it has one part, or a part is beyond what the schedules express.
@@ -268,7 +268,7 @@ def in_parts(brief: Brief) -> Programs:
         names.tensors.setdefault(node, text)
     given = common_names(components)
 
-    def build(index: int, common: CommonNames | None) -> tuple[str, Design]:
+    def build(index: int, common: CommonNames | None) -> tuple[str, ProgramDesign]:
         part = components[index]
         others = {name for other in components if other is not part for name in other.graph.inputs}
         # A tensor that another program reads must last until then.
@@ -295,14 +295,14 @@ def in_parts(brief: Brief) -> Programs:
     return Programs(problem, graph, names, tuple(members))
 
 
-def _text_of(design: Design) -> tuple[str, ...]:
+def _text_of(design: ProgramDesign) -> tuple[str, ...]:
     kernels = [kernel.source for schedule in design.passes for kernel in schedule.kernels]
     launchers = [forward_launcher(design, COMPARED)]
     launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
     return (*kernels, *launchers)
 
 
-def _table(design: Design, names: Names, places: tuple[int, ...]) -> dict[str, str]:
+def _table(design: ProgramDesign, names: Names, places: tuple[int, ...]) -> dict[str, str]:
     table = {text: names.scalars[name] for name, text in design.names.scalars.items()}
     # A tensor may be two of the outputs, each of which has a name.
     table |= {text: names.outputs[place] for text, place in zip(design.names.outputs, places, strict=True)}

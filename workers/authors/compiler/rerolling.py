@@ -87,7 +87,7 @@ class _Trace:
         return None if best is None else best[1]
 
     def _runs(self, length: int) -> list[tuple[int, int]]:
-        """The stretches of several turns in which every operation is that of the turn before, moved."""
+        """Runs of turns in which every operation is that of the turn before, shifted."""
         runs: list[tuple[int, int]] = []
         begin = self.first + length
         for place in range(begin, self.last + 1):
@@ -108,8 +108,8 @@ class _Trace:
     def _of_run(self, begin: int, end: int, length: int) -> RerolledLoop | None:
         """A turn may be taken to begin at any operation: the fewest states are best, then the most turns."""
         last = min(begin + length, end - LEAST_SEEN * length + 1)
-        found = [self._from(start, length) for start in range(begin, last)]
-        return min((one for one in found if one), key=lambda one: (len(one.before), -one.count), default=None)
+        rolled = [self._from(start, length) for start in range(begin, last)]
+        return min((one for one in rolled if one), key=lambda one: (len(one.before), -one.count), default=None)
 
     def _from(self, start: int, length: int) -> RerolledLoop | None:
         zero, body, third = (tuple(self.values[at : at + length]) for at in range(start, start + 3 * length, length))
@@ -135,21 +135,21 @@ class _Trace:
         while (lower := self._earlier(starts, before, body, after, offsets)) is not None:
             starts, turn = lower
             turns.insert(0, turn)
-        found: list[tuple[Value | None, ...]] = list(turns)
+        rows: list[tuple[Value | None, ...]] = list(turns)
         ends: tuple[Value | None, ...] = after
         while all(end is not None for end in ends):
             turn_after = self._applied(body, before, ends)
             states = tuple(turn_after[offset] for offset in offsets)
             if not any(state is not None for state in states) or not self._are_here(turn_after):
                 break
-            found.append(turn_after)
+            rows.append(turn_after)
             ends = states
-        while len(found) >= LEAST_SEEN and not self._stands_alone(found, offsets):
-            found.pop()
-        if len(found) < LEAST_SEEN:
+        while len(rows) >= LEAST_SEEN and not self._stands_alone(rows, offsets):
+            rows.pop()
+        if len(rows) < LEAST_SEEN:
             return None
-        ends = tuple(found[-1][offset] for offset in offsets)
-        loop = RerolledLoop(len(found), starts, before, body, after, ends, tuple(found))
+        ends = tuple(rows[-1][offset] for offset in offsets)
+        loop = RerolledLoop(len(rows), starts, before, body, after, ends, tuple(rows))
         read = {arg for value in body for arg in value.args}
         early = loop.values | set(topological(loop.outside))
         return replace(loop, own=frozenset(s for s in starts if s not in read and self.users.get(s, set()) <= early))
@@ -157,7 +157,7 @@ class _Trace:
     def _applied(
         self, body: tuple[Value, ...], before: tuple[Value, ...], states: Sequence[Value | None]
     ) -> tuple[Value | None, ...]:
-        """What the body computes from other states, as far as anything needs it."""
+        """The body's values from other states, as far as they are needed."""
         table: dict[Value, Value | None] = dict(zip(before, states, strict=True))
         for value in body:
             args = tuple(table.get(arg, arg) for arg in value.args)
@@ -195,19 +195,19 @@ class _Trace:
             return None
         starts = tuple(bound[state] for state in before)
         turn = self._applied(body, before, starts)
-        found = tuple(value for value in turn if value is not None)
-        alike = all(_same_kind(one, two) for one, two in zip(starts, before, strict=True))
-        if len(found) < len(turn) or tuple(found[offset] for offset in offsets) != states or not alike:
+        values = tuple(value for value in turn if value is not None)
+        same_kind = all(_same_kind(one, two) for one, two in zip(starts, before, strict=True))
+        if len(values) < len(turn) or tuple(values[offset] for offset in offsets) != states or not same_kind:
             return None
-        if not self._are_here(found):
+        if not self._are_here(values):
             return None
-        return starts, found
+        return starts, values
 
     def _are_here(self, turn: Sequence[Value | None]) -> bool:
         return all(value is None or self.first <= self.place[value] < self.last for value in turn)
 
     def _stands_alone(self, turns: list[tuple[Value | None, ...]], offsets: list[int]) -> bool:
-        """Whether nothing but the last states is used by what is not in the loop."""
+        """Whether only the last states are used outside of the loop."""
         inner = {value for turn in turns for value in turn if value is not None}
         ends = {turns[-1][offset] for offset in offsets}
         return all(user in inner for value in inner - ends for user in self.users.get(value, ()))

@@ -52,15 +52,15 @@ def keeps_order(graph: Graph) -> bool:
     return bool(graph.rounded) and not any(node.op in REDUCTIONS for node in graph.nodes)
 
 
-class Rounding:
-    """Rounds the values of a graph's nodes that eager mode holds in a narrow dtype."""
+class ValueRounding:
+    """Rounds the values of a graph's nodes that eager mode stores in a narrow dtype."""
 
     def __init__(self, problem: Problem, graph: Graph, domain: Domain, numbering: ValueNumbering) -> None:
         self._problem, self._graph, self._domain, self._numbering = problem, graph, domain, numbering
         self._unless = {rounding.node: rounding.unless for rounding in graph.rounded}
 
     def of(self, node: str, value: Value) -> Value:
-        """A node's value as eager mode holds it."""
+        """A node's value with eager mode's rounding."""
         return self._rounded(value, self._unless[node]) if node in self._unless else value
 
     def _rounded(self, value: Value, unless: tuple[str, ...]) -> Value:
@@ -76,7 +76,7 @@ class Rounding:
         return self._numbering.value(ROUNDED, (value,), " ".join(unless), value.space)
 
     def _holds(self, value: Value, unless: frozenset[str]) -> bool:
-        """Whether the dtype that is rounded to holds a value as it is."""
+        """Whether the narrow dtype represents a value exactly."""
         if value.number is not None:
             return _is_short(float(value.number))
         if value.boolean:
@@ -106,7 +106,7 @@ def type_name(value: Value) -> str:
 
 
 def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values: list[Value]) -> list[str]:
-    """Say which dtypes a kernel rounds its values to; ``pointers`` are its parameters for inputs, outputs and their gradients."""
+    """The dtypes that a kernel rounds its values to; ``pointers`` are its parameters for inputs, outputs and their gradients."""
     followed = [name for name in pointers if follows_call(problem, graph, name)]
     lines = []
     for name, value in {type_name(v): v for v in values if v.op == ROUNDED}.items():

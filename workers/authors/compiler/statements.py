@@ -20,7 +20,7 @@ TRIVIAL = {"const", "scalar"}
 
 
 class Statements:
-    """Lines of one scope. ``env`` holds what has a name already; ``shared`` what deserves one, being used more than once."""
+    """Lines of one scope. ``env`` maps values to names; ``shared`` are the values used more than once, which get one."""
 
     def __init__(
         self, names: Names, scalar: Callable[[str], Text], shared: set[Value], depth: int, dialect: Dialect = TRITON
@@ -102,9 +102,9 @@ Compute = Callable[[Statements, Value], None]
 
 
 def write_loop(outer: Statements, inner: Statements, loop: RerolledLoop, head: str, reduce: Compute) -> None:
-    """Write a repetition; ``inner`` is a scope one deeper that knows nothing yet, ``reduce`` writes and names a reduction.
+    """Emit a loop; ``inner`` is the scope of its body, ``reduce`` emits and names a reduction.
 
-    After it the states that are needed are known to the outer scope by the names that the turns gave them.
+    After it the outer scope knows the states that are needed by the names of the turns.
     """
     names = [outer.names.of(value) for value in loop.before]
     given = dict(zip(loop.starts, names, strict=True))
@@ -158,13 +158,13 @@ QUOTE = '"""'
 
 
 def docstring(lines: tuple[str, ...], depth: int = 1) -> list[str]:
-    """Write a docstring of several lines."""
+    """A docstring of several lines."""
     indent = INDENT * depth
     return [indent + QUOTE, *(f"{indent}{line}" if line else "" for line in lines), indent + QUOTE]
 
 
 def sentence_docstring(text: str, line_length: int, depth: int = 1) -> list[str]:
-    """Write a docstring of one sentence, wrapped between words; a text without end is ended after a word."""
+    """A docstring of one sentence, wrapped between words; a text without end is cut after a word."""
     indent = INDENT * depth
     sentence = _sentence(text)
     if len(indent) + len(sentence) + 2 * len(QUOTE) <= line_length:
@@ -235,7 +235,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def prefixed(source: str, style: SourceStyle) -> str:
-    """Let every top-level name begin with the style's prefix; the two functions keep the names that the style gives them."""
+    """Prefix every top-level name as the style does; the two functions keep the style's names."""
     own = [name for name in _top_level(source) if name not in {style.forward_function, style.backward_function}]
     table = {name: _joined(style.prefix, name.lstrip("_")) for name in own if not name.startswith(style.prefix)}
     if not table:
@@ -245,7 +245,7 @@ def prefixed(source: str, style: SourceStyle) -> str:
 
 
 def _joined(prefix: str, name: str) -> str:
-    """Put the prefix before a name; what the one ends with and the other begins with stands once."""
+    """A name with its prefix; what both have in common at the seam appears once."""
     shared = max(i for i in range(len(name)) if i == 0 or (name[i - 1] == "_" and prefix.endswith(f"_{name[:i]}")))
     return prefix + name[shared:]
 

@@ -88,7 +88,7 @@ class ValueNumbering:
         return self.value("pick", (index,), load.datum, space, load.boolean, load.integer)
 
     def pointwise(self, op: str, *args: Value) -> Value:
-        """An operation as it stands, not simplified."""
+        """An operation, not simplified."""
         space = SCALAR
         for arg in args:
             space = space.joined(arg.space)

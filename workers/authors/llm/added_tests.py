@@ -11,7 +11,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from workers.authors.llm.checks import BUILTINS, bound_anywhere, dotted, imported, named, parsed, reached, told, words
+from workers.authors.llm.checks import (
+    BUILTINS,
+    bound_anywhere,
+    dotted,
+    imported,
+    named,
+    parsed,
+    quoted_name,
+    reached,
+    words,
+)
 from workers.authors.llm.protocol import Fault, UnusableAnswer
 
 MODULES = frozenset({"torch", "pytest", "math"})
@@ -44,13 +54,13 @@ CALLED_AT_IMPORT = words(
 NODES = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
-def with_added(path: str, standing: str, added: str) -> str:
-    """A test file with tests added at its end, new imports behind those that stand.
+def with_added(path: str, existing: str, added: str) -> str:
+    """A test file with tests added at its end, new imports behind the existing ones.
 
     Raises:
-        UnusableAnswer: the addition could change what stands, tests nothing, or is no Python.
+        UnusableAnswer: the addition could change existing code, tests nothing, or is no Python.
     """
-    stood = parsed(standing, f"`{named(path)}`", standing)
+    stood = parsed(existing, f"`{named(path)}`", existing)
     new = parsed(added, "the added text")
     _check_nodes(new, stood)
     _check_names(new, stood)
@@ -58,7 +68,7 @@ def with_added(path: str, standing: str, added: str) -> str:
         _check_node(node, stood)
     _check_calls_at_import(new, stood)
     _check_tests(new, stood)
-    whole = _joined(standing, stood, added, new)
+    whole = _joined(existing, stood, added, new)
     if not _still_there(stood, parsed(whole, f"`{named(path)}`", whole)):
         raise UnusableAnswer(Fault.tests, "the added text would change a part of the test file that stands")
     return whole
@@ -235,7 +245,7 @@ def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _check_tests(new: ast.Module, stood: ast.Module) -> None:
     for name in reached(new):
-        raise _refuse(f"the added tests use {told(name)}, which no test of a kernel needs")
+        raise _refuse(f"the added tests use {quoted_name(name)}, which no test of a kernel needs")
     tests = [node for node in ast.walk(new) if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
     if not tests:
         raise _refuse("the added text holds no test")
@@ -254,25 +264,25 @@ def _checks(node: ast.AST, helpers: set[str]) -> bool:
     return name.startswith("assert") or name == "raises" or (isinstance(node.func, ast.Name) and name in helpers)
 
 
-def _joined(standing: str, stood: ast.Module, added: str, new: ast.Module) -> str:
+def _joined(existing: str, existing_tree: ast.Module, added: str, new: ast.Module) -> str:
     """Imports go to the imports, since linters want them there, a line each; each must have its lines for itself."""
     rows = added.split("\n")
     taken: set[int] = set()
-    held: set[int] = set()
+    import_lines: set[int] = set()
     for node in new.body:
         span = set(_span(node))
         if taken & span:
             raise _refuse("two statements of the added tests share a line")
         taken |= span
-        held |= span if isinstance(node, ast.Import | ast.ImportFrom) else set()
-    known = {_import_key(node, alias) for node, alias in _aliases(stood)}
+        import_lines |= span if isinstance(node, ast.Import | ast.ImportFrom) else set()
+    known = {_import_key(node, alias) for node, alias in _aliases(existing_tree)}
     fresh = [_import_line(node, alias) for node, alias in _aliases(new) if _import_key(node, alias) not in known]
-    body = "\n".join(row for place, row in enumerate(rows) if place not in held).strip("\n")
-    lines = standing.replace("\r\n", "\n").rstrip("\n").split("\n")
-    place = _after_imports(stood)
+    body = "\n".join(row for place, row in enumerate(rows) if place not in import_lines).strip("\n")
+    lines = existing.replace("\r\n", "\n").rstrip("\n").split("\n")
+    place = _after_imports(existing_tree)
     lines[place:place] = fresh
     text = "\n".join(lines) + "\n\n\n" + body + "\n"
-    return text.replace("\n", "\r\n") if "\r\n" in standing else text
+    return text.replace("\n", "\r\n") if "\r\n" in existing else text
 
 
 def _import_line(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
@@ -286,9 +296,9 @@ def _span(node: ast.stmt) -> range:
 
 def _after_imports(tree: ast.Module) -> int:
     """The line behind the last import of the module's own; behind its docstring where it has none."""
-    found = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    if found:
-        return max(node.end_lineno or node.lineno for node in found)
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    if imports:
+        return max(node.end_lineno or node.lineno for node in imports)
     first = tree.body[0] if tree.body else None
     has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     return (first.end_lineno or 0) if first is not None and has_docstring else 0

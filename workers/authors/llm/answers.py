@@ -11,10 +11,10 @@ from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm import forms
 from workers.authors.llm.added_tests import with_added
 from workers.authors.llm.checks import (
+    check_capabilities,
     check_file,
     check_module,
     check_path,
-    check_reach,
     checked_data,
     edited,
     named,
@@ -128,7 +128,7 @@ def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:
 
 
 def _problem(source: str) -> Problem:
-    """A problem file is read by the runner's own reader, whose sentences name the line and the cure."""
+    """A problem file is read by the runner's own parser, whose errors name the line and the fix."""
     tree = parsed(source, "the problem")
     try:
         problem = parse_problem(source)
@@ -139,15 +139,15 @@ def _problem(source: str) -> Problem:
         raise UnusableAnswer(Fault.problem, "the tables of the problem are not in their form") from None
     if problem.form != "reference":
         raise UnusableAnswer(Fault.problem, "the problem is not written as `def reference(...)`")
-    check_reach(tree, "the problem", PROBLEM_MODULES)
+    check_capabilities(tree, "the problem", PROBLEM_MODULES)
     return problem
 
 
-def _new_problem(data: dict[str, Any], standing: str | None) -> str | None:
+def _new_problem(data: dict[str, Any], existing: str | None) -> str | None:
     if "problem" not in data:
         return None
     source = _ended(data["problem"])
-    if standing is not None and source.strip() == standing.strip():
+    if existing is not None and source.strip() == existing.strip():
         return None
     _problem(source)
     return source
@@ -172,7 +172,7 @@ def _ended(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The runner's sentences name what stands in the file; here nobody has escaped it yet."""
+    """The runner's errors quote the file; here the text is not escaped yet."""
     seen = "".join("?" if is_hidden(c) or c in "\n\t@<>" else c for c in text)
     return seen[:MOST_SENTENCE]
 

@@ -37,10 +37,10 @@ def checked_data(answer: Answer, form: Form) -> dict[str, Any]:
     except (RecursionError, ValueError, TypeError):  # what no JSON spells, or nests too deep
         raise UnusableAnswer(Fault.form, "the answer is no plain JSON object") from None
     for place, text in _texts(answer.data):
-        found = hidden_in(text)
-        if found is not None:
+        hidden = hidden_in(text)
+        if hidden is not None:
             sentence = (
-                f"`{named(place)}` holds the character U+{ord(found):04X}, which cannot be seen; write it as an escape"
+                f"`{named(place)}` holds the character U+{ord(hidden):04X}, which cannot be seen; write it as an escape"
             )
             raise UnusableAnswer(Fault.form, sentence)
         if not text.strip() and not place.endswith(".new"):
@@ -53,9 +53,9 @@ def _texts(value: object, place: str = "$") -> list[tuple[str, str]]:
     if isinstance(value, str):
         return [(place, value)]
     if isinstance(value, dict):
-        return [found for key, inner in value.items() for found in _texts(inner, f"{place}.{key}")]
+        return [entry for key, inner in value.items() for entry in _texts(inner, f"{place}.{key}")]
     if isinstance(value, list):
-        return [found for index, inner in enumerate(value) for found in _texts(inner, f"{place}[{index}]")]
+        return [entry for index, inner in enumerate(value) for entry in _texts(inner, f"{place}[{index}]")]
     return []
 
 
@@ -90,7 +90,7 @@ FENCE = "```"
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, as a closed list of names is written."""
+    """The words of a text, the way a closed list of names is written."""
     return frozenset(text.split())
 
 
@@ -110,15 +110,15 @@ ORDINARY = frozenset({"__name__", "__doc__", "__version__", "__init__", "__post_
 BUILTINS = frozenset(dir(builtins))
 
 
-def parsed(text: str, what: str, beside: str = "") -> ast.Module:
-    """Parse Python; what stands already, ``beside``, does not count towards its size.
+def parsed(text: str, what: str, note: str = "") -> ast.Module:
+    """Parse Python; what exists already, ``note``, does not count towards its size.
 
     Raises:
         UnusableAnswer: it is too large, has Markdown around it, or does not parse.
     """
-    if len(text.encode("utf-8", "replace")) - len(beside.encode("utf-8", "replace")) > MOST_BYTES:
+    if len(text.encode("utf-8", "replace")) - len(note.encode("utf-8", "replace")) > MOST_BYTES:
         raise UnusableAnswer(Fault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
-    if text.count("\n") - beside.count("\n") > MOST_LINES:
+    if text.count("\n") - note.count("\n") > MOST_LINES:
         raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
     try:
         return read_source(text).tree
@@ -132,11 +132,13 @@ def parsed(text: str, what: str, beside: str = "") -> ast.Module:
         raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}{why}") from None
 
 
-def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None) -> None:
-    """See to it that a file imports and calls what a kernel may need, ``modules``, and what it used ``before``, alone.
+def check_capabilities(
+    tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None
+) -> None:
+    """Require that a file imports and calls only what a kernel may need, ``modules``, and what it used ``before``.
 
     Raises:
-        UnusableAnswer: it reaches further; the sentence names the module or the name.
+        UnusableAnswer: it uses more; the sentence names the module or the name.
     """
     known = {*modules, *(imported(before) if before is not None else ())}
     for module in imported(tree):
@@ -146,7 +148,7 @@ def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before
     used = set(reached(before)) if before is not None else set()
     for name in reached(tree):
         if name not in used:
-            raise UnusableAnswer(Fault.reach, f"{what} uses {told(name)}, which reaches beyond a kernel")
+            raise UnusableAnswer(Fault.reach, f"{what} uses {quoted_name(name)}, which reaches beyond a kernel")
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -180,8 +182,8 @@ def reached(tree: ast.Module) -> Iterator[str]:
                 yield node.attr
 
 
-def told(reaching: str) -> str:
-    """One of ``reached`` as a sentence may quote it."""
+def quoted_name(reaching: str) -> str:
+    """One of ``reached``, quoted for a sentence."""
     return reaching if reaching in (AS_A_VALUE, RENAMED) else f"`{named(reaching)}`"
 
 
@@ -210,14 +212,14 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def check_module(source: str, brief: KernelBrief) -> None:
-    """See to it that a layout can use a module.
+    """Require that a layout can use a module.
 
     Raises:
-        UnusableAnswer: it cannot, or reaches beyond what kernels need.
+        UnusableAnswer: it cannot, or uses more than kernels need.
     """
     style = brief.style
     tree = parsed(source, "the module")
-    check_reach(tree, "the module", modules_of(style))
+    check_capabilities(tree, "the module", modules_of(style))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     wanted = [style.forward_function]
@@ -240,7 +242,7 @@ def check_module(source: str, brief: KernelBrief) -> None:
 
 
 def _computes_gradients(brief: KernelBrief) -> bool:
-    """Whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
+    """Whether a gradient differs from the upstream one, which a class can pass on by itself."""
     if brief.graph is None:
         return any(spec.grad for spec in brief.problem.inputs)
     return any(node is not None and node not in brief.graph.upstream for _, node in brief.graph.gradients)
@@ -257,10 +259,10 @@ def kernels_of(tree: ast.Module) -> set[str]:
 
 
 def check_kernels(tree: ast.Module, what: str) -> None:
-    """See to it that a module has a Triton kernel and launches one.
+    """Require a Triton kernel in a module, and its launch.
 
     Raises:
-        UnusableAnswer: it does not.
+        UnusableAnswer: one is missing.
     """
     kernels = kernels_of(tree)
     if not kernels:
@@ -344,19 +346,19 @@ def edited(
         old, new = _ends_as(texts[path], str(edit["old"])), _ends_as(texts[path], str(edit["new"]))
         if old == new:
             raise UnusableAnswer(Fault.same, f"edit {place} puts in place of a text the same text")
-        found = _count(texts[path], old)
-        if found != 1:
-            times = "not there" if found == 0 else "there more than once"
+        matches = _count(texts[path], old)
+        if matches != 1:
+            times = "not there" if matches == 0 else "there more than once"
             raise UnusableAnswer(Fault.edit, f"the old text of edit {place} is {times} in `{named(path)}`")
         texts[path] = texts[path].replace(old, new)
     return {path: text for path, text in texts.items() if text != files[path]}
 
 
 def check_path(path: str, files: dict[str, str], forbidden: frozenset[str] = frozenset()) -> str:
-    """A path that is one of the files, written exactly so.
+    """A path, exactly as one of the files has it.
 
     Raises:
-        UnusableAnswer: it is not.
+        UnusableAnswer: it is none of them.
     """
     if path in files:
         return path
@@ -367,7 +369,7 @@ def check_path(path: str, files: dict[str, str], forbidden: frozenset[str] = fro
 
 
 def check_file(path: str, before: str, after: str) -> None:
-    """See to it that a file of Python is one still, reaches no further than before, and keeps what others may call.
+    """Require that a file is still Python, uses no more than before, and keeps what others may call.
 
     Raises:
         UnusableAnswer: it does not.
@@ -376,7 +378,7 @@ def check_file(path: str, before: str, after: str) -> None:
         return
     what = f"`{named(path)}`"
     tree, stood = parsed(after, what, before), _stood(before)
-    check_reach(tree, what, before=stood)
+    check_capabilities(tree, what, before=stood)
     if stood is None:
         return
     lost = sorted(_public(stood) - _public(tree))

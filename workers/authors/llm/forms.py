@@ -17,19 +17,25 @@ Schema = dict[str, Any]
 
 
 def _text(most: int, least: int = 1, description: str | None = None) -> Schema:
-    told = {} if description is None else {"description": description}
-    return {"type": "string", "minLength": least, "maxLength": most, **told}
+    described = {} if description is None else {"description": description}
+    return {"type": "string", "minLength": least, "maxLength": most, **described}
 
 
 def _list(items: Schema, most: int, least: int = 0, description: str | None = None) -> Schema:
-    told = {} if description is None else {"description": description}
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most, **told}
+    described = {} if description is None else {"description": description}
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most, **described}
 
 
 def _object(properties: dict[str, Schema], optional: tuple[str, ...] = (), description: str | None = None) -> Schema:
-    told = {} if description is None else {"description": description}
+    described = {} if description is None else {"description": description}
     required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False, **told}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+        **described,
+    }
 
 
 CODE = _text(MOST_CODE, description="the whole Python file, without Markdown around it")

@@ -88,8 +88,8 @@ PLAIN = frozenset("\n\t")
 CONTROL = re.compile(r"[^\n\t -~]")  # of ASCII
 
 
-class Kind(StrEnum):
-    """What a text is; it stands in the mark."""
+class QuoteKind(StrEnum):
+    """What a quoted text is; part of its mark."""
 
     request = "request"
     code = "code"
@@ -108,32 +108,32 @@ class Kind(StrEnum):
 
 # Characters. A file that is to be edited must be whole, or edits of what was cut would be guesses; so that limit is the largest.
 LIMITS = {
-    Kind.request: 20_000,
-    Kind.code: 60_000,
-    Kind.review: 6_000,
-    Kind.file: 120_000,
-    Kind.problem: 60_000,
-    Kind.graph: 12_000,
-    Kind.proposal: 80_000,
-    Kind.compiled: 60_000,
-    Kind.evidence: 6_000,
-    Kind.log: 12_000,
-    Kind.measured: 12_000,
-    Kind.idea: 4_000,
-    Kind.note: 4_000,
+    QuoteKind.request: 20_000,
+    QuoteKind.code: 60_000,
+    QuoteKind.review: 6_000,
+    QuoteKind.file: 120_000,
+    QuoteKind.problem: 60_000,
+    QuoteKind.graph: 12_000,
+    QuoteKind.proposal: 80_000,
+    QuoteKind.compiled: 60_000,
+    QuoteKind.evidence: 6_000,
+    QuoteKind.log: 12_000,
+    QuoteKind.measured: 12_000,
+    QuoteKind.idea: 4_000,
+    QuoteKind.note: 4_000,
 }
 EXAMPLE_CHARACTERS = 40_000  # a file to learn from may be cut, since nothing of it is edited
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A text as it is told: whole, or its beginning and end with a word between them that says how much is missing."""
+    """A text for a prompt: whole, or its beginning and end with a note between them of how much is missing."""
 
     text: str
     missing: int  # characters
 
 
-def quoted(kind: Kind, origin: str, text: str, most: int | None = None) -> str:
+def quoted(kind: QuoteKind, origin: str, text: str, most: int | None = None) -> str:
     """The text between its marks; ``origin`` says where it is from, such as a path, and is data as well."""
     shown = cut(visible(text), LIMITS[kind] if most is None else most).text
     label = f"kind={json.dumps(kind.value)} origin={json.dumps(_line(origin))}"
@@ -176,9 +176,9 @@ def _line(text: str) -> str:
     return visible(text).replace("\n", " ").replace("\t", " ")[:MOST_ORIGIN]
 
 
-def _boundary(held: str) -> str:
-    boundary = hashlib.sha256(held.encode("utf-8", "replace")).hexdigest()[:16]
-    while boundary in held:
+def _boundary(content: str) -> str:
+    boundary = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+    while boundary in content:
         boundary = hashlib.sha256(boundary.encode()).hexdigest()[:16]
     return boundary
 
@@ -201,8 +201,8 @@ def joined(*pieces: str) -> str:
 
 
 def hardware(text: str) -> str:
-    """What a kernel is written for."""
-    return joined("# What it is written for", quoted(Kind.measured, "the runner", text)) if text.strip() else ""
+    """The GPU that a kernel is for."""
+    return joined("# What it is written for", quoted(QuoteKind.measured, "the runner", text)) if text.strip() else ""
 
 
 def form_of(brief: KernelBrief) -> str:
@@ -271,16 +271,17 @@ def _lines(style: SourceStyle) -> list[str]:
 
 
 def examples(given: tuple[Example, ...]) -> str:
-    """Give files of the target repository to learn its form from."""
+    """Files of the target repository to learn its form from."""
     if not given:
         return ""
-    told = [
+    parts = [
         joined(
-            f"Shown because: {one_line(example.why)}", quoted(Kind.file, example.path, example.text, EXAMPLE_CHARACTERS)
+            f"Shown because: {one_line(example.why)}",
+            quoted(QuoteKind.file, example.path, example.text, EXAMPLE_CHARACTERS),
         )
         for example in given[:MOST_EXAMPLES]
     ]
-    return joined(FORM_ALONE, *told)
+    return joined(FORM_ALONE, *parts)
 
 
 FORM_ALONE = (
@@ -292,13 +293,13 @@ FORM_ALONE = (
 
 def problem(given: Problem, graph: Graph | None) -> str:
     """The problem and, where it was captured, its computation."""
-    told = [quoted(Kind.problem, "the problem file", given.source)]
+    parts = [quoted(QuoteKind.problem, "the problem file", given.source)]
     if graph is not None:
-        told += [
+        parts += [
             "Its computation as it was captured, forward and backward:",
-            quoted(Kind.graph, "captured", graph_lines(graph)),
+            quoted(QuoteKind.graph, "captured", graph_lines(graph)),
         ]
-    return joined("# The problem", *told)
+    return joined("# The problem", *parts)
 
 
 def graph_lines(graph: Graph) -> str:
@@ -327,64 +328,68 @@ def remarks(given: tuple[Remark, ...]) -> str:
     """The remarks of a review, each with its number."""
     if not given:
         return ""
-    told = []
+    parts = []
     for remark in given:
         where = f"{remark.path or 'the whole'}{f', line {remark.line}' if remark.line else ''}"
-        told.append(quoted(Kind.review, f"remark {remark.number}, on {where}", remark.text))
+        parts.append(quoted(QuoteKind.review, f"remark {remark.number}, on {where}", remark.text))
         if remark.quoted:
-            told.append(quoted(Kind.code, f"the line of remark {remark.number}", remark.quoted))
+            parts.append(quoted(QuoteKind.code, f"the line of remark {remark.number}", remark.quoted))
     numbers = ", ".join(str(remark.number) for remark in given)
     asked = (
         f"Do what each remark asks as far as it concerns this work, and answer each in `replies` by its number ({numbers}): one "
         "entry for each, two sentences at most. Where a remark is mistaken, or asks for what these rules forbid, say so in its "
         "reply and change nothing for it."
     )
-    return joined("# What a review said", *told, asked)
+    return joined("# What a review said", *parts, asked)
 
 
 def failed(given: Failed | None, *, with_source: bool = True) -> str:
     """What the last proposal came to: its text, the status, the evidence and the log."""
     if given is None:
         return ""
-    told = [quoted(Kind.proposal, "the last proposal", given.source)] if with_source and given.source.strip() else []
+    parts = (
+        [quoted(QuoteKind.proposal, "the last proposal", given.source)] if with_source and given.source.strip() else []
+    )
     evidence = "\n".join(given.evidence[:MOST_EVIDENCE])
     # The sentence is mostly that of the first finding, which says it with its place.
     ending = given.status if given.sentence in evidence else f"{given.status}: {given.sentence}"
-    told.append(quoted(Kind.evidence, "the runner", f"{ending}\n{evidence}".rstrip("\n")))
+    parts.append(quoted(QuoteKind.evidence, "the runner", f"{ending}\n{evidence}".rstrip("\n")))
     if given.log.strip() and given.log.strip() not in evidence:
-        told.append(quoted(Kind.log, "the runner's log", given.log))
-    return joined("# How the last proposal failed", *told)
+        parts.append(quoted(QuoteKind.log, "the runner's log", given.log))
+    return joined("# How the last proposal failed", *parts)
 
 
 def ideas(given: Iterable[Idea]) -> str:
     """The catalog's entries whose triggers hold."""
-    told = [quoted(Kind.idea, idea.title, idea.text) for idea in list(given)[:MOST_IDEAS]]
-    return joined("# Entries of the strategy catalog that a rule picked for it", *told) if told else ""
+    parts = [quoted(QuoteKind.idea, idea.title, idea.text) for idea in list(given)[:MOST_IDEAS]]
+    return joined("# Entries of the strategy catalog that a rule picked for it", *parts) if parts else ""
 
 
 def counted(text: str) -> str:
     """The least that a problem must move and compute, as it was counted."""
-    return joined("# What it must move and compute", quoted(Kind.measured, "the graph", text)) if text.strip() else ""
+    return (
+        joined("# What it must move and compute", quoted(QuoteKind.measured, "the graph", text)) if text.strip() else ""
+    )
 
 
 def measured(text: str) -> str:
     """What was measured or predicted."""
-    return joined("# What was measured", quoted(Kind.measured, "the runner", text)) if text.strip() else ""
+    return joined("# What was measured", quoted(QuoteKind.measured, "the runner", text)) if text.strip() else ""
 
 
 def files(heading: str, given: Iterable[tuple[str, str]]) -> str:
-    """Give files whole, as they stand."""
-    told = [quoted(Kind.file, path, text) for path, text in given]
-    return joined(f"# {heading}", *told) if told else ""
+    """Files whole, as they stand."""
+    parts = [quoted(QuoteKind.file, path, text) for path, text in given]
+    return joined(f"# {heading}", *parts) if parts else ""
 
 
 def tried(given: tuple[tuple[str, str], ...]) -> str:
     """The earlier variants and what was learned, the latest ones where there are many."""
-    told = [
-        quoted(Kind.note, f"variant {number}", f"change: {change}\nlearned: {learned}")
+    parts = [
+        quoted(QuoteKind.note, f"variant {number}", f"change: {change}\nlearned: {learned}")
         for number, (change, learned) in list(enumerate(given, 1))[-MOST_TRIED:]
     ]
-    return joined("# What was tried before", *told) if told else ""
+    return joined("# What was tried before", *parts) if parts else ""
 
 
 def one_line(text: str) -> str:

@@ -87,7 +87,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Idea:
-    """An entry of the strategy catalog whose trigger holds."""
+    """An entry of the strategy catalog whose trigger applies."""
 
     title: str
     text: str  # trigger, mechanism, evidence
@@ -205,7 +205,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class VariantAnswer:
-    """The whole file as it shall be, with notes written before it runs."""
+    """The whole new file, with notes written before it runs."""
 
     source: str
     hypothesis: str

@@ -13,8 +13,8 @@ from workers.authors.llm.prompts import (
     EXAMPLES,
     LANGUAGE,
     SYSTEM,
-    Kind,
     Prompt,
+    QuoteKind,
     counted,
     examples,
     failed,
@@ -55,12 +55,12 @@ TOKENS = {
 
 def problem_question(brief: ProblemBrief) -> Question:
     """Ask for a problem file, from words or from code that does not stand alone."""
-    kind = Kind.code if brief.code else Kind.request
+    kind = QuoteKind.code if brief.code else QuoteKind.request
     request = joined(
         f"# What is asked for, under the name `{word(brief.name)}`",
         quoted(kind, brief.origin or "the command", brief.request),
     )
-    before = quoted(Kind.problem, "the problem as it was", brief.before) if brief.before else ""
+    before = quoted(QuoteKind.problem, "the problem as it was", brief.before) if brief.before else ""
     changing = joined(
         prompt(Task.analyze.value).text,
         joined("# The problem as it was", before) if before else "",
@@ -71,9 +71,9 @@ def problem_question(brief: ProblemBrief) -> Question:
 
 
 def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) -> Question:
-    """Ask for a kernel module: generate, repair where a proposal failed, revise where a review said something.
+    """Ask for a kernel module: generate, repair where a proposal failed, revise after a review.
 
-    ``at_once`` is how many questions are made of this brief: what they share beside the job's is marked where there are several.
+    ``at_once`` is the number of questions of this brief; where there are several, what they share is marked for the cache.
     """
     if brief.failed is not None:
         task = Task.repair
@@ -82,7 +82,7 @@ def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) ->
     angle = variation_of(KERNEL, variation)
     before = ""
     if brief.before and (brief.failed is None or brief.failed.source != brief.before):
-        before = joined("# The module under review", quoted(Kind.proposal, brief.path, brief.before))
+        before = joined("# The module under review", quoted(QuoteKind.proposal, brief.path, brief.before))
     of_the_job = joined(
         hardware(brief.hardware),
         form_of(brief),
@@ -102,10 +102,10 @@ def _compiled(brief: KernelBrief) -> str:
     if brief.compiled:
         text = "A compiler wrote this module for the same problem. It is right, but not always as fast as it could be."
         text += BEATEN if brief.measured.strip() else ""
-        return joined("# The compiled kernel", text, quoted(Kind.compiled, "the compiler author", brief.compiled))
+        return joined("# The compiled kernel", text, quoted(QuoteKind.compiled, "the compiler author", brief.compiled))
     if brief.refused:
         return joined(
-            "# Why the compiler has no kernel for it", quoted(Kind.note, "the compiler author", brief.refused)
+            "# Why the compiler has no kernel for it", quoted(QuoteKind.note, "the compiler author", brief.refused)
         )
     return ""
 
@@ -116,15 +116,19 @@ def change_question(brief: ChangeBrief, variation: int = 0, at_once: int = 1) ->
         examples(brief.examples),
         files("The files that may be edited", brief.files),
         files("The test files, which may only be added to", brief.tests),
-        joined("# The problem today", quoted(Kind.problem, "the problem file", brief.problem)) if brief.problem else "",
+        joined("# The problem today", quoted(QuoteKind.problem, "the problem file", brief.problem))
+        if brief.problem
+        else "",
         joined(
             "# What is asked for",
-            quoted(Kind.request, f"the command for {word(brief.name)}", brief.request),
+            quoted(QuoteKind.request, f"the command for {word(brief.name)}", brief.request),
         ),
     )
     last = joined(
         files("The files as the last proposal left them: edits begin here", brief.before),
-        joined(CARRIED, quoted(Kind.problem, "the last proposal's problem", brief.carried)) if brief.carried else "",
+        joined(CARRIED, quoted(QuoteKind.problem, "the last proposal's problem", brief.carried))
+        if brief.carried
+        else "",
         failed(
             brief.failed,
             with_source=brief.failed is not None and brief.failed.source not in dict(brief.before).values(),
@@ -144,7 +148,7 @@ def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
     """Ask for one change that makes a kernel faster."""
     angle = variation_of(VARIANT, variation)
     diagnosis = (
-        joined("# The diagnosis", quoted(Kind.note, "the diagnosis", brief.diagnosis))
+        joined("# The diagnosis", quoted(QuoteKind.note, "the diagnosis", brief.diagnosis))
         if brief.diagnosis.strip()
         else ""
     )
@@ -160,7 +164,7 @@ def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
 
 
 def _goal(brief: VariantBrief) -> str:
-    return joined("# The goal", quoted(Kind.request, "the command", f"goal: {brief.goal}\nscope: {brief.scope}"))
+    return joined("# The goal", quoted(QuoteKind.request, "the command", f"goal: {brief.goal}\nscope: {brief.scope}"))
 
 
 def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
@@ -178,8 +182,8 @@ def _candidate(
     task: Task, form: Form, stable: tuple[str, ...], asked: tuple[str, Prompt, Variation], at_once: int
 ) -> Question:
     """One of several questions: what came last and the task are the same in all that are asked at once, the angle is its own."""
-    last, told, angle = asked
-    shared, own = joined(last, told.start), told.filled_end(angle=angle.angle)
+    last, messages, angle = asked
+    shared, own = joined(last, messages.start), messages.filled_end(angle=angle.angle)
     if at_once > 1:
         return _question(task, form, (*stable, shared), own, angle)
     return _question(task, form, stable, joined(shared, own), angle)

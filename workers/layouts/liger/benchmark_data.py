@@ -22,12 +22,12 @@ METRICS = {"speed": "ms", "memory": "MB"}
 PLAIN_CELL = re.compile(r"[A-Za-z0-9{\"][^\r\n\x00-\x1f]*|")
 
 
-def appended(original: str, written: str, kernel: str) -> str | None:
+def appended(original: str, updated: str, kernel: str) -> str | None:
     """The data with the kernel's new rows at its end, in its own line ending and column order; None where there are none."""
     newline = "\r\n" if "\r\n" in original else "\n"
     header = next(csv.reader(io.StringIO(original, newline="")), [])
     known = {tuple(row) for row in csv.reader(io.StringIO(original, newline=""))}
-    rows = [row for row in rows_of(written, kernel, header, PROVIDERS, MODES) if tuple(row) not in known]
+    rows = [row for row in rows_of(updated, kernel, header, PROVIDERS, MODES) if tuple(row) not in known]
     if not rows:
         return None
     text = io.StringIO(newline="")
@@ -37,13 +37,13 @@ def appended(original: str, written: str, kernel: str) -> str | None:
 
 
 def rows_of(
-    written: str, kernel: str, header: list[str], providers: Collection[str], modes: Collection[str]
+    updated: str, kernel: str, header: list[str], providers: Collection[str], modes: Collection[str]
 ) -> list[list[str]]:
     """A kernel's rows in the column order of ``header``, those alone that the library's own writer can have produced."""
     if not header:
         return []
     try:
-        reader = csv.DictReader(io.StringIO(written, newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(updated, newline=""), strict=True)
         rows = [row for row in reader if row.get("kernel_name") == kernel and _is_sound(row, header)]
         rows = [
             row for row in rows if row.get("kernel_provider") in providers and row.get("kernel_operation_mode") in modes
@@ -85,8 +85,8 @@ RENEWED_MODES = ("forward", "backward", "full", "no-grad-forward")
 Key = tuple[str, ...]
 
 
-def renewed(original: str, written: str, kernel: str, script: str) -> str | None:
-    """The data with the kernel's rows replaced, and new ones at the end; None where there is nothing new."""
+def renewed(original: str, updated: str, kernel: str, script: str) -> str | None:
+    """The data with the kernel's rows replaced and new ones at the end; None where there are no new ones."""
     there = list(_records(original))
     if not there:
         return None
@@ -94,7 +94,7 @@ def renewed(original: str, written: str, kernel: str, script: str) -> str | None
     kernels = _named_kernels(script) or {kernel}
     providers = _constants(script) | {provider for name, provider in _pairs(there, header) if name in kernels}
     old = {tuple(cells) for cells, _ in there}
-    rows = [r for name in sorted(kernels) for r in rows_of(written, name, header, providers, RENEWED_MODES)]
+    rows = [r for name in sorted(kernels) for r in rows_of(updated, name, header, providers, RENEWED_MODES)]
     rows = [row for row in rows if tuple(row) not in old]
     if not rows or "gpu_name" not in header or len({row[header.index("gpu_name")] for row in rows}) != 1:
         return None
@@ -135,14 +135,14 @@ def _line(row: list[str], newline: str) -> str:
 
 def _named_kernels(script: str) -> set[str]:
     """What a script calls its kernels in the data, as an argument or as an entry of its configuration."""
-    found: list[ast.expr] = []
+    names: list[ast.expr] = []
     for node in _nodes(script):
         if isinstance(node, ast.keyword) and node.arg == "kernel_name":
-            found.append(node.value)
+            names.append(node.value)
         elif isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            found += [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "kernel_name"]
-    return {one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+            names += [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "kernel_name"]
+    return {one.value for one in names if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
 def _constants(script: str) -> set[str]:
@@ -162,9 +162,9 @@ MODEL_CONFIG, TOKEN_LENGTH = "model_config", "token_length"
 GROUPED_BY = ("kernel_name", "metric_name", "kernel_operation_mode", "x_name")
 
 
-def plot_runs(original: str, written: str, *, tells_sweeps: bool) -> tuple[SuiteRun, ...]:
+def plot_runs(original: str, updated: str, *, tells_sweeps: bool) -> tuple[SuiteRun, ...]:
     """One run for each kernel, metric and sweep; its data file holds those rows alone, so that no older ones are drawn."""
-    rows = list(csv.reader(io.StringIO(written, newline="")))
+    rows = list(csv.reader(io.StringIO(updated, newline="")))
     if not rows or not set(GROUPED_BY) <= set(rows[0]):
         return ()
     header, there = rows[0], {tuple(row) for row in csv.reader(io.StringIO(original, newline=""))}
@@ -183,11 +183,11 @@ def _run(
 ) -> SuiteRun:
     text = io.StringIO(newline="")
     csv.writer(text).writerows([header, *rows])
-    told, suffix = ((SWEEP_OPTION, sweep), f"_{sweep}") if tells_sweeps else ((), "")
+    options, suffix = ((SWEEP_OPTION, sweep), f"_{sweep}") if tells_sweeps else ((), "")
     modes = dict.fromkeys(_named(row, header)[2] for row in rows)
     return SuiteRun(
         "benchmark",
-        (paths.VISUALIZER, "--kernel-name", kernel, "--metric-name", metric, *told, "--overwrite"),
+        (paths.VISUALIZER, "--kernel-name", kernel, "--metric-name", metric, *options, "--overwrite"),
         paths.IMPORT_ROOTS,
         support=(SourceFile(paths.DATA, text.getvalue()),),
         pictures=tuple(f"{paths.VISUALIZATIONS}/{kernel}_{metric}_{mode}{suffix}.png" for mode in modes),

@@ -20,7 +20,7 @@ from workers.tree import Tree
 
 TOKEN_DIMENSIONS = ("T", "BT", "S", "L", "N", "M", "tokens", "seq_len", "rows")
 SMALLEST_MODEL_SIZE = 512  # a head dimension or a group size is no model's hidden size
-BY_HAND_SIZES = (1024, 2048, 4096, 8192)
+PLACEHOLDER_SIZES = (1024, 2048, 4096, 8192)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Sweep:
 
     @property
     def scale(self) -> str:
-        """The library's word for what is swept: BT for all tokens, T where another dimension stands beside them."""
+        """The library's name for the swept size: BT for all tokens, T next to another dimension."""
         return "T" if any(dim in self.axes.rows for dim, _ in self.fixed) else "BT"
 
     @property
@@ -70,7 +70,7 @@ def model_sizes(tree: Tree) -> dict[str, frozenset[int]]:
 
 
 def from_models(problem: Problem, sweep: Sweep, tree: Tree) -> dict[str, str]:
-    """Say of each dimension whose size no model of the library has that the benchmark takes a model's instead."""
+    """For each dimension whose size no model of the library has, a note that the benchmark takes a model's instead."""
     sizes, known = dict(problem.workloads[0].sizes) if problem.workloads else {}, model_sizes(tree)
     return {dim: f"{key} of the model" for dim, key in sweep.models if known[key] and sizes.get(dim) not in known[key]}
 
@@ -91,7 +91,7 @@ ROOT_ON_PATH = 'sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(
 
 
 def setup_opening(design: Design) -> list[str]:
-    """The first lines of the setup function; the reference is the test file's, so that it is written down once."""
+    """The first lines of the setup function; the reference is imported from the test file."""
     return [
         f'"""Create the inputs and the {design.name} module from benchmark config."""',
         f"from {TESTS.replace('/', '.')}.test_{design.name} import {torch_class(design)}",
@@ -372,7 +372,7 @@ def _main(design: Design, sweep: Sweep, backward: bool) -> str:
         f'        "kernel_name": "{design.name}",',
         f'        "x_name": "{sweep.scale}",',
         f'        "x_label": "{sweep.label}",',
-        f'        "x_values": [{", ".join(map(str, BY_HAND_SIZES))}],',
+        f'        "x_values": [{", ".join(map(str, PLACEHOLDER_SIZES))}],',
         f'        "kernel_providers": [{", ".join(literal(p) for p in PROVIDERS)}],',
         f'        "extra_benchmark_configs": [{{{config}}}],',
         '        "overwrite": args.overwrite,',
@@ -391,7 +391,7 @@ SWEEP_HELPERS = frozenset({
 
 
 def script_source(design: Design, tree: Tree) -> str:
-    """The whole script: with the library's sweeps where it has them and they fit, else by hand."""
+    """The whole script: with the library's sweeps where it has them and they fit, else with sizes of its own."""
     form, sweep = module_form(design.problem, axes_of(design.problem)), sweep_of(design.problem, tree)
     if takes_sweeps(design, tree):
         return sweep_script(design, form, sweep)
@@ -407,7 +407,7 @@ def takes_sweeps(design: Design, tree: Tree) -> bool:
 
 def helpers_of(tree: Tree) -> frozenset[str]:
     """The names that the library's benchmark helpers define."""
-    found: set[str] = set()
+    helpers: set[str] = set()
     for path in (SCRIPT_HELPERS, MODEL_CONFIGS):
         try:
             body = ast.parse(tree.read(path) or "").body
@@ -415,8 +415,8 @@ def helpers_of(tree: Tree) -> frozenset[str]:
             continue
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
+                helpers.add(node.name)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found |= {t.id for t in targets if isinstance(t, ast.Name)}
-    return frozenset(found)
+                helpers |= {t.id for t in targets if isinstance(t, ast.Name)}
+    return frozenset(helpers)

@@ -92,14 +92,14 @@ UNUSED_IMPORT = "  # noqa: F401"
 
 def exported(tree: Tree) -> dict[str, str]:
     """Every public name of the three exporting files, with the file that has it."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for path in (OPS_EXPORTS, MODULE_EXPORTS, FUNCTIONAL):
         source = tree.read(path) or ""
         for statement in read_imports(source):
-            found.setdefault(statement.imported.bound, path)
+            names.setdefault(statement.imported.bound, path)
         for name in _defined(source):
-            found.setdefault(name, path)
-    return found
+            names.setdefault(name, path)
+    return names
 
 
 def function_module(name: str, tree: Tree) -> str:
@@ -111,7 +111,7 @@ def export_changes(design: Design, tree: Tree, line_length: int = 120) -> tuple[
     """The changed exporting files.
 
     Raises:
-        UserFacingError: a file is missing or has no import to stand beside.
+        UserFacingError: a file is missing or has no import to insert next to.
     """
     names = design.names
     function, module, functional = names.function or "", names.module or "", names.functional or ""

@@ -9,12 +9,12 @@ from importlib.resources import files
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.existing import ExistingKernels, first_there, required
+from workers.layouts.existing import ExistingKernelLayout, first_there, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
 from workers.layouts.liger import paths
 from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
 from workers.layouts.liger.benchmark_script import (
-    BY_HAND_SIZES,
+    PLACEHOLDER_SIZES,
     PROVIDERS,
     from_models,
     script_source,
@@ -31,7 +31,7 @@ from workers.layouts.liger.files import (
     suite_source,
 )
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, Shared, Standing, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, Shared, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
 from workers.layouts.ruff import line_length, ruff_check
@@ -45,8 +45,8 @@ FOLDER = "references"
 def known_problems() -> dict[str, str]:
     """Every problem by its kernel's name."""
     folder = files("workers.layouts.liger").joinpath(FOLDER)
-    found = sorted(folder.iterdir(), key=lambda file: file.name)
-    return {file.name[:-3]: file.read_text("utf-8") for file in found if file.name.endswith(".py")}
+    entries = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name[:-3]: file.read_text("utf-8") for file in entries if file.name.endswith(".py")}
 
 
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
@@ -55,7 +55,7 @@ VERSION = re.compile(r"[\w.+!-]+")
 FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
-class LigerLayout(ExistingKernels):
+class LigerLayout(ExistingKernelLayout):
     """How kernels live in Liger-Kernel."""
 
     name = "liger"
@@ -67,7 +67,7 @@ class LigerLayout(ExistingKernels):
 
     def existing(self, tree: Tree) -> dict[str, str]:
         """The existing kernels: name to the path of the main file."""
-        found: dict[str, str] = {}
+        kernels: dict[str, str] = {}
         for path in tree.paths(paths.OPS + "/", ".py"):
             folder, _, file = path.removeprefix(paths.OPS + "/").rpartition("/")
             if (
@@ -75,17 +75,17 @@ class LigerLayout(ExistingKernels):
                 and not file.startswith("_")
                 and FUNCTION_CLASS.search(tree.read(path) or "")
             ):
-                found[file.removesuffix(".py")] = path
-        return found
+                kernels[file.removesuffix(".py")] = path
+        return kernels
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """The complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
         check_problem(problem)
-        written = camel_case(name)
+        class_name = camel_case(name)
         names = KernelNames(
-            problem.names.function or f"Liger{written}Function",
-            problem.names.module or f"Liger{written}",
+            problem.names.function or f"Liger{class_name}Function",
+            problem.names.module or f"Liger{class_name}",
             problem.names.functional or f"liger_{name}",
         )
         check_symbols(names)
@@ -108,7 +108,7 @@ class LigerLayout(ExistingKernels):
         sweep = sweep_of(design.problem, tree)
         models = from_models(design.problem, sweep, tree) if takes_sweeps(design, tree) else {}
         close = nearest(likeness, others)
-        return kernel_profile(design, close, sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS, models)
+        return kernel_profile(design, close, sweep.swept, sweep.label, PLACEHOLDER_SIZES, PROVIDERS, models)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the test file, with the reference in it."""
@@ -130,7 +130,6 @@ class LigerLayout(ExistingKernels):
         return paths.ops_path(name)
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         return CandidateSource(
             files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
             module=f"{paths.PACKAGE}.transformers.functional",
@@ -158,28 +157,28 @@ class LigerLayout(ExistingKernels):
     ) -> tuple[FileChange, ...]:
         """The benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
         original = tree.read(paths.DATA)
-        written = next((file.text for file in collected if file.path == paths.DATA), None)
-        if measured.predicted or original is None or written is None:
+        data = next((file.text for file in collected if file.path == paths.DATA), None)
+        if measured.predicted or original is None or data is None:
             return ()
-        text = appended(original, written, design.name)
+        text = appended(original, data, design.name)
         return () if text is None else (FileChange(paths.DATA, text),)
 
-    def standing_data(
-        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    def existing_data(
+        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """The benchmark data with the rows that the script wrote anew for this kernel."""
-        original, script = tree.read(paths.DATA), tree.read(standing.script or "")
-        written = next((file.text for file in collected if file.path == paths.DATA), None)
-        if original is None or script is None or written is None:
+        original, script = tree.read(paths.DATA), tree.read(kernel.script or "")
+        data = next((file.text for file in collected if file.path == paths.DATA), None)
+        if original is None or script is None or data is None:
             return ()
-        text = renewed(original, written, standing.name, script)
+        text = renewed(original, data, kernel.name, script)
         return () if text is None else (FileChange(paths.DATA, text),)
 
-    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """The run of the kernel's benchmark script, which writes its rows anew where it is told to."""
-        script = required(standing.script, "benchmark script", standing)
-        told = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
-        return SuiteRun("benchmark", (script, *told), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
+    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
+        """The run of the kernel's benchmark script, which rewrites its rows where it has that option."""
+        script = required(kernel.script, "benchmark script", kernel)
+        options = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
+        return SuiteRun("benchmark", (script, *options), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
 
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
@@ -219,16 +218,16 @@ class LigerLayout(ExistingKernels):
         wrapper = first_there((paths.module_path(name),), tree.files)
         return () if wrapper is None else (wrapper,)
 
-    def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
+    def shared(self, kernel: ExistingKernel, tree: Tree) -> tuple[Shared, ...]:
         """The functions of the functional interface that apply the kernel."""
-        functions = functions_using(tree.read(paths.FUNCTIONAL) or "", standing.functions)
+        functions = functions_using(tree.read(paths.FUNCTIONAL) or "", kernel.functions)
         return (Shared(paths.FUNCTIONAL, functions),) if functions else ()
 
     def catalogued(self, name: str) -> str | None:
         """The problem that is known of the library's own kernel."""
         return known_problems().get(name)
 
-    def recording_roots(self, standing: Standing) -> tuple[str, ...]:
+    def recording_roots(self, kernel: ExistingKernel) -> tuple[str, ...]:
         """The folders that go on ``sys.path`` where the benchmark script runs."""
         return SCRIPT_ROOTS
 

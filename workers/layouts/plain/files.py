@@ -23,7 +23,7 @@ ELSEWHERE = frozenset(
 
 @dataclass(frozen=True)
 class Home:
-    """Folders of a library; ``root`` is what goes on ``sys.path``, ``package`` the kernels' dotted name below it."""
+    """Folders of a library; ``root`` is on ``sys.path``, ``package`` is the kernels' dotted name below it."""
 
     kernels: str
     root: str
@@ -38,16 +38,16 @@ class Home:
 
 def kernel_folders(tree: Tree) -> tuple[str, ...]:
     """The folders with Triton kernels, tests and the like left out."""
-    found = dict.fromkeys(
+    folders = dict.fromkeys(
         str(PurePosixPath(path).parent)
         for path in tree.paths(suffix=".py")
         if _is_importable(path) and KERNEL.search(tree.read(path) or "")
     )
-    return tuple(found)
+    return tuple(folders)
 
 
 def home_of(tree: Tree) -> Home:
-    """The folders: the one that holds Triton kernels where there is one, else ``kernels``."""
+    """The folders: the one with Triton kernels where there is one, else ``kernels``."""
     folders = kernel_folders(tree)
     named = [folder for folder in folders if PurePosixPath(folder).name == "kernels"]
     kernels = folders[0] if len(folders) == 1 else named[0] if len(named) == 1 else "kernels"
@@ -119,7 +119,7 @@ def suite_source(design: Design, home: Home, single_line: bool, width: int) -> s
 
 
 def script_source(design: Design, home: Home, single_line: bool) -> str:
-    """The benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
+    """The benchmark script: the kernel against the reference, eager and compiled, on the problem's workloads."""
     form, reference = _form(design), reference_of(design.problem)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
     sections = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
-from workers.layouts.existing import ExistingKernels, required
+from workers.layouts.existing import ExistingKernelLayout, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
 from workers.layouts.plain.files import (
@@ -18,7 +18,7 @@ from workers.layouts.plain.files import (
     script_source,
     suite_source,
 )
-from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.tree import Tree
@@ -26,7 +26,7 @@ from workers.tree import Tree
 PROVIDERS = ("kernel", "torch", "torch_compile")
 
 
-class PlainLayout(ExistingKernels):
+class PlainLayout(ExistingKernelLayout):
     """How kernels live in a small library."""
 
     name = "plain"
@@ -37,12 +37,12 @@ class PlainLayout(ExistingKernels):
 
     def existing(self, tree: Tree) -> dict[str, str]:
         """The existing kernels: name to the path of the main file."""
-        found: dict[str, str] = {}
+        kernels: dict[str, str] = {}
         for path in tree.paths(home_of(tree).kernels + "/", ".py"):
             stem = path.removeprefix(home_of(tree).kernels + "/").removesuffix(".py")
             if "/" not in stem and not stem.startswith("_") and KERNEL.search(tree.read(path) or ""):
-                found[stem] = path
-        return found
+                kernels[stem] = path
+        return kernels
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """The complete names of a new kernel, the problem's own where it sets them."""
@@ -54,10 +54,10 @@ class PlainLayout(ExistingKernels):
         for path in (*_paths(name, home), f"{home.kernels}/{name}/__init__.py"):
             if tree.exists(path):
                 raise existing_failure(name, path)
-        written = camel_case(name)
+        class_name = camel_case(name)
         names = KernelNames(
-            problem.names.function or f"{written}Function",
-            problem.names.module or written,
+            problem.names.function or f"{class_name}Function",
+            problem.names.module or class_name,
             problem.names.functional or name,
         )
         check_symbols(names)
@@ -104,7 +104,6 @@ class PlainLayout(ExistingKernels):
         return _paths(name, home_of(tree))[0]
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}.py"))
         root, _, module = (
             kernel.removesuffix(".py").partition("/") if kernel.startswith("src/") else (".", "", kernel[:-3])
@@ -138,8 +137,8 @@ class PlainLayout(ExistingKernels):
         """Nothing: such a library keeps no benchmark data."""
         return ()
 
-    def standing_data(
-        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    def existing_data(
+        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """Nothing: such a library keeps no benchmark data."""
         return ()
@@ -152,10 +151,10 @@ class PlainLayout(ExistingKernels):
         """None: such a library keeps no benchmark data."""
         return ()
 
-    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """The run of the kernel's benchmark script."""
-        script = required(standing.script, "benchmark script", standing)
-        return SuiteRun("benchmark", (script,), self.recording_roots(standing))
+        script = required(kernel.script, "benchmark script", kernel)
+        return SuiteRun("benchmark", (script,), self.recording_roots(kernel))
 
     def module_of(self, path: str, tree: Tree) -> str:
         """The import name of a kernel's main file."""
@@ -177,7 +176,7 @@ class PlainLayout(ExistingKernels):
         return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
 
     def catalogued(self, name: str) -> str | None:
-        """Nothing: nothing is known of such a library beforehand."""
+        """None: such a library is not known beforehand."""
         return None
 
 

@@ -81,14 +81,14 @@ class Home:
     def versions(self, tree: Tree) -> dict[str, tuple[Version, ...]]:
         """The versions of each design in Triton, the newest last."""
         pattern = re.compile(rf"{re.escape(self.root)}/{LANGUAGE}/\w+/(\w+)/(\1(?:_v(\d+))?)/\2\.py")
-        found: dict[str, list[Version]] = {}
+        versions_of: dict[str, list[Version]] = {}
         for path in tree.paths(f"{self.root}/{LANGUAGE}/", ".py"):
             match = pattern.fullmatch(path)
             modules = (path, str(PurePosixPath(path).with_name(f"{KERNELS}.py")))
             main = next((item for item in modules if match and KERNEL.search(tree.read(item) or "")), None)
             if match is not None and main is not None:
-                found.setdefault(match[1], []).append(Version(int(match[3] or 0), path, main))
-        return {name: tuple(sorted(items, key=lambda item: item.number)) for name, items in sorted(found.items())}
+                versions_of.setdefault(match[1], []).append(Version(int(match[3] or 0), path, main))
+        return {name: tuple(sorted(items, key=lambda item: item.number)) for name, items in sorted(versions_of.items())}
 
     def folder(self, design: str, tree: Tree) -> str:
         """The folder of a new design: in the layer that has the most designs, `ops` in a repository without any."""
@@ -104,14 +104,14 @@ class Home:
         """
         within = f"src/{PurePosixPath(self.root).parts[1]}/"
         texts = {path: tree.read(path) or "" for path in tree.paths(within, ".py")}
-        found = {}
+        helpers = {}
         for name in CLASSES:
             path = next((p for p, text in texts.items() if re.search(rf"^class {name}\b", text, re.MULTILINE)), None)
             if path is None:
                 fix = "Define it, or have `kernelsmith init --layout versioned` write the runtime."
                 raise UserFacingError(Failure(FailureCode.layout, f"no module below `{within}` defines `{name}`", fix))
-            found[name] = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        return found
+            helpers[name] = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        return helpers
 
 
 def home_of(tree: Tree) -> Home | None:
@@ -193,13 +193,13 @@ def _taken(design: Design) -> tuple[str, ...]:
 
 def looked_up(source: str) -> dict[str, str]:
     """The settings of a module's launches that a tiling holds: a field such as ``forward_num_warps``, and the setting."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_tuned"):
             continue
         timed_pass = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else ""
-        found |= {f"{timed_pass}_{k.arg}": str(k.arg) for k in node.keywords if k.arg in TILED}
-    return found
+        names |= {f"{timed_pass}_{k.arg}": str(k.arg) for k in node.keywords if k.arg in TILED}
+    return names
 
 
 def _tiling_source(name: str, design: Design) -> str:

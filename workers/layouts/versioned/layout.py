@@ -18,10 +18,10 @@ from gpu_runner.contracts import (
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
 from workers.layouts.calls import call_of
-from workers.layouts.existing import ExistingKernels, first_of, missing_suite, own_problem, required, roots_of
+from workers.layouts.existing import ExistingKernelLayout, first_of, missing_suite, own_problem, required, roots_of
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, LogEntry, Placed, Standing, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, LogEntry, Placed, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.layouts.versioned.clone_kernel import CloneError, cloned
@@ -54,7 +54,7 @@ NO_HOME = Failure(
 )
 
 
-class VersionedLayout(ExistingKernels):
+class VersionedLayout(ExistingKernelLayout):
     """How kernels live in a repository that keeps their versions. A design's name stands for its newest version."""
 
     name = "versioned"
@@ -66,13 +66,13 @@ class VersionedLayout(ExistingKernels):
 
     def existing(self, tree: Tree) -> dict[str, str]:
         """The existing kernels: a design's newest version by the design's name, older ones by name and number."""
-        found: dict[str, str] = {}
+        kernels: dict[str, str] = {}
         for design, versions in _home(tree).versions(tree).items():
-            found[design] = versions[-1].path
-            found |= {f"{design}_v{version.number}": version.path for version in versions[:-1]}
-        return found
+            kernels[design] = versions[-1].path
+            kernels |= {f"{design}_v{version.number}": version.path for version in versions[:-1]}
+        return kernels
 
-    def locate(self, name: str, tree: Tree) -> Standing:
+    def locate(self, name: str, tree: Tree) -> ExistingKernel:
         """Find an existing kernel, the newest version also by its number."""
         newest = {f"{d}_v{v[-1].number}": d for d, v in _home(tree).versions(tree).items()}
         return super().locate(newest.get(name, name), tree)
@@ -91,9 +91,9 @@ class VersionedLayout(ExistingKernels):
         for path in (home.folder(name, tree), _suite(name), devlog_path(name)):
             if tree.exists(path):
                 raise existing_failure(name, path)
-        written = camel_case(name)
+        class_name = camel_case(name)
         names = KernelNames(
-            problem.names.function or f"{written}Function", problem.names.module or f"{written}Plan", name
+            problem.names.function or f"{class_name}Function", problem.names.module or f"{class_name}Plan", name
         )
         check_symbols(names)
         return names
@@ -165,14 +165,14 @@ class VersionedLayout(ExistingKernels):
             screened=(str(PurePosixPath(entry).with_name(f"{KERNELS}.py")),),
         )
 
-    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+    def placed(self, kernel: ExistingKernel, source: str, tree: Tree) -> Placed:
         """A new text of a version as the next version: a clone of its package, its names with the new suffix.
 
         Raises:
             UserFacingError: a file of the package is not Python.
         """
         home = _home(tree)
-        design, version = _version_of(standing, home, tree)
+        design, version = _version_of(kernel, home, tree)
         new = f"{design}_v{home.versions(tree)[design][-1].number + 1}"
         inside = {path.removeprefix(f"{version.folder}/"): path for path in tree.paths(f"{version.folder}/")}
         files = {name: source if path == version.path else tree.read(path) or "" for name, path in inside.items()}
@@ -187,9 +187,9 @@ class VersionedLayout(ExistingKernels):
         main = PurePosixPath(version.path).name.replace(f"{version.name}.py", f"{new}.py")
         texts = {main: made.pop(main)} | made
         changes = tuple(FileChange(f"{folder}/{new}/{name}", text) for name, text in texts.items())
-        return Placed(replace(standing, name=design, path=changes[0].path, module=_module(changes[0].path)), changes)
+        return Placed(replace(kernel, name=design, path=changes[0].path, module=_module(changes[0].path)), changes)
 
-    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+    def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """The development log with an entry for a version."""
         design, version = _version_of(kernel, _home(tree), tree)
         path = devlog_path(design)
@@ -214,8 +214,8 @@ class VersionedLayout(ExistingKernels):
         """Nothing: times stand in the development log."""
         return ()
 
-    def standing_data(
-        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    def existing_data(
+        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """Nothing: times stand in the development log."""
         return ()
@@ -224,40 +224,38 @@ class VersionedLayout(ExistingKernels):
         """None: such a repository keeps no benchmark data."""
         return ()
 
-    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
+    def missing(self, kernel: ExistingKernel, tree: Tree) -> tuple[Failure, ...]:
         """The test file, where there is none: sizes are the problem's."""
-        return (
-            () if standing.suite is not None else (missing_suite(standing, self.suite_places(standing.name, tree)[0]),)
-        )
+        return () if kernel.suite is not None else (missing_suite(kernel, self.suite_places(kernel.name, tree)[0]),)
 
-    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """There is no benchmark script."""
-        return SuiteRun("benchmark", (required(standing.script, "benchmark script", standing),), ("src", "."))
+        return SuiteRun("benchmark", (required(kernel.script, "benchmark script", kernel),), ("src", "."))
 
-    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+    def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
         """The problem that a kernel solves: the repository's own file, or the reference that the versions of its design share."""
-        own = own_problem(standing, tree)
-        text = tree.read(str(PurePosixPath(standing.path).parents[1] / "reference.py"))
+        own = own_problem(kernel, tree)
+        text = tree.read(str(PurePosixPath(kernel.path).parents[1] / "reference.py"))
         if own is not None or text is None:
             return own
         try:
             problem = parse_problem(text)
         except ProblemError as error:
-            message = f"the reference of `{standing.name}` cannot be used: {error.message}"
+            message = f"the reference of `{kernel.name}` cannot be used: {error.message}"
             raise UserFacingError(Failure(FailureCode.problem, message, error.cure, error.line)) from error
-        called = f"{standing.functions[0]}.apply" if standing.functions else PurePosixPath(standing.path).stem
+        called = f"{kernel.functions[0]}.apply" if kernel.functions else PurePosixPath(kernel.path).stem
         call = f"{called}({', '.join(problem.parameters)})"
         with_call = text if problem.call is not None else f'{text.rstrip()}\nCALL = "{call}"\n'
-        return first_of((with_call,), tree.read(standing.path) or "")
+        return first_of((with_call,), tree.read(kernel.path) or "")
 
     def form_of(
-        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+        self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
         """The kernel as the problem's CALL calls it, by the entry function of this version."""
         call = call_of(problem)
         if not call.applied:
-            problem = replace(problem, call=call.source(PurePosixPath(standing.path).stem))
-        return super().form_of(standing, problem, changes, tree_file)
+            problem = replace(problem, call=call.source(PurePosixPath(kernel.path).stem))
+        return super().form_of(kernel, problem, changes, tree_file)
 
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
@@ -291,7 +289,7 @@ def _home(tree: Tree) -> Home:
     return home
 
 
-def _version_of(kernel: Standing, home: Home, tree: Tree) -> tuple[str, Version]:
+def _version_of(kernel: ExistingKernel, home: Home, tree: Tree) -> tuple[str, Version]:
     design = PurePosixPath(kernel.path).parts[-3]
     return design, next(v for v in home.versions(tree)[design] if v.path == kernel.path)
 

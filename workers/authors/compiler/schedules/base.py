@@ -144,7 +144,7 @@ class Schedule(ABC):
 
     @property
     def source(self) -> str:
-        """The tensor at hand whose dtype and device the others follow."""
+        """The tensor whose dtype and device the others follow."""
         return self.host.source
 
     def count_loads(self, space: Space) -> int:
@@ -162,7 +162,7 @@ class Schedule(ABC):
         return [("EVICT_FIRST", (1,))] if self.streamed_settings else []
 
     def tuned_lines(self, size: str, *chosen: str) -> list[str]:
-        """Lines that look settings up by a size, and take the ``chosen`` ones from what was found."""
+        """Lines that look settings up by a size, and take the ``chosen`` ones from the table."""
         given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         taken = ", ".join(f'tuned["{name}"]' for name in chosen)
         look_up = f'tuned = _tuned({self.source}.device, "{self.form.tuned_pass.value}", {size}, {given})'
@@ -206,12 +206,12 @@ class KernelWriter:
         return load.space == FULL and self.program.domain.base(str(load.datum)) in self.task.form.streamed
 
     def hint(self, load: Value) -> str:
-        """What a load tells the cache, as a further argument."""
+        """A load's cache hint, as a further argument."""
         return ", eviction_policy=STREAMED" if self.is_streamed(load) else ""
 
     @staticmethod
     def hint_lines(lines: list[str]) -> list[str]:
-        """Say what loads among the lines tell the cache."""
+        """Comments on the lines' cache hints."""
         hinted = any("STREAMED" in line for line in lines)
         return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
 
@@ -223,9 +223,9 @@ class KernelWriter:
         return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
 
     def pick_place(self, scope: Statements, value: Value, row_offset: str, row_mask: str = "") -> tuple[str, str, str]:
-        """The tensor, the offset of one element of each row, and what its load says further.
+        """The tensor, the offset of one element of each row, and further arguments of its load.
 
-        An index from memory may lie outside of the row: nothing is read there, and the element is no number.
+        An index from memory may be out of range: nothing is read there, and the element is NaN.
         """
         wanted, tensor = value.args[0], self.names.tensors[str(value.datum)]
         index = scope.env.get(wanted) or (
@@ -279,7 +279,7 @@ class KernelWriter:
         return type_lines(self.program.problem, self.program.graph, pointers, self.task.values)
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
-        """Put signature, docstring and body together."""
+        """Assemble signature, docstring and body."""
         read = (*self.loads, *self.picks)
         loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in read]
         tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
@@ -323,10 +323,10 @@ _KEEP_ZERO = _MILD | {"sqrt", "expm1", "log1p"}
 
 
 def outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: dict[Value, Lane] | None = None) -> Lane:
-    """What a value holds outside of the mask.
+    """A value outside of the mask.
 
-    ``others`` says what loads give there where it is not zero. ``whole_rows`` looks at lanes of rows past the last one, else at
-    lanes past the last column of a row that is there.
+    ``others`` are the values of loads there where they are not zero. ``whole_rows`` looks at lanes of rows past the last one,
+    else at lanes past the last column of an existing row.
     """
     known = {} if known is None else known
     if value not in known:

@@ -16,11 +16,10 @@ FLAT_BLOCK = 4096
 
 
 class Flat(Schedule):
-    """Every element stands alone: a program takes a block of them."""
+    """Elementwise: a program takes a block of elements."""
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        """Whether every element stands alone."""
         return task.is_flat(program.domain)
 
     @classmethod
@@ -53,8 +52,6 @@ class Flat(Schedule):
 
 
 class FlatKernel(KernelWriter):
-    """Every element stands alone."""
-
     def write(self) -> KernelSource:
         """The kernel as source."""
         scope = self.scope()

@@ -56,7 +56,7 @@ class Looped:
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, widest: int) -> Looped | None:
-        """Writes the kernel for rows wider than a tile holds well; None where a scan must see the row whole."""
+        """The kernel for rows too wide for a tile; None where a scan needs the whole row."""
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         writer = LoopedKernel(program, names, scalars, replace(task, name=f"{task.name}_wide", docstring=doc))
         if not writer.scans_block_by_block:
@@ -141,7 +141,7 @@ class LoopedKernel(KernelWriter):
 
     @property
     def reads_once(self) -> bool:
-        """Whether one pass over the row is all, so that nothing is won by holding the row in registers."""
+        """Whether one pass over the row suffices, so that keeping the row in registers gains nothing."""
         by_column = any(self._by_column(store) and not store.chunk for store in self.task.pieces)
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
@@ -212,7 +212,7 @@ class LoopedKernel(KernelWriter):
 
     @cached_property
     def _levels(self) -> dict[Value, int]:
-        moments = {squares: found.total for squares, found in self._moments.items()}
+        moments = {squares: pair.total for squares, pair in self._moments.items()}
         return levels_of(self.task.values, {**self._online, **moments})
 
     @property
@@ -224,8 +224,8 @@ class LoopedKernel(KernelWriter):
         reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
         last = depth == self._depth
         stores = [store for store in self.task.pieces if last and self._by_column(store)]
-        moments = [found for squares, found in self._moments.items() if squares in reductions]
-        about = [value for found in moments for value in (found.total, found.squares)]
+        moments = [pair for squares, pair in self._moments.items() if squares in reductions]
+        about = [value for pair in moments for value in (pair.total, pair.squares)]
         roots = [value.args[0] for value in reductions if value not in self._moments] + [s.value for s in stores]
         if not roots:
             return
@@ -236,8 +236,8 @@ class LoopedKernel(KernelWriter):
             body.line(f"{self.names.of(value)}_lane = tl.full({self.lanes}, {LOWEST}, dtype=tl.float32)")
         for value in (v for v in reductions if v in self._online):
             body.line(f"{self.names.of(value)}_lane = tl.zeros({self.lanes}, dtype=tl.float32)")
-        for found in moments:
-            for line in opening_lines(self.names.of(found.total), self.names.of(found.squares), self.block):
+        for pair in moments:
+            for line in opening_lines(self.names.of(pair.total), self.names.of(pair.squares), self.block):
                 body.line(line)
         kept = (*running, *self._online, *about)
         self._start(body, [v for v in reductions if v not in kept])
@@ -249,9 +249,9 @@ class LoopedKernel(KernelWriter):
             self._scan(inner, value)
         for value in running:
             self._keep_up(inner, value)
-        for found in moments:
-            total, squares = self.names.of(found.total), self.names.of(found.squares)
-            for line in block_lines(total, squares, inner.reduced(found.column), self.first_block):
+        for pair in moments:
+            total, squares = self.names.of(pair.total), self.names.of(pair.squares)
+            for line in block_lines(total, squares, inner.reduced(pair.column), self.first_block):
                 inner.line(line)
         for value in (v for v in reductions if v not in (*running, *about)):
             self._accumulate(inner, value)
@@ -259,8 +259,8 @@ class LoopedKernel(KernelWriter):
         body.lines += inner.lines
         self._closed(body, stores)
         self._finish_blocks(body, [v for v in reductions if v not in about], running)
-        for found in moments:
-            bring_together(body, self.names, found)
+        for pair in moments:
+            bring_together(body, self.names, pair)
 
     def _start(self, body: Statements, reductions: list[Value]) -> None:
         for value in reductions:
@@ -342,7 +342,7 @@ class LoopedKernel(KernelWriter):
         inner.env[value] = name
 
     def _keep_up(self, inner: Statements, value: Value) -> None:
-        """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
+        """Update a maximum, and rescale the sums that were taken with the last one."""
         name = self.names.of(value)
         text = self._masked(inner, value.args[0], "max")
         inner.line(f"{name}_next = tl.maximum({name}_lane, tl.max({text}, axis=1, keep_dims=True))")

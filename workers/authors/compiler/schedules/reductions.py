@@ -32,11 +32,11 @@ def argmax_lines(name: str, elements: str) -> list[str]:
 
 
 def place_lines(name: str, elements: str) -> list[str]:
-    """Write the statements by which each lane keeps its largest element so far, and the first column that has it."""
-    odd = f"({name}_next != {name}_next) & ({name}_block == {name}_block)"
+    """Statements by which each lane keeps its largest element so far, and the first column that has it."""
+    is_nan = f"({name}_next != {name}_next) & ({name}_block == {name}_block)"
     return [
         f"{name}_next = {elements}",
-        f"{name}_grows = ({name}_next > {name}_block) | ({odd})",
+        f"{name}_grows = ({name}_next > {name}_block) | ({is_nan})",
         f"{name}_place = tl.where({name}_grows, cols, {name}_place)",
         f"{name}_block = tl.where({name}_grows, {name}_next, {name}_block)",
     ]
@@ -54,24 +54,24 @@ def largest_lines(name: str) -> list[str]:
 
 def with_nan(name: str, elements: str, how: str) -> str:
     """Write the statement that puts NaN in its place; ``how`` are the other arguments of the reduction."""
-    odd = f"tl.max(tl.where({elements} == {elements}, 0, 1){how})"
-    return f'{name} = tl.where({odd} == 1, float("nan"), {name})'
+    has_nan = f"tl.max(tl.where({elements} == {elements}, 0, 1){how})"
+    return f'{name} = tl.where({has_nan} == 1, float("nan"), {name})'
 
 
 def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
-    """The sums that can be kept up while the maximum in them is still growing, each with its maximum.
+    """The sums that can be rescaled while the maximum in them still grows, each with its maximum.
 
-    Every term of such a sum is a product with ``exp(x - maximum)`` and nothing else in it needs a reduction that comes as late.
+    Every term of such a sum is a product with ``exp(x - maximum)``, and nothing else in it needs a reduction that comes as late.
     """
     levels = levels_of(values)
-    found: dict[Value, Value] = {}
+    maxima: dict[Value, Value] = {}
     for value in values:
         if value.op != "over_cols" or value.datum != "sum":
             continue
         below = [v for v in topological(value.args) if v.op == "over_cols" and levels[v] == levels[value] - 1]
         if len(below) == 1 and below[0].datum == "max" and _scales(value.args[0], below[0]):
-            found[value] = below[0]
-    return found
+            maxima[value] = below[0]
+    return maxima
 
 
 def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None) -> dict[Value, int]:
@@ -129,7 +129,7 @@ class Moments:
 
 def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, Moments]:
     """The sums of squares that need no pass of their own, by their value; ``others`` are taken in another way."""
-    found: dict[Value, Moments] = {}
+    by_squares: dict[Value, Moments] = {}
     for squares in values:
         if squares.op != "over_cols" or squares.datum != "sum" or squares in others:
             continue
@@ -139,10 +139,10 @@ def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, 
         column, mean = product.args[0].args
         below = [value for value in topological([mean]) if value.op == "over_cols"]
         single = len(below) == 1 and below[0].datum == "sum" and below[0].args == (column,)
-        taken = [moments.total for moments in found.values()]
+        taken = [moments.total for moments in by_squares.values()]
         if single and not mean.space.cols and below[0] not in others and below[0] not in taken:
-            found[squares] = Moments(column, below[0], mean, squares)
-    return found
+            by_squares[squares] = Moments(column, below[0], mean, squares)
+    return by_squares
 
 
 def opening_lines(total: str, squares: str, block: str) -> list[str]:
@@ -152,7 +152,7 @@ def opening_lines(total: str, squares: str, block: str) -> list[str]:
 
 
 def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
-    """Take a block in; ``first`` says that it is the row's first, of which every lane that has elements has one."""
+    """Accumulate a block; ``first`` marks the row's first, of which every lane that has elements has one."""
     return [
         f"{total}_shift = tl.where(mask & ({first}), {column}, {total}_shift)",
         f"{total}_shifted = tl.where(mask, {column} - {total}_shift, 0.0)",
@@ -162,14 +162,14 @@ def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
     ]
 
 
-def bring_together(body: Statements, names: Names, found: Moments) -> None:
+def bring_together(body: Statements, names: Names, moments: Moments) -> None:
     """Add up what the lanes hold: each sum of squares moves from its lane's own mean to the row's."""
-    total, squares = names.of(found.total), names.of(found.squares)
+    total, squares = names.of(moments.total), names.of(moments.squares)
     body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)")
-    body.env[found.total] = total
-    mean = body.env.get(found.mean) or body.assign(found.mean)
+    body.env[moments.total] = total
+    mean = body.env.get(moments.mean) or body.assign(moments.mean)
     body.line(f"{total}_offset = {total}_block / tl.maximum({total}_count, 1.0)")
     body.line(f"{squares}_block -= {total}_block * {total}_offset")
     body.line(f"{total}_offset += {total}_shift - {mean}")
     body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)")
-    body.env[found.squares] = squares
+    body.env[moments.squares] = squares

@@ -105,7 +105,7 @@ class Tile(Schedule):
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
-        """Writes the kernel; where a scan must see rows whole, a call with rows that no tile holds raises."""
+        """The kernel; where a scan needs whole rows, a call with rows that no tile holds raises."""
         kernel = TileKernel(program, names, scalars, task).write()
         full = sum(value.op == "load" and value.space == FULL for value in task.values)
         widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
@@ -217,18 +217,18 @@ class Tile(Schedule):
         """What only wide rows have is left out where no workload is wide, and the other way round."""
         narrow = [n for n in cols if self.wide is None or n <= self.wide.widest]
         tiles = [1 << (n - 1).bit_length() for n in narrow]
-        found = self.wide.knobs(cols) if self.wide else []
+        choices = self.wide.knobs(cols) if self.wide else []
         if tiles:
-            found.append(("num_warps", _warps(tiles)))
+            choices.append(("num_warps", _warps(tiles)))
         if tiles or self.task.is_persistent:
             most = () if self.task.is_persistent else (A_PROGRAM_A_TILE,) if self._streams else (8,)
-            found.append(("PROGRAMS", (1, 2, 4, *most)))
+            choices.append(("PROGRAMS", (1, 2, 4, *most)))
         if tiles:
             narrowest = min(tiles) if self.task.reduces_cols else min(1024, *tiles)
-            found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
+            choices += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
             if not self.task.reduces_cols:
-                found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
-        return [*found, *self.streamed_knobs]
+                choices.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
+        return [*choices, *self.streamed_knobs]
 
 
 def _counts(most: int, fitting: int) -> tuple[int, ...]:
@@ -284,7 +284,7 @@ class TileKernel(KernelWriter):
 
     @property
     def _loops(self) -> bool:
-        """Whether programs take several tiles is a setting where settings are tuned."""
+        """The number of tiles of a program is a setting where settings are tuned."""
         return self.task.sums_rows or self.task.form.tunable
 
     def extra_sizes(self) -> tuple[str, ...]:
@@ -304,7 +304,7 @@ class TileKernel(KernelWriter):
         head.line(f"col_mask = {self._unless_even('cols < n_cols')}")
 
     def _unless_even(self, mask: str) -> str:
-        """Masks fall away where rows and columns come out even, which the launch says."""
+        """Masks are dropped where rows and columns are multiples of the tile, which the launch states."""
         return f"({mask}) | EVEN" if self.task.form.tunable else mask
 
     def _rows(self, body: Statements) -> None:
@@ -419,7 +419,7 @@ class TileKernel(KernelWriter):
         return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
 
     def _is_even(self, loop: RerolledLoop) -> bool:
-        """Whether every turn reduces alike."""
+        """Whether every turn makes the same reductions."""
         for reductions in zip(*loop.turns, strict=True):
             ways = {
                 (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
