@@ -255,7 +255,7 @@ def _tree(context: StageContext, digest: str) -> Tree | None:
 def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange], list[NightChange]]:
     """A kernel as it was measured, what changed, and in the first night of a week what became faster."""
     path = night.bench.layout.existing(night.bench.tree).get(name, name)
-    standing = None
+    existing = None
     try:
         existing = night.bench.layout.locate(name, night.bench.tree)
         problem = parse(known_problem(night.context.request.problem, existing, night.bench.tree, night.bench.layout))
@@ -266,32 +266,32 @@ def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[N
         measured, changes = kernel.measure(last, changed=name in planned.changed)
         return measured, changes, [] if planned.week is None or measured.wrong else kernel.improved(planned.week)
     except UserFacingError as error:
-        if error.failure.code is FailureCode.problem and standing is not None and standing.script is not None:
-            return _by_script(night, standing), [], []
+        if error.failure.code is FailureCode.problem and existing is not None and existing.script is not None:
+            return _by_script(night, existing), [], []
         return NightKernel(name, path, skipped=error.failure), [], []
 
 
-def _by_script(night: Night, standing: Standing) -> NightKernel:
+def _by_script(night: Night, existing: ExistingKernel) -> NightKernel:
     """Time a kernel whose problem is not known by the library's own script: its rows are kept, nothing is proved."""
     layout, tree, context = night.bench.layout, night.bench.tree, night.context
     try:
         gate = Gate(context, {SNAPSHOT_FILE: context.request.snapshot}, night.gate.seconds)
-        result = gate.tests(f"{standing.name}-script", layout.script_of(standing, tree), lasting=True)
+        result = gate.tests(f"{existing.name}-script", layout.script_of(existing, tree), lasting=True)
     except UserFacingError as error:
-        return NightKernel(standing.name, standing.path, skipped=error.failure)
-    numbers = [one for file in result.collected for one in _rows_of_script(night, standing, file, tree.read(file.path))]
+        return NightKernel(existing.name, existing.path, skipped=error.failure)
+    numbers = [one for file in result.collected for one in _rows_of_script(night, existing, file, tree.read(file.path))]
     if not result.passed or not numbers:
         said = result.summary if not result.passed else "it wrote no row of this kernel"
         failure = Failure(
             FailureCode.tests, f"the library's own benchmark script gave no number: {said}", log=result.log
         )
-        return NightKernel(standing.name, standing.path, skipped=failure)
+        return NightKernel(existing.name, existing.path, skipped=failure)
     context.history(lambda session: history.add(session, numbers))
-    return NightKernel(standing.name, standing.path, len(numbers), by_script=True)
+    return NightKernel(existing.name, existing.path, len(numbers), by_script=True)
 
 
 def _rows_of_script(
-    night: Night, standing: Standing, file: SourceFile, before: str | None
+    night: Night, existing: ExistingKernel, file: SourceFile, before: str | None
 ) -> Iterator[tuple[SeriesKey, Point]]:
     """The rows that a script wrote into the library's CSV, as numbers of this night on its testbed."""
     header, *lines = file.text.splitlines(keepends=True) or [""]
@@ -301,7 +301,7 @@ def _rows_of_script(
     except NoLibraryCsvError:
         return
     for key, point in rows.numbers:
-        if key.kernel == standing.name and key.provider == KERNEL:
+        if key.kernel == existing.name and key.provider == KERNEL:
             tonight = replace(point, revision=night.revision, measured_at=night.begun_at, source=Source.night)
             yield replace(key, testbed=night.testbed), tonight
 
@@ -406,8 +406,8 @@ class _Kernel:
         night = self.night
 
         def read(session: Any) -> list[dict[str, Any]]:
-            standing = history.standing_elsewhere(session, night.repository, self.name, night.testbed)
-            gone = [(key, Candidate(one.good, night.revision, one.ratio, Evidence.recovery)) for key, one in standing]
+            existing = history.standing_elsewhere(session, night.repository, self.name, night.testbed)
+            gone = [(key, Candidate(one.good, night.revision, one.ratio, Evidence.recovery)) for key, one in existing]
             return [_candidate_form(*one) for one in gone]
 
         return _read_candidates(night.context.memo(f"{self.name}-elsewhere", lambda: night.context.history(read)))
