@@ -193,7 +193,7 @@ The search ended because every strategy whose trigger holds has been tried.
         ]
     )
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
-    assert talk.changed() == snapshot(["optimization/geglu/profile.md +33 -0"])
+    assert talk.changed() == snapshot(["optimization/geglu/profile.md +34 -0"])
     approve(talk, number)
     assert talk.asked()[16:] == ["tests", "verify", "benchmark", "script"]
     assert heard(talk, number) == snapshot(
