@@ -127,7 +127,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
         ["src/liger_kernel/ops/geglu.py +16 -13", "test/transformers/test_geglu.py +6 -0"]
     )
     runs_tests(talk)
-    talk.answer("tests", to_json(suite(SUITE)))
+    talk.answer("script", to_json(suite(SUITE)))
     approve(talk)
     assert talk.asked()[9:] == ["tests", "tests", "tests", "verify", "benchmark", "script"]
     assert talk.job().state is JobState.waiting
