@@ -28,8 +28,8 @@ MODIFIED = Ending(
 )
 ALL, ONE = suite(SUITE), suite(SUITE, nodes=NODES[:1])
 WITHOUT = suite(SUITE, NODES[1])
-# The suite as it stands, with the change, and with its tests alone; in confirm once more, and the benchmark script.
-RUNS = (ONE, ALL, WITHOUT, ONE, ALL, WITHOUT, ONE)
+# The suite as it stands, with the change, and with its tests alone; in confirm once more.
+RUNS = (ONE, ALL, WITHOUT, ONE, ALL, WITHOUT)
 
 
 def answers(asking: Modelled, *runs: TestsResult) -> None:
