@@ -38,6 +38,9 @@ OWNER, PERSON = "octo", "maintainer"
 TOGETHER = 3  # jobs at a time
 END_S = 600.0  # for what is left once nothing strikes any more
 STALL_S = 180.0
+BREATH_S = (
+    20.0  # without anything new, after which faults wait for it: on a busy machine nothing would ever start between two
+)
 STEP_S = 0.25
 WEBHOOKS = "webhooks, each twice and shuffled"  # all the while, and not counted among the faults
 
@@ -131,6 +134,8 @@ class Trial:
         plan = self._chance.sample(kinds, min(count, len(kinds)))
         done = 0
         while done < count:
+            while BREATH_S < time.monotonic() - self._progress_at <= STALL_S:
+                time.sleep(STEP_S)
             if time.monotonic() - self._progress_at > STALL_S:
                 self._say(f"nothing new for {STALL_S:.0f} s, so that nothing more strikes")
                 return
