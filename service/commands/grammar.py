@@ -15,7 +15,7 @@ MAX_KERNELS = 16  # that one bench or verify names
 MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
-LAYOUTS = ("liger", "plain")
+LAYOUTS = ("liger", "plain", "versioned")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
 # A branch, tag or commit: what git takes as a name, and nothing that it would read as an expression or as another repository.

@@ -30,8 +30,12 @@ DOORS = {
 RUNNER_THIRD_PARTY = {"torch", "triton"}
 
 
+# What is written into other repositories is no module of a room.
+GENERATED = ROOT / "workers" / "layouts" / "versioned" / "target"
+
+
 def modules(room: str) -> list[Path]:
-    return sorted((ROOT / room).rglob("*.py"))
+    return sorted(path for path in (ROOT / room).rglob("*.py") if GENERATED not in path.parents)
 
 
 def imported(path: Path) -> list[tuple[int, str]]:

@@ -7,14 +7,18 @@ from workers.tree import Tree
 
 
 def test_every_layout_is_found_by_its_name() -> None:
-    assert {name: layout_named(name).name for name in LAYOUTS} == {"liger": "liger", "plain": "plain"}
+    assert {name: layout_named(name).name for name in LAYOUTS} == {
+        "liger": "liger",
+        "versioned": "versioned",
+        "plain": "plain",
+    }
 
 
 def test_an_unknown_layout_is_refused_with_those_there_are() -> None:
     with pytest.raises(UserFacingError) as caught:
         layout_named("@everyone")
     assert caught.value.failure.code is FailureCode.layout
-    assert caught.value.failure.cure == "Layouts: `liger`, `plain`."
+    assert caught.value.failure.cure == "Layouts: `liger`, `versioned`, `plain`."
     assert "everyone" not in caught.value.failure.message
 
 

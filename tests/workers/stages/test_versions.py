@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -15,14 +16,22 @@ from workers.contracts import CommitPurpose, CommitUpdate, FinalizeSummary
 from workers.engine.protocol import StageResult
 from workers.stages.profiling import Profile
 
-Patch = pytest.MonkeyPatch
 LOG = "docs/kernels/reglu.md"
 
 
-def ended(monkeypatch: Patch, made: Answers, **options: object) -> tuple[FakeContext, FinalizeSummary, StageResult]:
-    """A job with three variants, 1.1, 1.5 and 1.3 times as fast, of which the last is no gain over the second."""
+Ended = tuple[FakeContext, FinalizeSummary, StageResult]
+
+
+@cache
+def kept() -> Ended:
+    """A job with three variants, each faster than the one before."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return ended(monkeypatch, {})
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, made: Answers) -> Ended:
     speeds = {f"benchmark v{n}-benchmark": benchmark(s) for n, s in enumerate((1.1, 1.5, 1.7), 1)}
-    context = optimizing(answers() | speeds | made, tree(), **options)
+    context = optimizing(answers() | speeds | made, tree())
     context.request = replace(context.request, kernel="reglu")
     context.run(Profile())
     context = scripted(monkeypatch, context.again(), *different(3))
@@ -35,10 +44,8 @@ def commits(result: StageResult) -> list[CommitUpdate]:
     return [update for update in result.updates if isinstance(update, CommitUpdate)]
 
 
-def test_each_kept_variant_is_a_version_with_a_commit_and_an_entry_and_the_winner_is_the_newest(
-    monkeypatch: Patch,
-) -> None:
-    context, summary, result = ended(monkeypatch, {})
+def test_each_kept_variant_is_a_version_with_a_commit_and_an_entry_and_the_winner_is_the_newest() -> None:
+    context, summary, result = kept()
     assert [(v.name, v.variant) for v in summary.versions] == [
         ("reglu_v1", "v1"),
         ("reglu_v2", "v2"),
@@ -60,8 +67,8 @@ def test_each_kept_variant_is_a_version_with_a_commit_and_an_entry_and_the_winne
     assert "forward by memory, backward by latency" in entry
 
 
-def test_what_is_proved_timed_and_tested_is_the_version_as_it_is_committed(monkeypatch: Patch) -> None:
-    context, _, result = ended(monkeypatch, {})
+def test_what_is_proved_timed_and_tested_is_the_version_as_it_is_committed() -> None:
+    context, _, result = kept()
     wanted = {change.path: change.text for change in commits(result)[-1].changes[:3]}
     asked = dict(context.asked)
     for place in ("verify verify-v3", "benchmark benchmark"):
@@ -72,21 +79,21 @@ def test_what_is_proved_timed_and_tested_is_the_version_as_it_is_committed(monke
     assert {f.path: f.text for f in asked["tests tests-v3"].files} == wanted
 
 
-def test_a_kept_variant_that_fails_the_gate_is_no_version_and_leaves_no_gap(monkeypatch: Patch) -> None:
+def test_a_kept_variant_that_fails_the_gate_is_no_version_and_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     _, summary, result = ended(monkeypatch, {"verify verify-v1": WRONG})
     assert [(v.name, v.variant) for v in summary.versions] == [("reglu_v1", "v2"), ("reglu_v2", "v3")]
     assert len(commits(result)) == 2 and "v1: the full verdict is incorrect_values" in summary.notes[0]
 
 
-def test_where_the_winner_fails_the_best_version_before_it_is_the_newest(monkeypatch: Patch) -> None:
+def test_where_the_winner_fails_the_best_version_before_it_is_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     _, summary, result = ended(monkeypatch, {"tests tests-v3": failing_tests("test_grad")})
     assert summary.winner is not None and summary.winner.name == "v2"
     assert [(v.name, v.variant) for v in summary.versions] == [("reglu_v1", "v1"), ("reglu_v2", "v2")]
     assert len(commits(result)) == 2
 
 
-def test_the_comment_has_the_form_that_an_orchestrator_reads(monkeypatch: Patch) -> None:
-    _, summary, _ = ended(monkeypatch, {})
+def test_the_comment_has_the_form_that_an_orchestrator_reads() -> None:
+    _, summary, _ = kept()
     told = new_version(summary.versions[-1])
     assert told == (
         "## New Version: reglu v3\n\n"

@@ -123,6 +123,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 def test_the_command_line_runs_what_can_run_and_says_the_fix_of_the_rest(repository: Path) -> None:
     told = run(repository, ["-c", SCRIPT], "\n".join(CASES), TRITON_INTERPRET="1").splitlines()
     wrong = [
@@ -131,6 +132,7 @@ def test_the_command_line_runs_what_can_run_and_says_the_fix_of_the_rest(reposit
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_its_tests_run_every_version(repository: Path) -> None:
     told = run(
         repository, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_reglu.py"], TRITON_INTERPRET="1"
