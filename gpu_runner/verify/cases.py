@@ -50,6 +50,8 @@ MOST_WORDS = 4  # cases for what text a scalar may be
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
+MANY_CASES = 2  # dimensions of rows that are tried with many of them
+LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (10, 14)  # rows of the case in which each kind of special row occurs
 
 
@@ -316,6 +318,8 @@ class _Plan:
         wide = stream.choice(along) if along else None
         down = [dim for dim in _named(self.problem) if dim not in along]
         deep = stream.choice(down) if down else None
+        if not along and stream.random() < LONG:  # a loop may go along any dimension
+            rows = LONG_ROWS
         sizes = {}
         for dim in _named(self.problem):
             low, high = columns if dim == wide else (5, 41) if dim in along else rows if dim == deep else (2, 5)
@@ -363,12 +367,16 @@ class _Plan:
         if self.quick:
             return cases
         # More rows than a persistent kernel has programs: what is left to torch to add up grows with them.
-        if sum(dim not in along for dim in named) == 1:
-            many = (200, 255) if self.interpreted else (600, 2000)
-            cases.append(self._case(_MANY_ROWS, self._sizes("many rows", (5, 9), many)))
-            if not self.interpreted:
-                sizes = self._sizes("most rows", (5, 9), BEYOND_AN_AXIS)
-                cases.append(self._case(_BEYOND_AN_AXIS, sizes, may_raise=True))
+        # And positions along each of them, of which a kernel may hold a table or count blocks.
+        down = [dim for dim in named if dim not in along]
+        for dim in stream.sample(down, min(len(down), MANY_CASES)):
+            few = {other: stream.randint(1, 2) for other in down}
+            many = stream.randint(200, 255) if self.interpreted else stream.randint(600, 2000)
+            sizes = self._sizes(f"many {dim}", (5, 9)) | few | {dim: many}
+            cases.append(self._case(_MANY_ROWS, sizes))
+        if len(down) == 1 and not self.interpreted:
+            sizes = self._sizes("most rows", (5, 9), BEYOND_AN_AXIS)
+            cases.append(self._case(_BEYOND_AN_AXIS, sizes, may_raise=True))
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
@@ -668,7 +676,8 @@ def _most(problem: Problem, dim: str, interpreted: bool) -> int:
     most = (INTERPRETED_WIDEST if wide else INTERPRETED_DEEPEST) if interpreted else GPU_WIDEST if wide else GPU_DEEPEST
     repeats = max((spec.dims.count(dim) for spec in problem.inputs), default=1)
     fixed = max((math.prod(int(d) for d in spec.dims if d.isdigit()) for spec in problem.inputs), default=1)
-    return max(1, int((most // fixed) ** (1.0 / max(1, repeats))))
+    elements = most if wide else INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
+    return max(1, min(most, int((elements // fixed) ** (1.0 / max(1, repeats)))))
 
 
 def _named(problem: Problem) -> tuple[str, ...]:
@@ -769,7 +778,7 @@ def _scaled(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
     along = columns_of(problem)
     scaled = {dim: _halved(size, INTERPRETED_COLUMNS if dim in along else 64) for dim, size in sizes.items()}
     down = [dim for dim in scaled if dim not in along]
-    while math.prod(scaled[dim] for dim in down) > 2 * INTERPRETED_ROWS:
+    while math.prod(scaled[dim] for dim in down) > (2 if along else 8) * INTERPRETED_ROWS:
         largest = max(down, key=lambda dim: scaled[dim])
         scaled[largest] //= 2
     return scaled
