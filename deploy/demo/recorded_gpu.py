@@ -70,8 +70,7 @@ def main() -> int:
     machine = Machine(**json.loads(options.machine.read_text()))
     recorded = json.loads(RECORDED.read_text())
     payload = to_json(_answer(request, machine, recorded, options.request.parent))
-    facts = (("gpu", recorded["gpu"]), ("gpu_uuid", "GPU-recorded"), ("driver", machine.driver))
-    facts += (("torch", recorded["torch"]), ("triton", recorded["triton"]))
+    facts = (("gpu", str(recorded["gpu"])), *_facts(machine, recorded))
     result = GpuResult(request.request_id, request.action, payload, host=facts, duration_s=20.0)
     (options.result / "result.json").write_text(json.dumps(to_json(result)))
     return 0
@@ -124,9 +123,13 @@ def _times(request: BenchmarkRequest, machine: Machine, recorded: dict[str, Any]
         rows.append(
             WorkloadTiming(workload, timed_pass, tuple(timings), None, None, floor_us, comparisons=_compared(timings))
         )
-    host = (("gpu_uuid", "GPU-recorded"), ("driver", machine.driver))
-    host += (("torch", recorded["torch"]), ("triton", recorded["triton"]))
+    host = _facts(machine, recorded)
     return BenchmarkResult(tuple(rows), False, recorded["gpu"], recorded["bandwidth_gbps"], host=host)
+
+
+def _facts(machine: Machine, recorded: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    versions = {"torch": str(recorded["torch"]), "triton": str(recorded["triton"])}
+    return (("gpu_uuid", "GPU-recorded"), ("driver", machine.driver), *versions.items())
 
 
 def _kernel(form: CandidateSource) -> str:

@@ -14,10 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import delete
 
 from service.addresses import Addresses
 from service.pages.export import export_pages
-from service.pages.kernels import badge
+from service.pages.kernels import badge, told_rows
 from service.pages.routes import Pages, pages_router
 from tests.service.io.samples import request
 from tests.service.io.test_pages import EVIL, Elements
@@ -26,11 +27,13 @@ from tests.workers.store.fixtures import database_url, postgres_server, world
 from tests.workers.store.worlds import World
 from workers import inbox
 from workers.contracts import regression_key
+from workers.history import ComparedSeries, Difference
 from workers.nightly.detection import Candidate, Evidence, State
 from workers.nightly.series import Metric, SeriesKey, Source, Testbed
+from workers.nightly.views import TrendWeek
 from workers.redaction import know
-from workers.store import history
-from workers.store.models import GpuWork, StageAttempt
+from workers.store import history, history_views
+from workers.store.models import GpuWork, MeasuredPoint, StageAttempt
 
 __all__ = ["database_url", "postgres_server", "world"]
 
@@ -403,3 +406,29 @@ def test_an_export_links_only_to_its_own_files_and_to_commits(world: World, tmp_
     assert {json.loads(path.read_text())["repository"] for path in folder.glob("api/*.json")} == {REPOSITORY}
     assert len(list(folder.glob("badges/*.svg"))) == 2 * 4
     assert any("compare-" in page.name for page in pages)
+
+
+def test_a_comparison_of_very_many_rows_shows_what_became_worse_or_better_in_its_place() -> None:
+    words = [Difference.same, Difference.faster, Difference.undecided, Difference.slower, Difference.same]
+    rows = [
+        ComparedSeries(f"k{place}", "full", "H=1", "time_us", H200, 1.0, 1.0, 1.0, None, None, word, False)
+        for place, word in enumerate(words)
+    ]
+    assert told_rows(rows) == rows
+    assert [row.kernel for row in told_rows(rows, 1)] == ["k3"]
+    assert [row.kernel for row in told_rows(rows, 3)] == ["k0", "k1", "k3"]
+
+
+def test_weeks_that_are_over_are_read_once_and_the_last_two_each_time(world: World) -> None:
+    keep(world, KEY)
+    past: dict[int, tuple[TrendWeek, ...]] = {}
+    with world.runtime.database.read() as session:
+        (state,) = history_views.states(session, REPOSITORY, world.clock.now, past=past)
+    (kept,) = past.values()
+    assert 0 < len(kept) < len(state.trend)
+    with world.runtime.database.write() as session:
+        session.execute(delete(MeasuredPoint).where(MeasuredPoint.measured_at < kept[-1].from_s))
+        (again,) = history_views.states(session, REPOSITORY, world.clock.now, past=past)
+        (fresh,) = history_views.states(session, REPOSITORY, world.clock.now)
+    assert again.trend == state.trend
+    assert len(fresh.trend) < len(state.trend)
