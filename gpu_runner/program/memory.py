@@ -19,7 +19,7 @@ from gpu_runner.contracts.verify import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 
-MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about ten microseconds each
+MOST_OPERATIONS = 4_000_000  # of one interpreted launch; about ten microseconds each
 
 
 class _Guarded:

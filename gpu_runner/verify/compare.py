@@ -197,6 +197,8 @@ def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
 
 def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison:
     right = (got == truth.exact) | (got == truth.own)
+    if truth.held is not None:
+        right |= ~truth.held
     for peer in peers:
         right |= got == peer
     wrong = ~right.flatten()
@@ -224,6 +226,9 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
         same |= ~truth.held | _of_any_kind(got, truth)
         if truth.loud is not None:
             same |= truth.loud & torch.isnan(got)
+        if truth.by_row:
+            seen = as_rows(~torch.isfinite(got) & ~torch.isfinite(truth.exact)).any(-1, keepdim=True)
+            same |= (seen & as_rows(torch.isfinite(got) & ~torch.isfinite(truth.exact))).reshape(same.shape)
         # Where what stands swallows what is not finite, or gives no number, so may its successor.
         lost = ~torch.isfinite(truth.exact) & ~torch.isfinite(truth.own)
         for peer in peers:

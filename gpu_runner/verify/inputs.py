@@ -47,7 +47,7 @@ FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 THINNED = (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows)
 FEW_ROWS = 32  # of an upstream gradient that is zero elsewhere
-CLOSE = 2.0**-6  # times another number: how far two inputs are apart that are close to each other
+CLOSE = 2.0**-9  # times another number: how far two inputs are apart that are close to each other
 IGNORING = (Indices.ignored, Indices.padded, Indices.nothing)
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
 DTYPES: dict[str, torch.dtype] = {
@@ -116,8 +116,9 @@ def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
         return False
     if is_weight(spec):
         return False
-    # Such as labels that are a column of a table.
-    return len(spec.dims) > 1 or (bool(spec.dims) and case.layout == Layout.sliced)
+    # Such as labels that are a column of a table; vectors of floats are one piece, as a bias is.
+    is_column = bool(spec.dims) and spec.high is not None and case.layout == Layout.sliced
+    return len(spec.dims) > 1 or is_column
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
@@ -142,11 +143,13 @@ def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dty
 
 
 def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """An upstream gradient with one element of each third row that is not finite; of one dimension it is one row."""
+    """An upstream gradient of which half of each third row is not finite; of one dimension it is one row."""
     rows = values.clone().reshape(-1, values.shape[-1] if values.dim() else 1)
     odd = [(math.nan, math.inf, -math.inf)[at] for at in torch.randperm(3, generator=stream).tolist()]
     for place, row in enumerate(range(0, rows.shape[0], 3) if rows.shape[1] else ()):
-        rows[row, int(torch.randint(rows.shape[1], (), generator=stream))] = odd[place % 3]
+        chosen = torch.rand(rows.shape[1], generator=stream) < 0.5
+        chosen[int(torch.randint(rows.shape[1], (), generator=stream))] = True
+        rows[row, chosen] = odd[place % 3]
     return rows.reshape(values.shape)
 
 

@@ -26,7 +26,9 @@ def with_held(proof: Proof) -> Proof:
     mark = _large if proof.case.content is Content.large else _odd
     outputs = tuple(_marked(item, mark(item, proof, ""), _loud(item, proof)) for item in proof.outputs)
     gradients = {
-        name: None if item is None else _marked(item, mark(item, proof, name), _loud(item, proof))
+        name: None
+        if item is None
+        else _marked(item, mark(item, proof, name), _loud(item, proof), by_row=proof.case.odd_upstream)
         for name, item in proof.gradients.items()
     }
     return replace(proof, outputs=outputs, gradients=gradients)
@@ -41,8 +43,8 @@ def is_judgeable(proof: Proof) -> bool:
     return not several or any(float(_numbers(item.truth).double().mean()) >= SOME_HELD for item in several)
 
 
-def _marked(item: Expected, held: torch.Tensor, loud: torch.Tensor | None) -> Expected:
-    return replace(item, truth=replace(item.truth, held=held, loud=loud))
+def _marked(item: Expected, held: torch.Tensor, loud: torch.Tensor | None, *, by_row: bool = False) -> Expected:
+    return replace(item, truth=replace(item.truth, held=held, loud=loud, by_row=by_row))
 
 
 def _share(truth: Truth) -> float:
@@ -59,7 +61,7 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     """Give where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away."""
     truth, dtype = item.truth, DTYPES[item.dtype]
     if not dtype.is_floating_point:
-        return torch.zeros(truth.exact.shape, dtype=torch.bool)
+        return torch.ones(truth.exact.shape, dtype=torch.bool)
     finite = torch.isfinite(truth.own) & torch.isfinite(truth.exact.to(dtype))
     for shaken in truth.shaken:
         finite &= torch.isfinite(shaken)
@@ -77,13 +79,27 @@ def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     """
     truth = item.truth
     if not truth.exact.is_floating_point():
-        return torch.zeros(truth.exact.shape, dtype=torch.bool)
+        return ~_of_odd_rows(item, proof)
     held = torch.isfinite(truth.own) == torch.isfinite(truth.exact.to(DTYPES[item.dtype]))
     if name:
         for tensor in proof.inputs.values():
             if tensor.is_floating_point() and tensor.shape == held.shape:
                 held &= torch.isfinite(tensor)
     return held
+
+
+def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
+    """Give the whole numbers that come of rows with NaN or infinities, which none stands for; all where rows do not match."""
+    found = torch.zeros(item.shape, dtype=torch.bool)
+    for name in proof.filled:
+        rows = ~torch.isfinite(proof.inputs[name]).all(-1)
+        if tuple(rows.shape) == item.shape:
+            found |= rows
+        elif tuple(rows.shape) == item.shape[:-1]:
+            found |= rows[..., None]
+        else:
+            found |= rows.any()
+    return found
 
 
 def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:

@@ -83,6 +83,7 @@ class Truth:
     count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
+    ``by_row``: of what is not finite in a row one element is enough, since zero times NaN is either in a kernel with a mask.
     ``is_ordinary``: values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance.
     """
 
@@ -96,6 +97,7 @@ class Truth:
     rounded: torch.Tensor | None = None
     is_noisy: bool = False
     is_ordinary: bool = False
+    by_row: bool = False
 
     def own_error(self) -> torch.Tensor:
         """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""

@@ -1148,4 +1148,70 @@ NEW: dict[str, NewCheat] = {
     "while_it_is_compiled": NewCheat(
         "reglu", 7, "forward", "run", "Where torch traces a program one input is taken for the other."
     ),
+    "kl_zero_target": NewCheat(
+        "kl_div",
+        7,
+        "forward",
+        "run",
+        "The logarithm of a probability that is exactly zero gives NaN: drawn ones are never zero.",
+    ),
+    "bce_no_clamp": NewCheat(
+        "bce",
+        7,
+        "forward",
+        "run",
+        "Shares of exactly zero and one give infinities, where the reference bounds the logarithm.",
+    ),
+    "ce_mostly_ignored": NewCheat(
+        "cross_entropy_ignore",
+        7,
+        "forward",
+        "run",
+        "Where more than half of the classes are ignored, as in a long prompt, the divisor is another.",
+    ),
+    "target_stride": NewCheat(
+        "cross_entropy", 7, "forward", "run", "Labels that are a column of a table are read as if they were one piece."
+    ),
+    "parameter_instance": NewCheat(
+        "rms_norm",
+        8,
+        "forward",
+        "run",
+        "A weight that is a module's parameter, as for every user, means another epsilon.",
+    ),
+    "default_differs": NewCheat(
+        "scale_bias",
+        7,
+        "forward",
+        "run",
+        "The default of a scalar is not the reference's: whoever leaves it out gets another answer.",
+    ),
+    "nan_upstream": NewCheat(
+        "reglu", 10, "backward", "run", "A NaN in an upstream gradient becomes zero: loss scaling sees nothing."
+    ),
+    "half_empty_rows": NewCheat(
+        "softmax", 7, "forward", "run", "Rows of which most elements are zero, as behind a ReLU, are halved."
+    ),
+    "sum_of_no_columns": NewCheat(
+        "row_sum", 7, "forward", "run", "The sum over no columns is what the memory held before."
+    ),
+    "seed_of_16_bits": NewCheat(
+        "hashed_dropout", 7, "forward", "run", "Of a seed 16 bits count: drawn ones were small."
+    ),
+    "weight_gradient_alone": NewCheat(
+        "rms_norm",
+        10,
+        "backward",
+        "run",
+        "Where the weight alone wants a gradient, only the first 1024 columns are summed.",
+    ),
+    "inference_wide": NewCheat(
+        "softmax", 10, "forward", "run", "Without gradients a kernel of one block serves rows of any width."
+    ),
+    "attention_third_block": NewCheat(
+        "attention", 7, "forward", "run", "From the third block of keys on sums are not rescaled.", around=True
+    ),
+    "mse_expanded": NewCheat(
+        "mse", 9, "forward", "run", "Squares are expanded: where two inputs are close to each other the loss is noise."
+    ),
 }

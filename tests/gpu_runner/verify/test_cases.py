@@ -55,7 +55,8 @@ def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
     assert {case.layout for case in cases} == {Layout.dense, *INPUT_LAYOUTS}
     assert {case.upstream for case in cases} == {Layout.dense, *UPSTREAM_LAYOUTS}
     assert {case.gradients for case in cases} == set(Upstream)
-    assert {case.indices for case in cases} == set(Indices)
+    assert {case.indices for case in cases} == {Indices.spread}
+    assert {case.indices for case in planned("cross_entropy", draws=draws)[1]} == set(Indices)
     assert {True, False} == {bool(case.special) for case in cases} == {case.wild for case in cases}
     columns = {case.size_of["V"] for case in cases}
     assert 1 in columns and max(columns) > 4099
@@ -213,14 +214,15 @@ def test_a_quick_look_takes_few_cases_a_single_column_among_them() -> None:
 def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     problem, cases = planned("softmax")
     assert [case.dtype for case in cases if case.content is Content.large] == list(problem.dtypes)
-    assert [case.dtype for case in cases if case.content is Content.odd] == [problem.dtypes[0]]
+    odd = [case for case in cases if case.content is Content.odd]
+    assert [(case.dtype, case.odd_upstream) for case in odd] == [(problem.dtypes[0], False), (problem.dtypes[0], True)]
 
 
 def test_inputs_that_are_distributions_alone_meet_no_infinities() -> None:
     text = problem_source("softmax").replace('"T V"', '{"dims": "T V", "init": "softmax"}')
     problem = parse_problem(text)
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=Draws.fresh())
-    assert {case.content for case in cases} == {Content.ordinary, Content.large}
+    assert all(case.odd_upstream for case in cases if case.content is Content.odd)
 
 
 GROUPED = """
