@@ -201,8 +201,9 @@ class Module:
             for part in outside:
                 self._visit(part, hidden)
             hidden |= {a.arg for a in arguments} | _stored(node.body)
-            for part in node.body if isinstance(node.body, list) else [node.body]:
-                self._visit(part, hidden)
+            body: list[ast.AST] = [*node.body] if isinstance(node.body, list) else [node.body]
+            for inner in body:
+                self._visit(inner, hidden)
             return
         if not self._renames(node, hidden):
             for child in ast.iter_child_nodes(node):
@@ -264,9 +265,9 @@ class Module:
         return first, self.starts[(getattr(node, "end_lineno", 1) or 1) - 1] + (getattr(node, "end_col_offset", 0) or 0)
 
 
-def _stored(body: object) -> set[str]:
+def _stored(body: Sequence[ast.AST] | ast.AST) -> set[str]:
     """The names that a function binds itself."""
-    nodes = [inner for item in (body if isinstance(body, list) else [body]) for inner in ast.walk(item)]
+    nodes = [inner for item in ([body] if isinstance(body, ast.AST) else body) for inner in ast.walk(item)]
     free = {name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
     return {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)} - free
 

@@ -197,7 +197,7 @@ def looked_up(source: str) -> dict[str, str]:
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_tuned"):
             continue
-        timed_pass = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else ""
+        timed_pass = str(node.args[1].value) if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else ""
         names |= {f"{timed_pass}_{k.arg}": str(k.arg) for k in node.keywords if k.arg in TILED}
     return names
 

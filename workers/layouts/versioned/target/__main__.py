@@ -130,9 +130,8 @@ def run(arguments: Sequence[str]) -> int:
         PlanError: it cannot be.
     """
     names = [word for word in arguments if not word.startswith("--")]
-    options = dict(
-        word[2:].split("=", 1) if "=" in word else (word[2:], "1") for word in arguments if word not in names
-    )
+    given = (word.removeprefix("--").partition("=") for word in arguments if word.startswith("--"))
+    options = {name: value if equals else "1" for name, equals, value in given}
     if not 1 <= len(names) <= 2:
         raise PlanError(f"name one design and at most one version: python -m {__package__} DESIGN [VERSION] --check")
     check, autotune = (options.pop(name, None) is not None for name in ("check", "autotune"))

@@ -181,7 +181,8 @@ class ConcurrentKernels(Stage):
         """Run them, and return the outputs of all."""
         if not torch.cuda.is_available():
             return tuple(output for kernel in self.concurrent_kernels for output in kernel())
-        current, outputs = torch.cuda.current_stream(), []
+        current = torch.cuda.current_stream()
+        outputs: list[torch.Tensor] = []
         for kernel in self.concurrent_kernels:
             stream = torch.cuda.Stream()
             stream.wait_stream(current)
@@ -288,7 +289,7 @@ def differences(plan: KernelPlan, device: str) -> list[str]:
 def time_ms(stage: Stage, repeats: int = 20) -> float:
     """The median time of a run, by CUDA events; on the CPU by the clock."""
     stage()
-    times = []
+    times: list[float] = []
     for _ in range(repeats):
         if torch.cuda.is_available():
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
