@@ -265,7 +265,7 @@ class Levels:
 
     def _allowed_by_row(self) -> torch.Tensor:
         # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
-        own = torch.clamp(self.sums.mean(self.sums.own), min=1.5 * self._own_rms())
+        own = torch.maximum(self.sums.mean(self.sums.own), 1.5 * self._own_of_a_row)
         ratio = ERROR_RATIO * (1.0 + self._different[1] ** -0.5)
         return ratio * own + self.floor.row * self._row_scale() + self.natural
 
@@ -279,7 +279,13 @@ class Levels:
         return ERROR_RATIO * torch.maximum(piece.own_error, self.sheet.lost_by_chance(place)) + budget
 
     def _typical(self) -> torch.Tensor:
-        return torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
+        return torch.maximum(self.sums.mean(self.sums.own), self._own_of_a_row)
+
+    @cached_property
+    def _own_of_a_row(self) -> torch.Tensor:
+        """The reference's rms error by row: over the whole tensor, but rows of zeros alone do not lower that of the others."""
+        live = self._row_scale() > 0
+        return self._own_rms() * torch.where(live, math.sqrt(len(live) / max(1, int(live.sum()))), 1.0)
 
     def _row_scale(self) -> torch.Tensor:
         return self.sums.mean(self.sums.exact)

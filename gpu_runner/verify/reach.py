@@ -17,6 +17,7 @@ from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
 
 LOST = 0.1  # of its scale: a reference that errs by more has lost the element
+MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
 SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
 
@@ -67,8 +68,12 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
         finite &= torch.isfinite(shaken)
     size = torch.nan_to_num(truth.exact.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
     scale = size if not size.dim() else torch.maximum(size, size.square().mean(-1, keepdim=True).sqrt())
-    smallest = 4 * FLOORS[dtype].smallest + truth.natural
-    return finite & (truth.own_error() <= LOST * scale + smallest)
+    smallest, lost = 4 * FLOORS[dtype].smallest + truth.natural, truth.own_error()
+    held = finite & (lost <= LOST * scale + smallest)
+    # Of a row that is lost but for a few elements, such as the gradient at the label, nothing is known.
+    return (
+        held & ((lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST) if size.dim() else held
+    )
 
 
 def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:

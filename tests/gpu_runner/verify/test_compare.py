@@ -43,6 +43,17 @@ def test_one_row_that_is_a_little_wrong_is_found() -> None:
     assert found.position[0] == 99
 
 
+def test_rows_of_zeros_do_not_lower_what_the_other_rows_are_allowed() -> None:
+    exact = torch.zeros(100_000, 6, dtype=torch.float64)
+    exact[::3200] = truth_of(torch.float32, rows=32, columns=6).exact
+    lost = 1e-5 * torch.randn(exact.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4)) * exact
+    own = exact + lost
+    own[0] = exact[0]  # by luck
+    truth = Truth(exact, own.float())
+    assert compare((exact - lost).float(), truth).passed
+    assert not compare((exact - 30 * lost).float(), truth).passed
+
+
 def test_float16_arithmetic_is_not_good_enough_for_float32() -> None:
     truth = truth_of(torch.float32)
     assert not compare(truth.exact.half().float(), truth).passed

@@ -163,6 +163,16 @@ def test_an_element_that_the_reference_loses_does_not_count() -> None:
     assert compare(got, truth).position == (0, 0)
 
 
+def test_a_row_that_is_lost_but_for_its_largest_elements_does_not_count() -> None:
+    exact = torch.full((6, 40), 0.01, dtype=torch.float64)
+    exact[:, 0] = -1.0  # such as the gradient at a label, which is as large as all the others together
+    own = exact.float()
+    own[2, 1:] *= 2.0
+    truth = truth_of(proof_of(replace(LARGE, reach=16.0), exact, own))
+    assert truth.held is not None
+    assert truth.held.all(-1).tolist() == [True, True, False, True, True, True]
+
+
 def test_what_float32_cannot_hold_is_allowed_as_the_references_own_error_is() -> None:
     exact = torch.ones(4, 8, dtype=torch.float64)
     shaken = Truth(exact, exact.float(), shaken=(exact * 1.001,))
