@@ -64,7 +64,7 @@ def test_no_variant_that_reading_stops_reaches_a_runner(ask_models: Ask) -> None
     number = asking.talk.ask(f"{OPTIMIZE} --repairs {len(UNREAD) - 1}")
     asking.talk.skip(number)
     assert_ended(asking, "optimize", *(rewrite.optimize for rewrite in UNREAD.values()))
-    assert asking.talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile", "tune"]
+    assert asking.talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile", "script", "tune"]
     assert asking.talk.job().state is JobState.done
     assert_nothing_was_pushed(asking)
 

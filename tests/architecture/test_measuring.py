@@ -53,7 +53,7 @@ def test_what_is_allowed_beside_an_original_is_told() -> None:
     assert tolerances.PEER_RATIO == 2.0
     assert "and beyond the table by twice as much" in row("errs more than the table above allows")
     assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in FLAT
-    assert checks.MOST_LENT == 0.1
+    assert checks.MOST_PEER_ERROR == 0.1
     assert "ten times beyond what is allowed, and by more than a tenth of the scale, lends nothing" in FLAT
 
 

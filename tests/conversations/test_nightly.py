@@ -162,8 +162,6 @@ No other commit lies between the two nights:
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 
-`/kernel bisect geglu COMMIT3..COMMIT4` in a comment here looks for the commit.
-
 On a checkout, on a machine with such a GPU:
 
 ```sh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from workers.contracts import StageName
 from workers.engine.protocol import Stage
 from workers.stages.analyze import Analyze
-from workers.stages.bisect import Bisect
+from workers.stages.bisection import Bisect
 from workers.stages.confirm import Confirm
 from workers.stages.finalize import Finalize
 from workers.stages.generate import Generate

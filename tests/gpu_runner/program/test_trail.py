@@ -79,7 +79,7 @@ def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> 
     assert said(Child(there), None) == "it raises where it is evaluated, and runs where it is imported."
     assert said(Child(ChildError("ValueError", "odd")), None) is None
     with pytest.raises(ChildError):
-        said(Child(ChildError("KeyError", "gone")), None)
+        said(Child(ChildError("IndexError", "gone")), None)
     assert said(Child(ChildError("ZeroDivisionError", "by zero")), None, EMPTY) is None
     with pytest.raises(ChildError):
         said(Child(ChildError("Violation", "beyond", verdict=("out_of_bounds", None))), None, EMPTY)

@@ -434,7 +434,7 @@ def test_foreign_text_does_nothing() -> None:
     reading = replace(PROFILE_SUMMARY.reading, path=HOSTILE, notes=(HOSTILE,), saved_tensors=(HOSTILE,))
     profile = profiled(reading=reading, notes=(HOSTILE,), target=HOSTILE, problem_source=HOSTILE)
     variant = replace(V2, title=HOSTILE, reason=HOSTILE, name=HOSTILE, settings=((HOSTILE, HOSTILE),))
-    variants = optimized(variants=(variant,), notes=(HOSTILE,), search=HOSTILE)
+    variants = optimized(variants=(variant,), notes=(HOSTILE,))
     final = replace(FINALIZED, diff=HOSTILE, notes=(HOSTILE,), variants=(variant,), reproduce=HOSTILE)
     report = report_comment(ReportUpdate(final), OPTIMIZE_DONE, LINKS)
     for body in (profile, variants, report):

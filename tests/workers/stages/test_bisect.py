@@ -24,7 +24,7 @@ from workers.contracts import (
     UserFacingError,
     Verb,
 )
-from workers.stages.bisect import Bisect
+from workers.stages.bisection import Bisect
 from workers.stages.gate import NO_GPU
 
 KERNEL = "src/liger_kernel/ops/geglu.py"
