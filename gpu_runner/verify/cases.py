@@ -552,9 +552,11 @@ class _Plan:
                 found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_dense = not self.quick and place % 4 == 3
+            # Of one row or column most layouts are the same: each has its turn where it shows.
+            shows = all(size > 1 for _, size in case.sizes)
             dealt = replace(
                 case,
-                layout=Layout.dense if is_dense else next(layouts),
+                layout=Layout.dense if is_dense else next(layouts) if shows else stream.choice(_LAYOUTS),
                 upstream=Layout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
                 indices=next(indices) if has_whole else Indices.spread,

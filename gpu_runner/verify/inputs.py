@@ -101,7 +101,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
     for spec in problem.inputs:
         free = spec.name in able or not (is_weight(spec) or spec.name in problem.mutates)
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
-        as_case = spec.name == first or (spec.name in able and not alone)
+        is_table = case.layout == Layout.sliced and _is_labels(spec)  # whenever anything is: few cases are
+        as_case = spec.name == first or (spec.name in able and (is_table or not alone))
         kind = case.layout if as_case else stream.choice(others)
         place = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
         places[spec.name] = place.aligned() if case.aligned else place
@@ -116,9 +117,12 @@ def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
         return False
     if is_weight(spec):
         return False
-    # Such as labels that are a column of a table; vectors of floats are one piece, as a bias is.
-    is_column = bool(spec.dims) and spec.high is not None and case.layout == Layout.sliced
-    return len(spec.dims) > 1 or is_column
+    # Labels may be a column of a table; vectors of floats are one piece, as a bias is.
+    return len(spec.dims) > 1 or (case.layout == Layout.sliced and _is_labels(spec))
+
+
+def _is_labels(spec: InputSpec) -> bool:
+    return bool(spec.dims) and spec.high is not None
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:

@@ -29,7 +29,7 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.constants import compared_in, constants_of
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.inputs import shape_of
+from gpu_runner.verify.inputs import places_of, shape_of
 from gpu_runner.verify.scalars import scalars_beyond
 from tests.problems import problem_source
 
@@ -61,6 +61,15 @@ def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
     columns = {case.size_of["V"] for case in cases}
     assert 1 in columns and max(columns) > 4099
     assert 1 in {case.size_of["T"] for case in cases}
+
+
+@given(SEEDS)
+def test_each_layout_is_there_where_it_shows_and_labels_are_a_column_of_a_table(draws: Draws) -> None:
+    problem = parse_problem(problem_source("cross_entropy"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
+    assert {case.layout for case in wide} == {Layout.dense, *INPUT_LAYOUTS}
+    assert any(places_of(problem, case)["target"].step > 1 for case in wide)
 
 
 @given(SEEDS)
