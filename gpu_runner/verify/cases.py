@@ -521,6 +521,8 @@ class _Plan:
         has_whole = any(spec.high is not None or spec.dtype == "bool" for spec in self.problem.inputs)
         found: list[Case] = []
         for place, case in enumerate(cases):
+            # Of one row or column most kinds are the same: each has its turn where it shows.
+            shows = all(size > 1 for _, size in case.sizes)
             if case.name == "drawn, a second time":
                 found.append(replace(found[0], name=case.name, again=False))
                 continue
@@ -534,6 +536,8 @@ class _Plan:
                 continue
             if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
+                if has_whole and shows:
+                    case = replace(case, indices=next(indices))
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
@@ -552,14 +556,12 @@ class _Plan:
                 found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_dense = not self.quick and place % 4 == 3
-            # Of one row or column most layouts are the same: each has its turn where it shows.
-            shows = all(size > 1 for _, size in case.sizes)
             dealt = replace(
                 case,
                 layout=Layout.dense if is_dense else next(layouts) if shows else stream.choice(_LAYOUTS),
                 upstream=Layout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
-                indices=next(indices) if has_whole else Indices.spread,
+                indices=Indices.spread if not has_whole else next(indices) if shows else stream.choice(tuple(Indices)),
             )
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
             is_free = not {dealt.layout, dealt.upstream} & REPEATED

@@ -64,12 +64,13 @@ def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
 
 
 @given(SEEDS)
-def test_each_layout_is_there_where_it_shows_and_labels_are_a_column_of_a_table(draws: Draws) -> None:
+def test_each_layout_and_kind_of_index_is_there_where_it_shows_and_labels_are_a_column_of_a_table(draws: Draws) -> None:
     problem = parse_problem(problem_source("cross_entropy"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
     assert {case.layout for case in wide} == {Layout.dense, *INPUT_LAYOUTS}
     assert any(places_of(problem, case)["target"].step > 1 for case in wide)
+    assert {case.indices for case in wide} == set(Indices)
 
 
 @given(SEEDS)
