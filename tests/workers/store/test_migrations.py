@@ -10,12 +10,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import insert, inspect, select, text
 
 from tests.done_once import undone
 from tests.workers.store.servers import Postgres
 from workers.store.database import MIGRATIONS, Database, SchemaError
-from workers.store.models import Base
+from workers.store.models import Base, Job, StageAttempt
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +56,27 @@ def test_the_newest_migration_is_known_by_its_name_and_alembic_is_not_loaded_aga
     later = Database(empty_url)
     later.migrate()
     later.dispose()
+
+
+def test_a_summary_that_an_earlier_version_stored_is_read_after_the_upgrade(empty_url: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    database = Database(empty_url)
+    database.migrate()
+    summary = {"$": "OptimizeSummary", "search": "greedy", "notes": ["search"]}
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0006")
+        job = {"job_id": "job", "key": "k", "repository": "acme/kernels", "number": 7, "kernel": "geglu", "request": {}}
+        job |= {"state": "waiting", "generation": 1, "created_at": 0.0, "updated_at": 0.0, "branch": "b"}
+        connection.execute(insert(Job).values(job))
+        row = {"job_id": "job", "generation": 1, "stage": "optimize", "attempt": 1, "state": "waiting"}
+        row |= {"note": "", "notes": 0, "feedback": [], "tries": 0, "not_before": 0.0, "notified_at": 0.0}
+        connection.execute(insert(StageAttempt).values(row | {"output": {"summary": summary, "search": 1}}))
+        command.upgrade(config, "head")
+        kept = connection.scalar(select(StageAttempt.output))
+    database.dispose()
+    assert kept == {"summary": {"$": "OptimizeSummary", "notes": ["search"]}, "search": 1}
 
 
 def test_downgrade_leaves_nothing_behind(empty_url: str) -> None:
