@@ -18,7 +18,7 @@ OPTIONS = {
     name: {spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)}
     for name, command in COMMANDS.items()
 }
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 WHERE = r"(?:\S*/)?"  # such as .venv/bin/
 
 
