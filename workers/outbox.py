@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from workers.contracts import ClaimedUpdate, Effect, Failure
 from workers.runtime import current
 from workers.store import publishing
@@ -9,16 +11,19 @@ from workers.store import publishing
 __all__ = ["claim", "complete", "give_up", "postpone"]
 
 
-def claim(worker: str, lease_s: float, only: str | None = None) -> ClaimedUpdate | None:
+def claim(
+    worker: str, lease_s: float, only: str | None = None, *, under_way: Collection[str] = ()
+) -> ClaimedUpdate | None:
     """Take the oldest update that can be published now; within a job the next one waits until the last is done.
 
-    With ``only``, a job's id, the updates of other jobs are left to those who publish them.
+    With ``only``, a job's id, the updates of other jobs are left to those who publish them. ``under_way`` are
+    updates that are not taken although their lease may be over.
     """
     runtime = current()
     while True:
         now = runtime.clock()
         with runtime.database.read() as session:
-            row_id = publishing.first(session, now, only)
+            row_id = publishing.first(session, now, only, under_way)
         if row_id is None:
             return None
         with runtime.database.write() as session:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import structlog
@@ -80,8 +80,8 @@ log = structlog.get_logger(__name__)
 class Outbox(Protocol):
     """The production's outbox."""
 
-    def claim(self, worker: str, lease_s: float) -> ClaimedUpdate | None:
-        """Take the next update."""
+    def claim(self, worker: str, lease_s: float, *, under_way: Collection[str]) -> ClaimedUpdate | None:
+        """Take the next update that is none of ``under_way``."""
         ...
 
     def complete(self, update_id: str, worker: str, effect: Effect) -> bool:
@@ -99,7 +99,11 @@ class Outbox(Protocol):
 
 @dataclass(frozen=True)
 class Publisher:
-    """Publishes updates, one a step."""
+    """Publishes updates, one a step; steps of several threads share it.
+
+    Updates that its own threads are publishing are not claimed again, even where the clock says that their lease is
+    over: a clock that is put forward in the middle of a request would let two threads make the same comment.
+    """
 
     outbox: Outbox
     clients: GitHubClients
@@ -107,12 +111,23 @@ class Publisher:
     artifact: Callable[[str], bytes]
     worker: str
     lease_s: float
+    _under_way: set[str] = field(default_factory=set, init=False)
+    _claiming: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def step(self) -> bool:
         """Publish one update; False where there is none."""
-        claimed = self.outbox.claim(self._name(), self.lease_s)
-        if claimed is None:
-            return False
+        with self._claiming:
+            claimed = self.outbox.claim(self._name(), self.lease_s, under_way=self._under_way)
+            if claimed is None:
+                return False
+            self._under_way.add(claimed.update_id)
+        try:
+            self._publish(claimed)
+        finally:
+            self._under_way.discard(claimed.update_id)
+        return True
+
+    def _publish(self, claimed: ClaimedUpdate) -> None:
         kind = type(claimed.update).__name__
         with structlog.contextvars.bound_contextvars(
             update_id=claimed.update_id, job_id=claimed.job.job_id, kind=kind, tries=claimed.tries
@@ -121,7 +136,6 @@ class Publisher:
             outcome = self._settle(claimed)
             UPDATES.labels(kind=kind, outcome=outcome).inc()
             PUBLISH_SECONDS.labels(kind=kind).observe(time.monotonic() - started_s)
-        return True
 
     def _name(self) -> str:
         # A lease belongs to one thread, or a slow one could complete what another has taken over.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
@@ -31,9 +33,10 @@ def claimable(now: float) -> ColumnElement[bool]:
     )
 
 
-def first(session: Session, now: float, only: str | None = None) -> int | None:
-    """The row of the oldest update that can be published now; with ``only``, of that job's."""
-    query = select(OutboxUpdate.id).where(claimable(now)).order_by(OutboxUpdate.id)
+def first(session: Session, now: float, only: str | None = None, under_way: Collection[str] = ()) -> int | None:
+    """The row of the oldest update that can be published now and is none of ``under_way``; with ``only``, of that job's."""
+    query = select(OutboxUpdate.id).where(claimable(now), OutboxUpdate.update_id.not_in(under_way))
+    query = query.order_by(OutboxUpdate.id)
     if only is not None:
         query = query.where(OutboxUpdate.job_id == only)
     return session.scalar(query.limit(1))

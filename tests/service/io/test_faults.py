@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from deploy.localhub.webhooks import Order
 from service.deliveries import Delivery, handle
 from service.dispatch import events
+from service.publisher import publisher as publishing
+from service.publisher.publication import Publication
 from service.report.layout import find_marker
 from service.report.pull_request import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench
@@ -100,8 +103,8 @@ class Dying:
     def __init__(self) -> None:
         self.died: set[str] = set()
 
-    def claim(self, worker: str, lease_s: float) -> ClaimedUpdate | None:
-        return outbox.claim(worker, lease_s)
+    def claim(self, worker: str, lease_s: float, *, under_way: Collection[str]) -> ClaimedUpdate | None:
+        return outbox.claim(worker, lease_s, under_way=under_way)
 
     def complete(self, update_id: str, worker: str, effect: Effect) -> bool:
         if update_id in self.died:
@@ -122,6 +125,27 @@ def test_who_dies_between_an_effect_and_its_record_makes_nothing_twice(bench: Be
     number, pull = play(bench)
     assert len(dying.died) > 10
     assert_clean(bench, number, pull)
+
+
+def test_a_clock_put_forward_does_not_let_two_threads_publish_an_update(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher, publish, elsewhere = bench.parts.publisher, publishing.publish, list[bool]()
+
+    def slow(publication: Publication) -> Effect:
+        if elsewhere:
+            return publish(publication)
+        bench.later(publisher.lease_s + 1)
+        elsewhere.append(True)
+        with ThreadPoolExecutor(1) as other:
+            elsewhere.append(other.submit(publisher.step).result())
+        return publish(publication)
+
+    bench.say(bench.issue(), CREATE)
+    bench.handle()
+    monkeypatch.setattr(publishing, "publish", slow)
+    assert publisher.step()
+    assert elsewhere == [True, False]
 
 
 @pytest.mark.parametrize("order", ["as_sent", "reversed", "shuffled"])
