@@ -10,6 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any, TypeVar
 
 SCHEMA_VERSION = 1
+FORMERLY = "formerly"  # in a field's metadata: the name that its values were stored under once, which is still read
 
 T = TypeVar("T")
 
@@ -168,6 +169,8 @@ def _build_dataclass(kind: Any, form: Any, where: str) -> Any:
     if mark != kind.__name__:
         raise ValueError(f"{where}: expected {kind.__name__}, got {mark}")
     fields = {f.name: f for f in dataclasses.fields(kind)}
+    former = {f.metadata[FORMERLY]: name for name, f in fields.items() if FORMERLY in f.metadata}
+    form = {former.get(name, name): value for name, value in form.items()}
     unknown = set(form) - set(fields) - {"$"}
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}")
