@@ -35,7 +35,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
         error = blamed(failure)
     except ProblemError as raised:
         error = raised
-    return CaptureResult(None, error.message, error.line, error.cure)
+    return CaptureResult(None, error.message, error.line, error.fix)
 
 
 def _captured_model(problem: Problem, call: Call) -> CaptureResult:
@@ -51,7 +51,7 @@ def _captured_model(problem: Problem, call: Call) -> CaptureResult:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
     assert last is not None, "both ways failed"
     if last.line is not None and last.line > problem.source.rstrip().count("\n") + 1:
-        raise ProblemError(last.message, kernelbench.forward_line(problem), last.cure)
+        raise ProblemError(last.message, kernelbench.forward_line(problem), last.fix)
     raise last
 
 
@@ -69,12 +69,12 @@ def blamed(failure: ChildFailed) -> ProblemError:
             failure.line,
             "Run the problem on its own and correct it.",
         )
-    cure = {
+    fix = {
         ChildTimeout: "Make the reference finish in seconds at small sizes.",
         ChildOutOfMemory: "Let the reference need less memory; sizes of some hundreds are tried.",
         ChildDied: "The reference ended the process; it may only compute.",
     }
-    return ProblemError(f"the reference does not run: {failure.message}", None, cure.get(type(failure)))
+    return ProblemError(f"the reference does not run: {failure.message}", None, fix.get(type(failure)))
 
 
 def _caller(session: Session) -> Call:

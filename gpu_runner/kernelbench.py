@@ -53,7 +53,7 @@ def read(answer: dict[str, Any]) -> Taken:
         name = str(answer["hidden"][0])[:100]
         raise ProblemError(
             f"the model holds the tensor `{name}`, which is neither a parameter nor a buffer",
-            cure="Register it with register_buffer or as an nn.Parameter.",
+            fix="Register it with register_buffer or as an nn.Parameter.",
         )
     try:
         return Taken(_read(answer), int(answer["held_elements"]))

@@ -127,7 +127,7 @@ class DeliveryProcessor:
         except Exception as error:
             trouble = trouble_of(error)
             if trouble is not None:
-                log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
+                log.error("store_unusable", error=trouble.detail, fix=trouble.fix)
                 return self._again(claimed, error, 0.0, refused=False)
             log.exception("delivery_fault")
             return self._again(claimed, error, 0.0, refused=True)
@@ -142,7 +142,7 @@ class DeliveryProcessor:
         if count + 1 >= most:
             if not self.store.give_up_delivery(claimed.delivery_id, claimed.tries, f"error: {text}"):
                 return _lost(text)
-            log.error("delivery_given_up", error=text, cure="have the command given again")
+            log.error("delivery_given_up", error=text, fix="have the command given again")
             return "error"
         pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** min(count, MOST_DOUBLINGS), LONGEST_PAUSE_S))
         retry_at = self.clock() + pause_s
@@ -221,7 +221,7 @@ class Unheard:
         if complete:
             self.look_back = LOOK_BACK
         if found:
-            log.warning("comments_were_missed", count=found, cure="see the webhook's recent deliveries at GitHub")
+            log.warning("comments_were_missed", count=found, fix="see the webhook's recent deliveries at GitHub")
             self.wake()
         return False
 

@@ -22,7 +22,7 @@ from workers.inbox import StoreTrouble, trouble_of
 
 log = structlog.get_logger(__name__)
 
-CURES = {
+FIXES = {
     "database": "check DATABASE_URL, and that the database runs and its disk is not full",
     "artifacts": "check KERNELSMITH_ARTIFACTS_URL, and that there is room and a right to write",
     "redis": "check REDIS_URL, and that Redis runs",
@@ -56,7 +56,7 @@ class Check:
     name: str
     ok: bool
     detail: str
-    cure: str
+    fix: str
     needed: bool
 
 
@@ -97,20 +97,20 @@ class Probe:
             return self._late(trouble.detail)
         self._well_s = None
         # The error goes to the log, and its kind alone to whoever asks: its text may hold an address or a user's name.
-        log.error("check_failed", check=self.name, error=f"{type(error).__name__}: {error}", cure=self._cure(trouble))
+        log.error("check_failed", check=self.name, error=f"{type(error).__name__}: {error}", fix=self._fix(trouble))
         return self._check(False, type(error).__name__ if trouble is None else trouble.detail, trouble)
 
     def _late(self, detail: str) -> Check:
         since_s = math.inf if self._well_s is None else time.monotonic() - self._well_s
         ok = since_s < PATIENCE_S
-        log.warning("check_late", check=self.name, detail=detail, ready=ok, cure=CURES[self.name])
+        log.warning("check_late", check=self.name, detail=detail, ready=ok, fix=FIXES[self.name])
         return self._check(ok, f"{detail}; all was well {since_s:.0f} s ago" if ok else detail)
 
     def _check(self, ok: bool, detail: str, trouble: StoreTrouble | None = None) -> Check:
-        return Check(self.name, ok, detail, self._cure(trouble), self._needed)
+        return Check(self.name, ok, detail, self._fix(trouble), self._needed)
 
-    def _cure(self, trouble: StoreTrouble | None) -> str:
-        return CURES[self.name] if trouble is None else trouble.cure
+    def _fix(self, trouble: StoreTrouble | None) -> str:
+        return FIXES[self.name] if trouble is None else trouble.fix
 
 
 def _in_thread(ask: Ask) -> Future[tuple[bool, str]]:
@@ -144,7 +144,7 @@ def health_router(health: Health) -> APIRouter:
     async def ready() -> Response:
         found = await asyncio.gather(*(probe.check() for probe in probes))
         body = {
-            check.name: {"ok": check.ok, "detail": check.detail} | ({} if check.ok else {"cure": check.cure})
+            check.name: {"ok": check.ok, "detail": check.detail} | ({} if check.ok else {"fix": check.fix})
             for check in found
         }
         return JSONResponse(body, status_code=200 if all(check.ok for check in found if check.needed) else 503)

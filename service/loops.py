@@ -90,7 +90,7 @@ class Loop:
                 if trouble is None:
                     log.exception("loop_fault", loop=self.name)
                 else:
-                    log.error("store_unusable", loop=self.name, error=trouble.detail, cure=trouble.cure)
+                    log.error("store_unusable", loop=self.name, error=trouble.detail, fix=trouble.fix)
                 faults += 1
                 busy = False
             if busy:

@@ -22,13 +22,13 @@ TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slu
 
 
 class RepoConfigError(ValueError):
-    """A configuration that cannot be used: what is wrong, on which line, and the cure."""
+    """A configuration that cannot be used: what is wrong, on which line, and the fix."""
 
-    def __init__(self, message: str, line: int | None, cure: str) -> None:
+    def __init__(self, message: str, line: int | None, fix: str) -> None:
         super().__init__(message)
         self.message = message
         self.line = line
-        self.cure = cure
+        self.fix = fix
 
 
 @dataclass(frozen=True)
@@ -252,8 +252,8 @@ def _value(text: str, name: str, value: Any) -> Any:
     if key is None:
         names = [key.name for key in KEYS] + list(TABLES)
         near = _same_word(name) or get_close_matches(name, names, n=1, cutoff=0.6)
-        cure = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
-        raise RepoConfigError(f"unknown key `{name[:80]}`", line, cure)
+        fix = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
+        raise RepoConfigError(f"unknown key `{name[:80]}`", line, fix)
     read = key.read(value)
     if read is None:
         shown = reprlib.repr(value)[:80]

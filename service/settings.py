@@ -98,7 +98,7 @@ class Settings(BaseSettings):
         return _is_loopback(urllib.parse.urlsplit(self.public_url).hostname or "")
 
     def problems(self) -> tuple[str, ...]:
-        """What keeps the service from starting, each with the cure."""
+        """What keeps the service from starting, each with the fix."""
         return (
             *self._secret_problems(),
             *self._credential_problems(),

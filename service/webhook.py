@@ -160,10 +160,10 @@ class _RefusedError(Exception):
 
 
 class _NotKeptError(Exception):
-    def __init__(self, detail: str, cure: str) -> None:
+    def __init__(self, detail: str, fix: str) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.cure = cure
+        self.fix = fix
 
 
 def webhook_router(intake: Intake) -> APIRouter:
@@ -179,7 +179,7 @@ def webhook_router(intake: Intake) -> APIRouter:
             log.warning("webhook_refused", status=refused.status, reason=refused.reason)
             status, outcome = refused.status, refused.reason
         except _NotKeptError as error:
-            log.error("delivery_not_kept", error=error.detail, cure=error.cure, delivery_id=_delivery_id(request))
+            log.error("delivery_not_kept", error=error.detail, fix=error.fix, delivery_id=_delivery_id(request))
             status, outcome = 503, f"the delivery could not be kept: {error.detail}"
         # The boundary of the webhook: a fault of ours is counted and answered like any other reason why nothing was kept.
         except Exception:
@@ -223,13 +223,13 @@ async def _kept(intake: Intake, delivery: NewDelivery) -> bool:
         async with asyncio.timeout(KEEP_S):
             return await asyncio.wrap_future(intake.record(delivery))
     except TimeoutError as error:
-        cure = "see what holds the database: a process that locks it, its disk, or the way to it"
-        raise _NotKeptError(f"the database took longer than {KEEP_S:.0f} s", cure) from error
+        fix = "see what holds the database: a process that locks it, its disk, or the way to it"
+        raise _NotKeptError(f"the database took longer than {KEEP_S:.0f} s", fix) from error
     except Exception as error:
         trouble = trouble_of(error)
         if trouble is None:
             raise
-        raise _NotKeptError(trouble.detail, trouble.cure) from error
+        raise _NotKeptError(trouble.detail, trouble.fix) from error
 
 
 def _delivery_id(request: Request) -> str:

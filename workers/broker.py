@@ -66,7 +66,7 @@ class CeleryNotifier:
         try:
             self._app.send_task(task, args=arguments, queue=queue, expires=expires_s, retry=False)
         except (OperationalError, RedisError, OSError) as error:
-            log.warning("message_not_sent", task=task, id=identifier, error=str(error), cure="reconcile sends it again")
+            log.warning("message_not_sent", task=task, id=identifier, error=str(error), fix="reconcile sends it again")
 
 
 def ping(settings: Settings) -> tuple[bool, str]:

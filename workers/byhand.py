@@ -237,8 +237,8 @@ def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob
     sweep = swept(candidate_source)
     if sweep is None:
         message = "the candidate launches no kernel of its own whose settings could be looked up"
-        cure = "Its launches need settings such as num_warps that are no part of what it computes."
-        raise UserFacingError(Failure(FailureCode.refused, message, cure))
+        fix = "Its launches need settings such as num_warps that are no part of what it computes."
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
     return sweep
 
 
@@ -264,7 +264,7 @@ def _proposed(
     captured = _run(Action.capture, CaptureRequest(source), limit_s=limit_s).captured()
     if captured.error is not None or captured.graph is None:
         message = f"the problem does not run: {captured.error}"
-        raise UserFacingError(Failure(FailureCode.problem, message, captured.cure, captured.line))
+        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
     rewritten = parse(captured.problem_source) if captured.problem_source else None
     names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
     style = SourceStyle(*names, entry="candidate", tunable=tunable)

@@ -176,14 +176,14 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
         private_folder(settings.data_dir)
         opened = path.open("wb")
     except OSError as error:
-        cure = "give its user the right to write there, or set KERNELSMITH_DATA_DIR"
-        raise DataFolderUnusableError(f"the data folder cannot be used ({error}): {cure}") from error
+        fix = "give its user the right to write there, or set KERNELSMITH_DATA_DIR"
+        raise DataFolderUnusableError(f"the data folder cannot be used ({error}): {fix}") from error
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            cure = "stop it, or give this one another KERNELSMITH_DATA_DIR"
-            raise DataFolderInUseError(f"another process serves {settings.data_dir}: {cure}") from error
+            fix = "stop it, or give this one another KERNELSMITH_DATA_DIR"
+            raise DataFolderInUseError(f"another process serves {settings.data_dir}: {fix}") from error
         yield
 
 

@@ -67,8 +67,8 @@ def _refuse_missing(layout_check: StyleCheck) -> None:
             )
             if asked.returncode != 0:
                 message = f"`{tool}`, which the library's style check needs, is not installed where the workers run"
-                cure = f"An operator installs it with `pip install {tool}` in the workers' environment."
-                raise UserFacingError(Failure(FailureCode.environment, message, cure))
+                fix = f"An operator installs it with `pip install {tool}` in the workers' environment."
+                raise UserFacingError(Failure(FailureCode.environment, message, fix))
 
 
 def _refuse_outside(tree: Tree) -> None:
@@ -76,9 +76,9 @@ def _refuse_outside(tree: Tree) -> None:
         if PurePosixPath(path).name in ("pyproject.toml", "ruff.toml", ".ruff.toml"):
             extended = _extended(tree.read(path) or "", PurePosixPath(path).name)
             if extended is not None and not _stays_inside(PurePosixPath(path).parent, extended):
-                cure = "Name a file of the repository in `extend`."
+                fix = "Name a file of the repository in `extend`."
                 message = f"the style configuration `{path}` extends a file outside of the repository"
-                raise UserFacingError(Failure(FailureCode.style, message, cure))
+                raise UserFacingError(Failure(FailureCode.style, message, fix))
 
 
 def _extended(text: str, name: str) -> object | None:

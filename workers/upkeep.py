@@ -58,10 +58,10 @@ def reconcile(runtime: Runtime) -> Reconciled:
         runtime.notifier.gpu(request_id, architecture)
     for item in stuck:
         log.error("no_gpu_host", job=item.job_id, gpu_request=item.request_id, queue=gpu_queue(item.architecture),
-                  waiting_s=round(now - item.since), lost_host=item.lost_host, cure=item.cure)  # fmt: skip
+                  waiting_s=round(now - item.since), lost_host=item.lost_host, fix=item.fix)  # fmt: skip
     for job_id in expired:
         log.warning("checkpoint_expired", job=job_id, days=runtime.settings.checkpoint_expiry_days,
-                    cure="/kernel retry goes on; KERNELSMITH_CHECKPOINT_EXPIRY_DAYS sets how long one waits")  # fmt: skip
+                    fix="/kernel retry goes on; KERNELSMITH_CHECKPOINT_EXPIRY_DAYS sets how long one waits")  # fmt: skip
     for job_id in reminded:
         log.info("checkpoint_reminded", job=job_id)
     made = Reconciled(jobs, known, freed.deliveries, freed.updates, given_up)

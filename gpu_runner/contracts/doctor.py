@@ -48,5 +48,5 @@ class HostReport:
     levels: tuple[Isolation, ...]
     proofs: tuple[IsolationProof, ...]
     tools: tuple[tuple[str, str], ...]  # ncu, compute-sanitizer, bwrap, unshare: name -> version or path
-    problems: tuple[str, ...]  # sentences with the cure
+    problems: tuple[str, ...]  # sentences with the fix
     child_start: ChildStart | None = None  # None where no child could be started

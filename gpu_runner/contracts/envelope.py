@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from enum import Enum, StrEnum
 from typing import Any, TypeVar
 
 SCHEMA_VERSION = 1
+FORMERLY = "formerly"  # in a field's metadata: the name that its values were stored under once, which is still read
 
 T = TypeVar("T")
 
@@ -161,18 +163,26 @@ def _build_tuple(items: tuple[Any, ...], form: Any, where: str) -> Any:
     return tuple(_build(kind, item, f"{where}[{i}]") for i, (kind, item) in enumerate(zip(items, form, strict=True)))
 
 
+@functools.cache
+def _fields(kind: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The type of each field, and the names of fields by their former ones. Reading annotations takes longer than a value does."""
+    hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
+    former = {field.metadata[FORMERLY]: field.name for field in fields if FORMERLY in field.metadata}
+    return {field.name: hints[field.name] for field in fields}, former
+
+
 def _build_dataclass(kind: Any, form: Any, where: str) -> Any:
     if not isinstance(form, dict):
         raise ValueError(f"{where}: expected an object")
     mark = form.get("$", kind.__name__)
     if mark != kind.__name__:
         raise ValueError(f"{where}: expected {kind.__name__}, got {mark}")
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    unknown = set(form) - set(fields) - {"$"}
+    hints, former = _fields(kind)
+    form = {former.get(name, name): value for name, value in form.items()}
+    unknown = set(form) - set(hints) - {"$"}
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}")
-    hints = typing.get_type_hints(kind)
-    built = {name: _build(hints[name], form[name], f"{where}.{name}") for name in fields if name in form}
+    built = {name: _build(hint, form[name], f"{where}.{name}") for name, hint in hints.items() if name in form}
     try:
         return kind(**built)
     except TypeError as error:

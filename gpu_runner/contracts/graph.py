@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gpu_runner.contracts.envelope import FORMERLY
+
 UNARY_OPERATORS = (
     "neg",
     "abs",
@@ -157,6 +159,6 @@ class CaptureResult:
     graph: Graph | None
     error: str | None = None
     line: int | None = None
-    cure: str | None = None
+    fix: str | None = field(default=None, metadata={FORMERLY: "cure"})
     problem_source: str | None = None  # for a KernelBench problem: the same problem in the reference form
     operators: tuple[str, ...] = field(default=())  # distinct operators of the graph, sorted

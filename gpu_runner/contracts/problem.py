@@ -13,7 +13,7 @@ from gpu_runner.contracts.reading import UNPARSABLE, SourceError, check_characte
 
 RAISES = "raises"  # label of what says that a double backward raises, as it may
 
-CALL_CURE = (
+CALL_FIX = (
     'Write one call over the reference\'s parameters as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
 )
 PLAIN = (ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Subscript, ast.UnaryOp, ast.USub, ast.expr_context)
@@ -48,11 +48,11 @@ MAX_SOURCE_BYTES = 256 * 1024
 class ProblemError(ValueError):
     """A problem that cannot be used: what is wrong, on which of its lines, and the fix."""
 
-    def __init__(self, message: str, line: int | None = None, cure: str | None = None) -> None:
+    def __init__(self, message: str, line: int | None = None, fix: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.line = line
-        self.cure = cure
+        self.fix = fix
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ def parse_problem(source: str) -> Problem:
         ProblemError: it cannot be used; the error has the line and the fix.
     """
     if len(source.encode("utf-8", "replace")) > MAX_SOURCE_BYTES:
-        raise ProblemError("the problem is larger than 256 KiB", cure="Keep only the reference, INPUTS and WORKLOADS.")
+        raise ProblemError("the problem is larger than 256 KiB", fix="Keep only the reference, INPUTS and WORKLOADS.")
     if not source.strip():
         raise ProblemError(
-            "the problem is empty", cure="Paste a Python block with `def reference(...)`, INPUTS and WORKLOADS."
+            "the problem is empty", fix="Paste a Python block with `def reference(...)`, INPUTS and WORKLOADS."
         )
     try:
         tree = read_source(source).tree
@@ -150,11 +150,11 @@ def parse_problem(source: str) -> Problem:
     if "Model" in classes:
         missing = [name for name in ("get_inputs", "get_init_inputs") if name not in functions]
         if missing:
-            raise ProblemError(f"`class Model` is there, but not `{missing[0]}()`", cure=f"Define `{missing[0]}()`.")
+            raise ProblemError(f"`class Model` is there, but not `{missing[0]}()`", fix=f"Define `{missing[0]}()`.")
         return Problem(source, "kernelbench", title, (), (), (), dtypes=_dtypes(values), names=_names(values))
     raise ProblemError(
         "there is no `reference` in the problem",
-        cure="Define `def reference(x: torch.Tensor, ...)` that computes what the kernel should, or a KernelBench `class Model`.",
+        fix="Define `def reference(x: torch.Tensor, ...)` that computes what the kernel should, or a KernelBench `class Model`.",
     )
 
 
@@ -169,8 +169,8 @@ def _check_imports(tree: ast.Module) -> None:
         for module in modules:
             allowed = module.split(".")[0] == "torch" or module in {"__future__", "math", "typing"}
             if not allowed:
-                cure = "A problem imports torch and nothing else; write out what you need from other modules."
-                raise ProblemError(f"the problem imports `{module}`", node.lineno, cure)
+                fix = "A problem imports torch and nothing else; write out what you need from other modules."
+                raise ProblemError(f"the problem imports `{module}`", node.lineno, fix)
 
 
 def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
@@ -187,8 +187,8 @@ def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
             try:
                 literals[name] = (ast.literal_eval(value), node.lineno)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-                cure = f"Write {name} out as plain Python values, without calls or names."
-                raise ProblemError(f"{name} is not a plain value", node.lineno, cure) from error
+                fix = f"Write {name} out as plain Python values, without calls or names."
+                raise ProblemError(f"{name} is not a plain value", node.lineno, fix) from error
     return literals
 
 
@@ -228,8 +228,8 @@ def _signature(function: ast.FunctionDef) -> tuple[list[str], dict[str, Any]]:
         try:
             defaults[argument.arg] = ast.literal_eval(default)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-            cure = "A scalar's default is a plain number."
-            raise ProblemError(f"the default of `{argument.arg}` is not a plain value", default.lineno, cure) from error
+            fix = "A scalar's default is a plain number."
+            raise ProblemError(f"the default of `{argument.arg}` is not a plain value", default.lineno, fix) from error
     return [a.arg for a in [*positional, *arguments.kwonlyargs]], defaults
 
 
@@ -308,8 +308,8 @@ def _workloads(
 def _require_values(scalars: dict[str, ScalarSpec], table: Any, line: int) -> None:
     for name, spec in scalars.items():
         if spec.default is None and not all(isinstance(row, dict) and name in row for row in table):
-            cure = f"Give `{name}` a default, dims in INPUTS if it is a tensor, or a value in every workload."
-            raise ProblemError(f"`{name}` has neither dims nor a default", line, cure)
+            fix = f"Give `{name}` a default, dims in INPUTS if it is a tensor, or a value in every workload."
+            raise ProblemError(f"`{name}` has neither dims nor a default", line, fix)
 
 
 def _workload(row: Any, dims: set[str], scalars: dict[str, ScalarSpec], line: int) -> Workload:
@@ -322,8 +322,8 @@ def _workload(row: Any, dims: set[str], scalars: dict[str, ScalarSpec], line: in
             raise ProblemError(f"the size of `{dim}` is not a positive whole number", line, "Sizes are whole numbers.")
     for key in row:
         if key not in dims and key not in scalars and key != "dtype":
-            cure = f"Known here: {', '.join(sorted(dims | set(scalars)))}."
-            raise ProblemError(f"a workload names the unknown dimension `{key}`", line, cure)
+            fix = f"Known here: {', '.join(sorted(dims | set(scalars)))}."
+            raise ProblemError(f"a workload names the unknown dimension `{key}`", line, fix)
     dtype = row.get("dtype")
     if dtype is not None and dtype not in DTYPES:
         raise ProblemError(f"a workload has the unknown dtype `{dtype}`", line, f"Known: {', '.join(DTYPES)}.")
@@ -368,4 +368,4 @@ def _call(values: dict[str, tuple[Any, int]], parameters: list[str]) -> str | No
     try:
         return checked_call(text, parameters)
     except ValueError as error:
-        raise ProblemError(str(error), line, CALL_CURE) from error
+        raise ProblemError(str(error), line, CALL_FIX) from error

@@ -20,7 +20,7 @@ NOT_FOUND = (
     " that the sandbox does not show (it shows /usr and /opt/nvidia)."
     " Install the package nsight-compute or cuda-nsight-compute on the GPU host."
 )
-_CURES = (
+_FIXES = (
     (
         r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters",
         "The driver keeps performance counters for administrators, and the sandbox is none. On the GPU host set the module"
@@ -93,9 +93,9 @@ def without(names: Sequence[str], unknown: str) -> list[str]:
 def refusal(log: str, output: str, exit_code: int | None, limit_s: float) -> str:
     """Why there are no counters, with the fix; ``exit_code`` None after a timeout."""
     text = f"{log}\n{output}"
-    for pattern, cure in _CURES:
+    for pattern, fix in _FIXES:
         if re.search(pattern, text, re.IGNORECASE):
-            return cure
+            return fix
     if exit_code is None:
         return f"Nsight Compute did not end within {limit_s:.0f} s; give the profile a larger budget."
     if exit_code == 0 and "No kernels were profiled" in text:

@@ -103,7 +103,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         problem = parse_problem(request.problem_source)
         cases = choose_cases(request, problem, interpreted, draws)
     except ProblemError as error:
-        message = f"{error.message}. {error.cure or ''}".strip()
+        message = f"{error.message}. {error.fix or ''}".strip()
         return _refused(frame, "problem", message, error.line)
     try:
         files = CandidateFiles(request.candidate, context)

@@ -67,7 +67,7 @@ def tell(markdown: str) -> None:
 def told(failure: Failure) -> str:
     """Give a failure for a terminal."""
     where = f" (line {failure.line})" if failure.line else ""
-    return "\n".join(part for part in (failure.message + where, failure.cure, failure.log) if part)
+    return "\n".join(part for part in (failure.message + where, failure.fix, failure.log) if part)
 
 
 @contextmanager

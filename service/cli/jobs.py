@@ -62,7 +62,7 @@ Recorded = Annotated[
     typer.Option("--record", help="Keep what models were asked and answered: a folder, or a .tar or .tar.gz."),
 ]
 WORDS = (".md", ".txt")
-RECORDING_CURE = "Give the folder or the archive that `--record` wrote."
+RECORDING_FIX = "Give the folder or the archive that `--record` wrote."
 
 
 @app.command()
@@ -381,7 +381,7 @@ def open_state(checkout: Checkout, replay: Path | None = None) -> Path:
     except embedded.WrongSettingsError as error:
         raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
     except embedded.RecordingError as error:
-        raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_CURE)) from error
+        raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_FIX)) from error
     return state
 
 

@@ -10,7 +10,7 @@ import typer
 
 from gpu_runner.contracts import to_json
 from service.cli.console import EXIT_FAILED, Json, app, reporting, say, tell
-from service.cli.jobs import RECORDING_CURE, Out, Repo, ended, run_job
+from service.cli.jobs import RECORDING_FIX, Out, Repo, ended, run_job
 from workers.contracts import Failure, FailureCode, JobView, RecordingUse, UserFacingError
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _use(path: Path) -> RecordingUse:
     try:
         return embedded.recording_use(path)
     except embedded.RecordingError as error:
-        cure = "Give the folder or the archive that `--record` wrote, or a record of a question from a job's page."
-        raise UserFacingError(Failure(FailureCode.problem, str(error), cure)) from error
+        fix = "Give the folder or the archive that `--record` wrote, or a record of a question from a job's page."
+        raise UserFacingError(Failure(FailureCode.problem, str(error), fix)) from error
     except embedded.WrongSettingsError as error:
         raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
 
@@ -92,7 +92,7 @@ def _read(recording: Path) -> RecordedJob:
     try:
         return embedded.recorded(recording)
     except embedded.RecordingError as error:
-        raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_CURE)) from error
+        raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_FIX)) from error
 
 
 def _same(repo: Path, job: RecordedJob, again: JobView) -> bool:

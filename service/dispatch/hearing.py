@@ -126,7 +126,7 @@ def _configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str |
         source = github.repository.text(PATH, branch)
         return (RepoConfig() if source is None else parse_repo_config(source)), None
     except RepoConfigError as error:
-        return RepoConfig(), reply_configuration(error.line, error.message, error.cure)
+        return RepoConfig(), reply_configuration(error.line, error.message, error.fix)
     except ConflictError as error:
         return RepoConfig(), reply_configuration(
             None, str(error), "Make it a text file with the keys that the docs name."

@@ -92,7 +92,7 @@ def _check(source: str) -> None:
     try:
         parse_problem(source)
     except ProblemError as error:
-        failure = Failure(FailureCode.problem, error.message, error.cure, error.line)
+        failure = Failure(FailureCode.problem, error.message, error.fix, error.line)
         raise AnswerError(reply_failure(failure)) from error
 
 
@@ -103,8 +103,8 @@ def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> N
     except ConflictError as error:
         raise AnswerError(reply_failure(Failure(FailureCode.problem, str(error), "Name a Python file."))) from error
     if found is None:
-        cure = "A path is relative to the repository's root, such as `src/model.py:MLP`."
-        raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", cure)))
+        fix = "A path is relative to the repository's root, such as `src/model.py:MLP`."
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", fix)))
 
 
 def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> ProblemText:
@@ -185,8 +185,8 @@ def base(hearing: Hearing) -> tuple[str, str]:
     if sha is not None:
         return branch, sha
     if configured is not None:
-        cure = "Correct `base_branch`, or leave it out: then it is the default branch."
-        raise AnswerError(reply_configuration(None, f"there is no branch `{configured}`", cure))
+        fix = "Correct `base_branch`, or leave it out: then it is the default branch."
+        raise AnswerError(reply_configuration(None, f"there is no branch `{configured}`", fix))
     raise AnswerError(reply_failure(Failure(FailureCode.layout, "the repository is empty", "Push a first commit.")))
 
 
@@ -512,6 +512,6 @@ def _check_reference(hearing: Hearing, against: str) -> None:
     # By its id, or by the name that GitHub gives to every pull request's head, a fork's commit can be reached as well.
     anywhere = SHA.fullmatch(against.lower()) is not None or against.lower().startswith(("pull/", "refs/"))
     if anywhere and isinstance(hearing.may_decide(), Refused):
-        cure = "Name a branch or a tag, or let somebody with write permission give this command."
+        fix = "Name a branch or a tag, or let somebody with write permission give this command."
         message = f"`{against}` may be a commit of a fork, whose code runs only when a maintainer asks for it"
-        raise AnswerError(reply_failure(Failure(FailureCode.forbidden, message, cure)))
+        raise AnswerError(reply_failure(Failure(FailureCode.forbidden, message, fix)))

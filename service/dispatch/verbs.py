@@ -105,8 +105,8 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     if start.ref != request.base_ref and request.origin.is_pull:
         where = f"the branch `{request.base_ref}` of #{request.origin.number}"
         message = f"job `{job.job_id}` was for {where}, which is not open any more"
-        cure = f"Give a new `/kernel {request.verb.value}`."
-        raise AnswerError(reply_failure(Failure(FailureCode.problem, message, cure)))
+        fix = f"Give a new `/kernel {request.verb.value}`."
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, message, fix)))
     sha = start.sha
     if not moved and sha == job.request.base_sha:
         return None

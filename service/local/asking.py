@@ -63,10 +63,10 @@ def stopped_comment(failure: Failure, job: JobView) -> str:
 
 
 def _next(failure: Failure, job: JobView) -> str:
-    cure = as_commands(sentence(failure.cure)) if failure.cure else ""
-    if failure.code in REFUSALS or "the same command" in cure:
-        return cure
-    return f"{cure} The same command goes on from {failed_stage(job)}.".strip()
+    fix = as_commands(sentence(failure.fix)) if failure.fix else ""
+    if failure.code in REFUSALS or "the same command" in fix:
+        return fix
+    return f"{fix} The same command goes on from {failed_stage(job)}.".strip()
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def configured(checkout: Checkout, commit: str, options: JobOptions) -> JobOptio
     except UserFacingError:  # there is none
         return options
     except RepoConfigError as error:
-        raise UserFacingError(Failure(FailureCode.problem, f"`{PATH}`: {error}", error.cure, error.line)) from error
+        raise UserFacingError(Failure(FailureCode.problem, f"`{PATH}`: {error}", error.fix, error.line)) from error
     return replace(options, layout=options.layout or config.layout, conventional_commits=config.conventional_commits)
 
 
@@ -203,8 +203,8 @@ def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     head = asked.head or (checkout.working_tree() if asked.dirty else checkout.head())
     base = checkout.merge_base(against, asked.head or checkout.head())
     if base == head:
-        cure = "Name an older commit with --against, or compare the working tree with --dirty."
-        raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", cure))
+        fix = "Name an older commit with --against, or compare the working tree with --dirty."
+        raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", fix))
     return JobRequest(
         key=_key(asked, [base, head, *asked.kernels]),
         verb=asked.verb,

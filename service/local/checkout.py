@@ -48,8 +48,8 @@ class Checkout:
             UserFacingError: the folder is no git repository, or has no commit.
         """
         if not (self.folder / ".git").exists():
-            cure = f"Make one: cd {self.folder} && git init && git add -A && git commit -m start"
-            raise _failed(f"{self.folder} is no git repository", cure)
+            fix = f"Make one: cd {self.folder} && git init && git add -A && git commit -m start"
+            raise _failed(f"{self.folder} is no git repository", fix)
         sha = self.resolve("HEAD")
         if sha is None:
             raise _failed(
@@ -179,5 +179,5 @@ AUTHOR = {
 }
 
 
-def _failed(message: str, cure: str) -> UserFacingError:
-    return UserFacingError(Failure(FailureCode.environment, message, cure))
+def _failed(message: str, fix: str) -> UserFacingError:
+    return UserFacingError(Failure(FailureCode.environment, message, fix))

@@ -242,8 +242,8 @@ def _without_draft(publication: Publication, title: str, body: str, error: Confl
 
 
 def _closed(what: str) -> GiveUpError:
-    cure = "Open it again, or delete its branch, and use `/kernel retry`."
-    return GiveUpError(Failure(FailureCode.moved, f"the pull request {what} while the job was running", cure))
+    fix = "Open it again, or delete its branch, and use `/kernel retry`."
+    return GiveUpError(Failure(FailureCode.moved, f"the pull request {what} while the job was running", fix))
 
 
 def _not_opened(error: ConflictError) -> GiveUpError:

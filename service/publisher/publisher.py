@@ -154,7 +154,7 @@ class Publisher:
         except Exception as error:
             trouble = trouble_of(error)
             if trouble is not None:
-                log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
+                log.error("store_unusable", error=trouble.detail, fix=trouble.fix)
                 return self._postpone(claimed, error, 0.0, refused=False)
             log.exception("publish_fault")
             if claimed.refusals + 1 < UNSURE_TRIES:
@@ -200,8 +200,8 @@ class Publisher:
 
 def _failure_of(error: GitHubError) -> Failure:
     if isinstance(error, ForbiddenError):
-        cure = "Give the bot the permissions that its installation guide lists, then use `/kernel retry`."
-        return Failure(FailureCode.forbidden, "GitHub did not allow the bot to do this", cure, log=str(error))
+        fix = "Give the bot the permissions that its installation guide lists, then use `/kernel retry`."
+        return Failure(FailureCode.forbidden, "GitHub did not allow the bot to do this", fix, log=str(error))
     if isinstance(error, MissingError):
         message = "GitHub does not show the bot something that the job needs; it may have been deleted"
     else:

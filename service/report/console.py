@@ -13,7 +13,7 @@ from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, Outcome,
 
 
 def host_section(report: HostReport) -> str:
-    """A host's report: what it is, what a child was kept from, and what to cure."""
+    """A host's report: what it is, what a child was kept from, and what to fix."""
     facts = [
         ("GPU", report.gpu or "none: kernels run in Triton's interpreter, values are proved, speed is only predicted"),
         ("architecture", report.architecture),

@@ -163,9 +163,9 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
 
 
 def skipped_list(summary: MeasureSummary) -> str:
-    """The kernels that were not looked at, each with the reason and the cure."""
+    """The kernels that were not looked at, each with the reason and the fix."""
     told = [
-        f"{code(k.kernel)}: {reason(k.skipped)} {sentence(k.skipped.cure) if k.skipped.cure else ''}".rstrip()
+        f"{code(k.kernel)}: {reason(k.skipped)} {sentence(k.skipped.fix) if k.skipped.fix else ''}".rstrip()
         for k in summary.kernels
         if k.skipped is not None
     ]

@@ -160,7 +160,7 @@ def _measured(summary: NightlySummary) -> str:
 
 def _skipped(summary: NightlySummary) -> str:
     told = [
-        f"{code(one.kernel)}: {reason(one.skipped)} {sentence(one.skipped.cure) if one.skipped.cure else ''}".rstrip()
+        f"{code(one.kernel)}: {reason(one.skipped)} {sentence(one.skipped.fix) if one.skipped.fix else ''}".rstrip()
         for one in summary.kernels
         if one.skipped is not None
     ]

@@ -373,15 +373,15 @@ def reply_known(job: JobView, links: Links) -> str:
 
 def reply_failure(failure: Failure) -> str:
     """Answer a command that could not become a job."""
-    cure = f"**Next:** {sentence(failure.cure)}" if failure.cure else ""
+    fix = f"**Next:** {sentence(failure.fix)}" if failure.fix else ""
     log = code_block(failure.log, "text") if failure.log and failure.log.strip() else ""
-    return paragraphs(f"{reason(failure)[:1].upper()}{reason(failure)[1:]} Nothing was done.", cure, folded("Log", log))
+    return paragraphs(f"{reason(failure)[:1].upper()}{reason(failure)[1:]} Nothing was done.", fix, folded("Log", log))
 
 
-def reply_configuration(line: int | None, message: str, cure: str) -> str:
+def reply_configuration(line: int | None, message: str, fix: str) -> str:
     """Answer a command in a repository whose configuration cannot be read."""
     where = f", line {line}" if line is not None else ""
-    return f"{FROM_CONFIGURATION}{where}: {sentence(message)}. Nothing was done. **Next:** {sentence(cure)}"
+    return f"{FROM_CONFIGURATION}{where}: {sentence(message)}. Nothing was done. **Next:** {sentence(fix)}"
 
 
 def reply_moved(given_sha: str, head_sha: str) -> str:

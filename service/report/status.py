@@ -291,9 +291,9 @@ def next_line(failure: Failure, job: JobView) -> str:
     told_again = RETRY[failure.code].format(
         stage=failed_stage(job), base=code(job.request.base_ref), command=again(job)
     )
-    cure = sentence(failure.cure) if failure.cure else ""
-    # Where the cure speaks of it already, a second sentence would only say the same in other words.
-    told = [part for part in (cure, "" if "/kernel retry" in cure else told_again) if part]
+    fix = sentence(failure.fix) if failure.fix else ""
+    # Where the fix speaks of it already, a second sentence would only say the same in other words.
+    told = [part for part in (fix, "" if "/kernel retry" in fix else told_again) if part]
     return f"**Next:** {' '.join(told)}"
 
 

@@ -18,7 +18,7 @@ from typer.main import get_command
 from service.cli import app
 from service.dispatch.events import EVENTS
 from service.github.credentials import PERMISSIONS, Purpose
-from service.health import CURES
+from service.health import FIXES
 from service.settings import Settings as ServiceSettings
 from workers.embedded import Part
 from workers.settings import Settings as WorkerSettings
@@ -99,7 +99,7 @@ def test_every_warning_and_error_of_the_log_stands_in_the_runbook() -> None:
 
 def test_every_probe_that_readyz_knows_stands_in_the_runbook() -> None:
     told = " ".join(row[0] for row in rows("### What a probe says"))
-    assert all(f"`{name}`" in told for name in CURES)
+    assert all(f"`{name}`" in told for name in FIXES)
 
 
 def test_the_app_is_described_with_the_events_and_permissions_that_are_used() -> None:

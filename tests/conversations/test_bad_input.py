@@ -1,4 +1,4 @@
-"""What a person may get wrong, or try: one reply with the cure, and nothing left behind."""
+"""What a person may get wrong, or try: one reply with the fix, and nothing left behind."""
 
 # ruff: noqa: E501 (messages stand here as they are sent)
 

@@ -1,4 +1,4 @@
-"""Providers that do not answer, or not as they should: each is said with its cure, and nothing of it is pushed."""
+"""Providers that do not answer, or not as they should: each is said with its fix, and nothing of it is pushed."""
 
 # ruff: noqa: E501 (messages stand here as they are sent; fixtures)
 
@@ -96,7 +96,7 @@ def told_of(asking: Asking, *troubles: Trouble) -> dict[str, str]:
     return found
 
 
-def test_a_provider_that_fails_is_said_with_the_cure(ask_models: Ask) -> None:
+def test_a_provider_that_fails_is_said_with_the_fix(ask_models: Ask) -> None:
     assert told_of(
         ask_models(),
         ("failing", lambda line: line.refuse(500, "api_error"), NO_TRY_MORE),
@@ -139,7 +139,7 @@ def test_a_provider_that_fails_is_said_with_the_cure(ask_models: Ask) -> None:
     )
 
 
-def test_an_answer_that_cannot_be_used_is_said_with_the_cure(ask_models: Ask) -> None:
+def test_an_answer_that_cannot_be_used_is_said_with_the_fix(ask_models: Ask) -> None:
     page = Reply((b"<html>It works!</html>",), headers={"content-type": "text/html"})
     assert told_of(
         ask_models(),
@@ -184,7 +184,7 @@ def test_an_answer_that_cannot_be_used_is_said_with_the_cure(ask_models: Ask) ->
     )
 
 
-def test_a_request_that_is_not_taken_is_said_with_the_cure(ask_models: Ask) -> None:
+def test_a_request_that_is_not_taken_is_said_with_the_fix(ask_models: Ask) -> None:
     elsewhere = Reply(status=307, headers={"location": "http://127.0.0.1:9/steal"})
     assert told_of(
         ask_models(),

@@ -208,6 +208,7 @@ The search ended because no model answered any more, and nothing else was left t
 """)
 
 
+@pytest.mark.long  # a dozen verdicts; test_real_runner has the way through the real runner in `make test`
 @pytest.mark.slow
 def test_the_real_runner_judges_what_a_model_writes(ask_models: Ask) -> None:
     asking = ask_models(files=STANDING | {PATH: STEADY.encode()}, real_runner=True)

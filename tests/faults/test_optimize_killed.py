@@ -157,7 +157,7 @@ def test_a_gpu_host_that_stays_away_is_told_and_the_job_goes_on_once_it_is_back(
     for part in ("and no other has taken it since", "`kernelsmith work --only gpu`", "`/kernel cancel` ends it"):
         assert part in status
     gpu = machines.readiness()["gpu"]
-    assert not gpu["ok"] and "no host at work" in str(gpu["detail"]) and "kernelsmith doctor" in str(gpu["cure"])
+    assert not gpu["ok"] and "no host at work" in str(gpu["detail"]) and "kernelsmith doctor" in str(gpu["fix"])
     assert "no_gpu_host" in machines.logged()
     assert inbox.counts()["gpu_requests"]["lost"] == 1
     assert untouched(machines)

@@ -21,7 +21,7 @@ def test_what_is_no_text_or_hides_something_is_refused_by_its_path(path: str, te
     failure = unreadable((FileChange("ok.py", "x = 1\n"), FileChange("gone.csv", None), FileChange(path, text)))
     assert failure is not None
     assert f"`{path}`" in failure.message
-    assert failure.cure
+    assert failure.fix
 
 
 def test_what_is_text_is_committed() -> None:

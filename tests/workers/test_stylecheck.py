@@ -141,7 +141,7 @@ def test_a_tool_that_is_not_installed_is_the_hosts_fault(monkeypatch: pytest.Mon
         _check(CLEAN, _tree())
     assert raised.value.failure.code is FailureCode.environment
     assert "`ruff`" in raised.value.failure.message
-    assert "pip install ruff" in (raised.value.failure.cure or "")
+    assert "pip install ruff" in (raised.value.failure.fix or "")
 
 
 def test_a_change_without_a_single_reading_is_refused_and_what_people_wrote_is_not() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from gpu_runner.contracts.envelope import FORMERLY
 
 
 class Verb(StrEnum):
@@ -163,7 +165,7 @@ class Failure:
 
     code: FailureCode
     message: str
-    cure: str | None = None
+    fix: str | None = field(default=None, metadata={FORMERLY: "cure"})
     line: int | None = None
     log: str | None = None
     attempts: tuple[str, ...] = ()  # what was tried, a sentence each

@@ -17,8 +17,8 @@ PATTERN = re.compile(
 SIZE = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:==?|:)\s*(?P<size>\d{1,12})(?P<kilo>[kK])?(?![\w.])")
 JOINERS = re.compile(r"(?:,|\band\b|\s)*", re.IGNORECASE)
 SHORT = {"fwd": "forward", "bwd": "backward"}
-CURE = "Write it as `forward < 0.3 ms @ H=4096`: a pass, a time, and the sizes at which it shall hold."
-SCOPE_CURE = (
+FIX = "Write it as `forward < 0.3 ms @ H=4096`: a pass, a time, and the sizes at which it shall hold."
+SCOPE_FIX = (
     "It is a pass (`general`, `forward`, `backward`), a part of the sizes (`small`, `large`), sizes such as `H=4096`, or a pass "
     'and sizes, in quotes: `"backward, large"`.'
 )
@@ -53,11 +53,11 @@ def parse_target(text: str) -> Target:
     """
     match = PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(CURE)
+        raise ValueError(FIX)
     sizes = _sizes(match["sizes"] or "")
     below_us = float(match["value"]) * UNITS_US[match["unit"].lower()]
     if sizes is None or (match["sizes"] is not None and not sizes) or below_us <= 0:
-        raise ValueError(CURE)
+        raise ValueError(FIX)
     timed_pass = match["timed_pass"].lower()
     return Target(SHORT.get(timed_pass, timed_pass), below_us, sizes)
 
@@ -78,7 +78,7 @@ def parse_scope(text: str) -> tuple[Scope, Regime]:
     sizes = tuple(_size(match) for match in SIZE.finditer(text))
     known = len(passes) + len(parts) == len(words) and len(passes) <= 1 and len(parts) <= 1
     if not known or not (words or sizes) or (parts and sizes) or _repeated(sizes):
-        raise ValueError(SCOPE_CURE)
+        raise ValueError(SCOPE_FIX)
     return (passes[0] if passes else Scope.general), Regime(parts[0] if parts else None, sizes)
 
 

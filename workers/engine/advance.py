@@ -33,7 +33,7 @@ from workers.store.attempts import Lease
 from workers.store.codec import read_feedback, storable
 from workers.store.views import view
 
-LOSSES_CURE = "find what killed them (dmesg: memory); if it was this work, `/kernel cancel` ends its job"
+LOSSES_FIX = "find what killed them (dmesg: memory); if it was this work, `/kernel cancel` ends its job"
 OUTAGE_PAUSE_S = 30.0
 # Of the disk that holds the artifacts: full by itself, by a quota or a limit, read-only, or broken.
 OUTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
@@ -53,7 +53,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
             give_up(runtime, lease)
         else:
             if losses >= NOTIFIED_LOSSES:
-                log.error("workers_lost", times=losses, cure=LOSSES_CURE)
+                log.error("workers_lost", times=losses, fix=LOSSES_FIX)
             _run(runtime, lease, stage, context)
     runtime.at_boundary("stage_settled")
     _tell(runtime, job_id)
@@ -193,9 +193,9 @@ def _postpone(runtime: Runtime, lease: Lease, error: Exception, now: float) -> b
         _, row = claimed
         attempts.release(row)
         row.not_before, row.notified_at = now + OUTAGE_PAUSE_S, now
-    cure = "free space, or start the database; it goes on by itself"
+    fix = "free space, or start the database; it goes on by itself"
     log.error(
-        "stage_postponed", stage=row.stage, error=f"{type(error).__name__}: {error}", pause_s=OUTAGE_PAUSE_S, cure=cure
+        "stage_postponed", stage=row.stage, error=f"{type(error).__name__}: {error}", pause_s=OUTAGE_PAUSE_S, fix=fix
     )
     return True
 

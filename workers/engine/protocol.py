@@ -103,7 +103,7 @@ class StageContext(Protocol):
 
         Raises:
             ModelError: there is no answer. What follows from the question and its answer, such as a refusal, is kept too;
-                after a trouble that passes, or that a setting cures, the next run of the stage asks again.
+                after a trouble that passes, or that a setting fixes, the next run of the stage asks again.
             UserFacingError: a budget is reached, or no model is configured.
         """
         ...

@@ -23,8 +23,8 @@ from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
 from workers.store.trouble import FULL, StoreTrouble, trouble_of
 
-LOSSES_CURE = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
-UNUSABLE_CURE = (
+LOSSES_FIX = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
+UNUSABLE_FIX = (
     f"free space on the disk of the temporary directory, {ROOM_BYTES >> 30} GiB at least, or set TMPDIR to a larger one; "
     "what waits goes on by itself"
 )
@@ -55,7 +55,7 @@ def serve(
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
         try:
             if lease.losses >= NOTIFIED_LOSSES:
-                log.error("gpu_hosts_lost", times=lease.losses, cure=LOSSES_CURE)
+                log.error("gpu_hosts_lost", times=lease.losses, fix=LOSSES_FIX)
             result = _run(runtime, lease, standby, unwanted or threading.Event())
         except RunnerKilledError as killed:
             kills = lease.runner_kills + 1
@@ -154,7 +154,7 @@ def _leave(runtime: Runtime, lease: GpuLease) -> None:
 
 def _decline(runtime: Runtime, request_id: str, trouble: StoreTrouble) -> None:
     """Leave a request to another host, or for later, since this host cannot carry anything out at present."""
-    log.error("gpu_host_unusable", gpu_request=request_id, error=trouble.detail, cure=UNUSABLE_CURE)
+    log.error("gpu_host_unusable", gpu_request=request_id, error=trouble.detail, fix=UNUSABLE_FIX)
     with runtime.database.write() as session:
         gpu_work.decline(session, request_id, host_name(), trouble.detail, runtime.clock())
 

@@ -222,9 +222,9 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def _unusable(why: str) -> UserFacingError:
-    cure = 'Write the call into the problem, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
+    fix = 'Write the call into the problem, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
     return UserFacingError(
-        Failure(FailureCode.problem, f"the problem cannot be used for an existing kernel: {why}", cure)
+        Failure(FailureCode.problem, f"the problem cannot be used for an existing kernel: {why}", fix)
     )
 
 

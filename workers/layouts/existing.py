@@ -231,16 +231,16 @@ def missing_files(kernel: ExistingKernel, suite: str, script: str) -> tuple[Fail
         missing.append(missing_suite(kernel, suite))
     if kernel.script is None:
         message = f"`{kernel.name}` has no benchmark script `{script}`"
-        cure = "Add one, as the library's other kernels have it: its sizes are what a change is measured on."
-        missing.append(Failure(FailureCode.missing, message, cure))
+        fix = "Add one, as the library's other kernels have it: its sizes are what a change is measured on."
+        missing.append(Failure(FailureCode.missing, message, fix))
     return tuple(missing)
 
 
 def missing_suite(kernel: ExistingKernel, suite: str) -> Failure:
     """Why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
     message = f"`{kernel.name}` has no test file `{suite}`"
-    cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
-    return Failure(FailureCode.missing, message, cure)
+    fix = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
+    return Failure(FailureCode.missing, message, fix)
 
 
 def required(path: str | None, what: str, kernel: ExistingKernel) -> str:
@@ -250,8 +250,8 @@ def required(path: str | None, what: str, kernel: ExistingKernel) -> str:
         UserFacingError: it is not.
     """
     if path is None:
-        cure = f"Add the {what} of `{kernel.name}` and give the command again."
-        raise UserFacingError(Failure(FailureCode.missing, f"`{kernel.name}` has no {what}", cure))
+        fix = f"Add the {what} of `{kernel.name}` and give the command again."
+        raise UserFacingError(Failure(FailureCode.missing, f"`{kernel.name}` has no {what}", fix))
     return path
 
 
@@ -271,14 +271,14 @@ def _no_such_kernel(wanted: str, key: str, spelled: Mapping[str, str]) -> UserFa
     near += [name for k, name in sorted(spelled.items()) if len(key) > 2 and key in k and name not in near][:3]
     shown = f"`{wanted}`" if SHOWN.fullmatch(wanted) else "of that name"
     if near:
-        cure = f"The nearest names: {', '.join(f'`{name}`' for name in near)}."
+        fix = f"The nearest names: {', '.join(f'`{name}`' for name in near)}."
     elif spelled:
         some = sorted(spelled.values())[:MOST_NAMED]
         more = f" and {len(spelled) - len(some)} more" if len(spelled) > len(some) else ""
-        cure = f"The kernels there: {', '.join(f'`{name}`' for name in some)}{more}."
+        fix = f"The kernels there: {', '.join(f'`{name}`' for name in some)}{more}."
     else:
-        cure = "The repository has no kernel that is known; `/kernel create` makes one."
-    return UserFacingError(Failure(FailureCode.missing, f"there is no kernel {shown} in the repository", cure))
+        fix = "The repository has no kernel that is known; `/kernel create` makes one."
+    return UserFacingError(Failure(FailureCode.missing, f"there is no kernel {shown} in the repository", fix))
 
 
 FOLDER = ".kernelsmith/problems"
@@ -302,7 +302,7 @@ def own_problem(existing: ExistingKernel, tree: Tree) -> str | None:
     try:
         problem = parse_problem(text)
     except ProblemError as error:
-        failure = Failure(FailureCode.problem, f"`{path}` cannot be used: {error.message}", error.cure, error.line)
+        failure = Failure(FailureCode.problem, f"`{path}` cannot be used: {error.message}", error.fix, error.line)
         raise UserFacingError(failure) from error
     if problem.call is None and problem.form == "reference" and existing.functions:
         call = f"{existing.functions[0]}.apply({', '.join(problem.parameters)})"
@@ -310,8 +310,8 @@ def own_problem(existing: ExistingKernel, tree: Tree) -> str | None:
         problem = parse_problem(text)
     if not is_of(problem, kernel):
         message = f"`{path}` cannot be used: its CALL does not call what stands in `{existing.path}`"
-        cure = "Give CALL the name of a Function of that file, with as many arguments as it takes."
-        raise UserFacingError(Failure(FailureCode.problem, message, cure))
+        fix = "Give CALL the name of a Function of that file, with as many arguments as it takes."
+        raise UserFacingError(Failure(FailureCode.problem, message, fix))
     return text
 
 

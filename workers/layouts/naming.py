@@ -101,8 +101,8 @@ def check_problem(problem: Problem) -> None:
     for name in problem.parameters:
         if name in AMBIGUOUS:
             message = f"`reference` has a parameter `{name}`, which style checks refuse as too like a digit (E741)"
-            cure = f"Give `{name}` another name in the problem, such as `x`."
-            raise UserFacingError(Failure(FailureCode.problem, message, cure))
+            fix = f"Give `{name}` another name in the problem, such as `x`."
+            raise UserFacingError(Failure(FailureCode.problem, message, fix))
     for name in helper_names(problem):
         if name in GENERATED or name.startswith(("test_", "Test", "pytest_")):
             message = f"the problem defines `{name}`, a name that the test file needs itself"
@@ -124,15 +124,15 @@ def _spelled(word: str) -> str:
     return word.capitalize()
 
 
-def _refused(name: str, why: str, cure: str) -> UserFacingError:
-    return UserFacingError(Failure(FailureCode.name, f"`{name}` {why}", cure))
+def _refused(name: str, why: str, fix: str) -> UserFacingError:
+    return UserFacingError(Failure(FailureCode.name, f"`{name}` {why}", fix))
 
 
 def existing_failure(name: str, path: str) -> UserFacingError:
     """The refusal of a name that is taken, with a pointer to what has it."""
     message = f"a kernel `{name}` exists at `{path}`"
-    cure = f"Choose another name; to make the existing one faster, use `/kernel optimize {name}`."
-    return UserFacingError(Failure(FailureCode.exists, message, cure))
+    fix = f"Choose another name; to make the existing one faster, use `/kernel optimize {name}`."
+    return UserFacingError(Failure(FailureCode.exists, message, fix))
 
 
 def source_of(design: Design) -> str:

@@ -21,8 +21,8 @@ def layout_named(name: str) -> Layout:
     """
     layout = LAYOUTS.get(name)
     if layout is None:
-        cure = f"Layouts: {', '.join(f'`{known}`' for known in LAYOUTS)}."
-        raise UserFacingError(Failure(FailureCode.layout, "there is no layout of that name", cure))
+        fix = f"Layouts: {', '.join(f'`{known}`' for known in LAYOUTS)}."
+        raise UserFacingError(Failure(FailureCode.layout, "there is no layout of that name", fix))
     return layout
 
 
@@ -35,5 +35,5 @@ def find_layout(tree: Tree) -> Layout:
     for layout in LAYOUTS.values():
         if layout.matches(tree):
             return layout
-    cure = "Name one with `--layout plain`: kernels/, tests/ and benchmarks/ are then made where they are missing."
-    raise UserFacingError(Failure(FailureCode.layout, "the repository has no layout that is known", cure))
+    fix = "Name one with `--layout plain`: kernels/, tests/ and benchmarks/ are then made where they are missing."
+    raise UserFacingError(Failure(FailureCode.layout, "the repository has no layout that is known", fix))

@@ -209,10 +209,10 @@ def reached(room: Room, likely: Amount, now: float) -> BudgetReachedError:
         f"the model budget of {_of(budget.scope, room.whose)} is reached: {shown(room.used)} of {shown(budget.limit)} are used"
         f"{promised}, and the next request is likely to take {shown(likely.of(budget.unit))}"
     )
-    return BudgetReachedError(Failure(FailureCode.budget, message, _cure(budget, now)), budget)
+    return BudgetReachedError(Failure(FailureCode.budget, message, _fix(budget, now)), budget)
 
 
-def _cure(budget: Budget, now: float) -> str:
+def _fix(budget: Budget, now: float) -> str:
     without = "a new command with `--author compiler` asks no model"
     if budget.scope is BudgetScope.job:
         return f"A job's budget does not renew. An operator can raise `{budget.setting}`, then `/kernel retry` goes on; {without}."

@@ -158,8 +158,8 @@ def _half(name: str, model: str | None, key: SecretStr | None, base_url: str | N
         return [f"{start}_MODEL is needed with {' and '.join(others)}: no model has a default"] if others else []
     wrong = []
     if key is None and not (local and base_url):
-        cure = f", or {start}_BASE_URL of a server that takes none" if local else ""
-        wrong.append(f"{start}_API_KEY is needed with {start}_MODEL{cure}")
+        fix = f", or {start}_BASE_URL of a server that takes none" if local else ""
+        wrong.append(f"{start}_API_KEY is needed with {start}_MODEL{fix}")
     if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
         wrong.append(f"{start}_API_KEY holds a blank or a letter that no key has")
     if base_url is not None and not _is_address(base_url):

@@ -134,7 +134,7 @@ def _captured(bench: Bench, source: str) -> Read:
     captured = bench.gate.capture(CAPTURE, source)
     result = captured.result
     if result.error is not None:
-        failure = Failure(FailureCode.problem, f"the problem cannot be used: {result.error}", result.cure, result.line)
+        failure = Failure(FailureCode.problem, f"the problem cannot be used: {result.error}", result.fix, result.line)
         raise UserFacingError(failure)
     return _read_of(captured, source)
 
@@ -226,9 +226,9 @@ def understood(bench: Bench, brief: ProblemBrief) -> Understood:
             if traced.error is None:
                 return Understood(read, captured)
             where = (f"line {traced.line}",) if traced.line else ()
-            evidence = (*where, *((traced.cure,) if traced.cure else ()))
+            evidence = (*where, *((traced.fix,) if traced.fix else ()))
             failed = Failed(read.source, CAPTURE, traced.error, evidence)
         tried.append(f"round {number} ended as `{failed.status}`: {failed.sentence}")
     message = f"the model gave no problem that can be used: {failed.sentence}" if failed else "nothing was asked"
-    cure = "Say it more closely: inputs with their shapes, what is computed, and one size; or paste it as code."
-    raise UserFacingError(Failure(FailureCode.problem, message, cure, attempts=tuple(tried)))
+    fix = "Say it more closely: inputs with their shapes, what is computed, and one size; or paste it as code."
+    raise UserFacingError(Failure(FailureCode.problem, message, fix, attempts=tuple(tried)))

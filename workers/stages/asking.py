@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpu_runner.contracts import from_json, to_json
+from gpu_runner.contracts.envelope import FORMERLY
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.ledger import BudgetReachedError
@@ -14,7 +15,7 @@ from workers.models.protocol import PASSING, Answer, ModelError, Question, Troub
 from workers.models.recording import Refusal
 
 SETTINGS = "An operator has to look at the key and the account (docs/models.md)."
-CURES = {
+FIXES = {
     Trouble.unauthorised: SETTINGS,
     Trouble.rejected: "An operator has to look at the model's name and its address (docs/models.md).",
     Trouble.too_long: "Ask for less at once, or have an operator configure a model that takes more.",
@@ -68,9 +69,9 @@ def nobody_answered(errors: Sequence[ModelError], wanted: str, without: str, att
     """The failure where no question for ``wanted`` was answered; ``without`` says how to do without a model."""
     reasons = "; ".join(dict.fromkeys(str(error).rstrip(".") for error in errors))
     troubles = dict.fromkeys(error.trouble for error in errors)
-    cures = dict.fromkeys(PASSES if trouble in PASSING else CURES.get(trouble, "") for trouble in troubles)
-    cure = " ".join(part for part in (*cures, without) if part)
-    return Failure(FailureCode.model, f"no model gave {wanted}: {reasons}", cure, attempts=attempts)
+    fixes = dict.fromkeys(PASSES if trouble in PASSING else FIXES.get(trouble, "") for trouble in troubles)
+    fix = " ".join(part for part in (*fixes, without) if part)
+    return Failure(FailureCode.model, f"no model gave {wanted}: {reasons}", fix, attempts=attempts)
 
 
 # Endings of one question, which say nothing about the next one.
@@ -81,10 +82,10 @@ CANCELLED = Failure(FailureCode.model, "the job was cancelled while a model was 
 
 @dataclass(frozen=True)
 class Silence:
-    """Why no model answers, as a sentence; another question would have the same outcome. ``cure`` is what a person may do."""
+    """Why no model answers, as a sentence; another question would have the same outcome. ``fix`` is what a person may do."""
 
     sentence: str
-    cure: str | None = None
+    fix: str | None = field(default=None, metadata={FORMERLY: "cure"})
     code: FailureCode = FailureCode.model
 
     def note(self) -> str:
@@ -116,7 +117,7 @@ def ask_or_silence(context: StageContext, key: str, question: Question) -> Answe
         except UserFacingError as error:
             if error.failure.code not in GIVES_WAY:
                 raise
-            return {"silence": to_json(Silence(error.failure.message, error.failure.cure, error.failure.code))}
+            return {"silence": to_json(Silence(error.failure.message, error.failure.fix, error.failure.code))}
         return {}
 
     # An answer is kept by itself; what a provider was down for a moment ago it may not be any more in the next run.

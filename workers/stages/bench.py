@@ -381,7 +381,7 @@ def joined(failures: list[Failure]) -> Failure:
     if len(failures) == 1:
         return failures[0]
     message = "; ".join(failure.message for failure in failures)
-    fixes = " ".join(failure.cure for failure in failures if failure.cure)
+    fixes = " ".join(failure.fix for failure in failures if failure.fix)
     return Failure(failures[0].code, message, fixes or None)
 
 
@@ -425,12 +425,12 @@ def touched_kernel(before: Tree, after: Tree, layout: str | None) -> str:
         if len(names) == 1:
             return names[0]
     if not touched:
-        message, cure = "the pull request touches no kernel", "Name one behind the command."
+        message, fix = "the pull request touches no kernel", "Name one behind the command."
     else:
         named = own or sorted(touched)
         shown = ", ".join(f"`{name}`" for name in named[:MOST_NAMED]) + (" and more" if len(named) > MOST_NAMED else "")
-        message, cure = f"the pull request touches several kernels: {shown}", "Name one of them behind the command."
-    raise UserFacingError(Failure(FailureCode.name, message, cure))
+        message, fix = f"the pull request touches several kernels: {shown}", "Name one of them behind the command."
+    raise UserFacingError(Failure(FailureCode.name, message, fix))
 
 
 @dataclass(frozen=True)
@@ -461,8 +461,8 @@ def aim_of(problem: Problem, options: JobOptions) -> Aim:
         option = "--target"
         named = None if target is None else replace(target, sizes=named_dimensions(target.sizes, dimensions))
     except ValueError as error:
-        cure = f"Name one of these in `{option}`."
-        raise UserFacingError(Failure(FailureCode.refused, str(error), cure)) from error
+        fix = f"Name one of these in `{option}`."
+        raise UserFacingError(Failure(FailureCode.refused, str(error), fix)) from error
     return Aim(regime, named)
 
 

@@ -74,7 +74,7 @@ class Confirm:
         verdict = full_verdict(bench, "verify", judge, changes)
         if verdict.status is not Status.passed:
             failure = verdict_failure(verdict, "model")
-            raise UserFacingError(replace(failure, cure=PUSHED))
+            raise UserFacingError(replace(failure, fix=PUSHED))
         compared = not judge.changes_function or change.broken_call is None
         measured = _measured(replace(bench, problem=parse(str(left["today"]))), judge, own, compared)
         form = bench.form(judge.problem, own)

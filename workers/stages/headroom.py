@@ -137,10 +137,10 @@ def with_sizes(
         new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
         if elements(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
             message = f"`{new.label()}` cannot be measured: an input may have 1 to {MOST_ELEMENTS} elements"
-            cure = (
+            fix = (
                 "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
             )
-            raise UserFacingError(Failure(FailureCode.refused, message, cure))
+            raise UserFacingError(Failure(FailureCode.refused, message, fix))
         sizes_measured.append(new)
         added.append(new)
     return tuple(sizes_measured), tuple(added)

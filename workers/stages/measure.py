@@ -128,6 +128,6 @@ def _existing(layout: Layout, name: str, side: Side, where: str) -> ExistingKern
         UserFacingError: it is not there.
     """
     if name not in layout.existing(side.tree):
-        cure = "There is nothing to compare it with; `/kernel optimize` measures it beside eager and torch.compile."
-        raise UserFacingError(Failure(FailureCode.missing, f"there is no `{name}` at {where}", cure))
+        fix = "There is nothing to compare it with; `/kernel optimize` measures it beside eager and torch.compile."
+        raise UserFacingError(Failure(FailureCode.missing, f"there is no `{name}` at {where}", fix))
     return layout.locate(name, side.tree)

@@ -219,7 +219,7 @@ def _searched(author: ModelAuthor, log: AttemptLog) -> Searched:
     if context.request.options.author is AuthorName.llm and not any(v.accepted for v in variants):
         # What was measured and answered is kept, so that a retry is nearer than a report of nothing.
         message = f"no model could be asked for what was wanted of it, and nothing else is better: {silence.sentence}"
-        raise UserFacingError(Failure(silence.code, message, silence.cure, attempts=log.sentences()))
+        raise UserFacingError(Failure(silence.code, message, silence.fix, attempts=log.sentences()))
     return Searched(variants, StopReason.no_answer if stop in WITHOUT_A_MODEL else stop, (silence.note(),))
 
 

@@ -60,13 +60,13 @@ def parse(source: str) -> Problem:
     try:
         return parse_problem(source)
     except ProblemError as error:
-        failure = Failure(FailureCode.problem, f"the problem cannot be used: {error.message}", error.cure, error.line)
+        failure = Failure(FailureCode.problem, f"the problem cannot be used: {error.message}", error.fix, error.line)
         raise UserFacingError(failure) from error
 
 
-def refuse(message: str, cure: str) -> UserFacingError:
+def refuse(message: str, fix: str) -> UserFacingError:
     """Build the error of a problem that is not there."""
-    return UserFacingError(Failure(FailureCode.problem, message, cure))
+    return UserFacingError(Failure(FailureCode.problem, message, fix))
 
 
 def _from_path(given: ProblemText, tree: Tree) -> str:
@@ -192,8 +192,8 @@ def _from_installed(given: ProblemText) -> Wish:
         )
     place = place_of(symbol, read)
     if place is None:
-        cure = "Name it as `from transformers:llama.LlamaRMSNorm`, or with its module in full."
-        raise refuse(f"the installed transformers has no module for `{symbol}`", cure)
+        fix = "Name it as `from transformers:llama.LlamaRMSNorm`, or with its module in full."
+        raise refuse(f"the installed transformers has no module for `{symbol}`", fix)
     path, name = place
     return _piece(read(path) or "", path, name, read)
 

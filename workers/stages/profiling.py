@@ -206,8 +206,8 @@ def _judged(bench: OptimizeBench) -> Verdict:
     if verdict.status is not Status.passed:
         failure = verdict_failure(verdict, "library's")
         message = f"the problem does not say what `{bench.kernel.name}` computes today: {failure.message}"
-        cure = "Correct the reference or its CALL, and give the command again with it in a fenced Python block."
-        raise UserFacingError(Failure(FailureCode.problem, message, cure, failure.line, failure.log))
+        fix = "Correct the reference or its CALL, and give the command again with it in a fenced Python block."
+        raise UserFacingError(Failure(FailureCode.problem, message, fix, failure.line, failure.log))
     return verdict
 
 

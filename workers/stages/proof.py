@@ -170,8 +170,8 @@ def judge_existing(bench: ModifyBench) -> ModifyBench:
     if verdict.status is not Status.passed:
         failure = verdict_failure(verdict, "library's")
         message = f"the problem does not say what `{bench.kernel.name}` computes today: {failure.message}"
-        cure = f"Correct the reference or its CALL. {SAY_PROBLEM.format(name=bench.kernel.name, where=BELOW)}"
-        raise UserFacingError(Failure(FailureCode.problem, message, cure, failure.line, failure.log))
+        fix = f"Correct the reference or its CALL. {SAY_PROBLEM.format(name=bench.kernel.name, where=BELOW)}"
+        raise UserFacingError(Failure(FailureCode.problem, message, fix, failure.line, failure.log))
     wanted = bench.wanted
     if wanted is None or not bench.can_call(wanted):
         return bench
@@ -194,7 +194,7 @@ def judge_of(
         try:
             problem = parse_problem(proposed)
         except ProblemError as error:
-            return Failed(patch, "problem", f"The problem cannot be used: {error.message} {error.cure or ''}".rstrip())
+            return Failed(patch, "problem", f"The problem cannot be used: {error.message} {error.fix or ''}".rstrip())
         if fingerprint(problem.source) == fingerprint(bench.problem.source):
             problem = None
     if problem is None:
@@ -204,7 +204,7 @@ def judge_of(
     bench.context.note("tracing the problem as it shall be")
     captured = bench.gate.capture(f"capture-{key}", problem.source).result
     if captured.error is not None:
-        sentence = f"The problem cannot be used: {captured.error} {captured.cure or ''}"
+        sentence = f"The problem cannot be used: {captured.error} {captured.fix or ''}"
         return Failed(patch, "problem", sentence.rstrip())
     return Judge(problem, changes_function=True, against_original=bench.can_call(problem))
 

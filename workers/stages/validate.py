@@ -172,8 +172,8 @@ def pass_tests(
         kernel = replace(again, answered=kernel.answered)
         tried.append("the author wrote the kernel again, and it was proved again")
     message = f"the library's tests for `{bench.name}` fail: {tests.summary}"
-    cure = "Read the failing tests below; if the problem is what is wrong, give a new `/kernel create`."
-    raise UserFacingError(Failure(FailureCode.tests, message, cure, log=failing(tests), attempts=tuple(tried)))
+    fix = "Read the failing tests below; if the problem is what is wrong, give a new `/kernel create`."
+    raise UserFacingError(Failure(FailureCode.tests, message, fix, log=failing(tests), attempts=tuple(tried)))
 
 
 def _kernel(

@@ -111,8 +111,8 @@ def upgrade(connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        cure = "run the version of the program that made it, or a newer one"
-        raise SchemaError(f"the database's schema is not known to this program ({error}); {cure}") from error
+        fix = "run the version of the program that made it, or a newer one"
+        raise SchemaError(f"the database's schema is not known to this program ({error}); {fix}") from error
 
 
 def _is_up_to_date(connection: Connection) -> bool:

@@ -274,7 +274,7 @@ class WaitingRequest:
     trouble: str | None = None  # a host that could take it, and why it cannot as it is
 
     @property
-    def cure(self) -> str:
+    def fix(self) -> str:
         """What an operator does about it."""
         if self.trouble is not None:
             return f"see `gpu_host_unusable` in the log of that host ({self.trouble})"

@@ -15,7 +15,7 @@ class StoreTrouble:
     """Why a store cannot be used now; ``late``: it may only be busy, and is not known to be broken."""
 
     detail: str
-    cure: str
+    fix: str
     late: bool = False
 
 

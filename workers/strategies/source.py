@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gpu_runner.contracts import Pass
 from gpu_runner.contracts.reading import UNPARSABLE
@@ -82,9 +83,17 @@ class KernelFile:
         all_launches = [launch for function, passes in places for launch in self._launches_in(function, passes)]
         return tuple(sorted(all_launches, key=lambda launch: launch.call.lineno))
 
-    def segment(self, node: ast.AST) -> str:
+    def segment(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> str:
         """A node's source text."""
-        return ast.get_source_segment(self.source, node) or ""
+        lines = self._lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        """As Python counts them; offsets of nodes are bytes."""
+        return [line.encode() for line in io.StringIO(self.source, newline="")]
 
     def _functions(self) -> list[ast.FunctionDef]:
         return [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
@@ -110,6 +119,7 @@ class KernelFile:
                 yield Launch(name, function, node, node.func.slice, arguments, timed_pass)
 
 
+@lru_cache(maxsize=64)  # a stage that goes on reads the same files again
 def parsed(source: str) -> KernelFile:
     """Parse a file.
 
@@ -384,6 +394,7 @@ def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@lru_cache(maxsize=256)
 def fingerprint(source: str) -> str:
     """The digest of a file's syntax; of its text where it is no Python."""
     try:

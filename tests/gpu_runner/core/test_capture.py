@@ -75,13 +75,13 @@ def test_what_is_wrong_is_said_with_the_line(source: str, message: str, line: in
     assert result.graph is None
     assert message in (result.error or "")
     assert result.line == line
-    assert result.cure
+    assert result.fix
 
 
 def test_a_reference_that_ends_the_process_is_the_problems_fault() -> None:
     result = capture(rows("x").replace("import math", "import torch\ntorch.os._exit(0)"))
     assert "the child ended before it answered (exit code 0)" in (result.error or "")
-    assert "it may only compute" in (result.cure or "")
+    assert "it may only compute" in (result.fix or "")
 
 
 def test_a_kernelbench_model_is_rewritten_with_its_parameters_as_inputs() -> None:
@@ -113,7 +113,7 @@ def test_a_model_with_a_hidden_tensor_is_refused() -> None:
     result = capture(MODEL.replace("self.slope = slope", "self.slope = torch.randn(24)"))
     assert result.graph is None
     assert "`slope`, which is neither a parameter nor a buffer" in (result.error or "")
-    assert "register_buffer" in (result.cure or "")
+    assert "register_buffer" in (result.fix or "")
 
 
 def model(forward: str, inputs: str, init: str = "", given: str = "", takes: str = "x") -> str:

@@ -247,6 +247,12 @@ def test_an_unknown_field_is_refused_by_name(name: str) -> None:
         from_json(type(EXAMPLES[name]), form)
 
 
+def test_a_field_is_read_under_its_former_name_too() -> None:
+    form = {"$": "CaptureResult", "graph": None, "error": "x is unknown", "cure": "Define it."}
+    assert from_json(CaptureResult, form).fix == "Define it."
+    assert to_json(from_json(CaptureResult, form))["fix"] == "Define it."
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_field_of_the_wrong_type_is_refused(name: str) -> None:
     kind = type(EXAMPLES[name])

@@ -1,4 +1,4 @@
-"""What is wrong with a problem file is said with its line and the cure, and nothing of it is run."""
+"""What is wrong with a problem file is said with its line and the fix, and nothing of it is run."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def test_a_problem_is_read_without_running_it() -> None:
         ('"dtype": "float16"', '"dtype": "float8"', "unknown dtype `float8`", 11),
     ],
 )
-def test_an_error_names_the_line_and_the_cure(old: str, new: str, message: str, line: int | None) -> None:
+def test_an_error_names_the_line_and_the_fix(old: str, new: str, message: str, line: int | None) -> None:
     assert old in GOOD
     with pytest.raises(ProblemError) as caught:
         parse_problem(GOOD.replace(old, new, 1))
     assert message in caught.value.message
     assert caught.value.line == line
-    assert caught.value.cure
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize("source", ["", "   \n", "x = " + "(" * 5000, "#" * 300_000, "\0", "def reference(:"])
 def test_what_is_no_program_is_an_error_too(source: str) -> None:
     with pytest.raises(ProblemError) as caught:
         parse_problem(source)
-    assert caught.value.cure
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_problem_without_a_single_reading_is_refused(source: str, message: str
     with pytest.raises(ProblemError) as caught:
         parse_problem(source)
     assert caught.value.message.startswith(message)
-    assert caught.value.cure
+    assert caught.value.fix
     assert line in (0, caught.value.line)
 
 

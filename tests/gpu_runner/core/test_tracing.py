@@ -181,7 +181,7 @@ def test_problems_that_cannot_be_captured_say_why(source: str, message: str, lin
     if isinstance(caught.value, ProblemError):
         assert message in caught.value.message
         assert caught.value.line == line
-        assert caught.value.cure
+        assert caught.value.fix
 
 
 def test_the_vocabulary_suffices_for_the_usual_kernels() -> None:

@@ -1,4 +1,4 @@
-"""How the profiler is found and called, and that its refusals are told with their cure."""
+"""How the profiler is found and called, and that its refusals are told with their fix."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_counter_that_is_not_there_is_left_out() -> None:
         ("", "exit code 1 and no table: ModuleNotFoundError: no module candidate"),
     ],
 )
-def test_a_refusal_is_told_with_its_cure(log: str, told: str) -> None:
+def test_a_refusal_is_told_with_its_fix(log: str, told: str) -> None:
     assert told in command.refusal(log, "Traceback\nModuleNotFoundError: no module candidate", 1, 60.0)
 
 

@@ -38,11 +38,11 @@ def test_a_service_that_can_work_is_ready_and_names_what_it_needs(bench: Bench) 
     assert answer.json()["github"]["detail"] == "signed in as smith[bot]"
 
 
-def test_credentials_that_do_not_work_are_named_with_the_cure(bench: Bench) -> None:
+def test_credentials_that_do_not_work_are_named_with_the_fix(bench: Bench) -> None:
     bench.hub.world.state.apps.clear()
     answer = bench.client.get("/readyz")
     assert answer.status_code == 503
-    assert "KERNELSMITH_APP_ID" in answer.json()["github"]["cure"]
+    assert "KERNELSMITH_APP_ID" in answer.json()["github"]["fix"]
     assert bench.client.get("/livez").status_code == 200
 
 

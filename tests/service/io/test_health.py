@@ -1,4 +1,4 @@
-"""Health: what is broken is named with the cure, what is late is waited for, and what lives says so whatever hangs."""
+"""Health: what is broken is named with the fix, what is late is waited for, and what lives says so whatever hangs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Switch:
 
 
 @pytest.mark.parametrize(
-    ("error", "detail", "cure"),
+    ("error", "detail", "fix"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "/secret/path"), "the disk is full", "free space"),
         (OSError(errno.EROFS, "Read-only file system"), "it cannot be written to", "read-only"),
@@ -74,8 +74,8 @@ class Switch:
     ],
     ids=["full", "read-only", "unknown", "fault"],
 )
-def test_what_is_broken_is_not_ready_at_once_and_has_its_cure_there_and_in_the_log(
-    error: Exception, detail: str, cure: str
+def test_what_is_broken_is_not_ready_at_once_and_has_its_fix_there_and_in_the_log(
+    error: Exception, detail: str, fix: str
 ) -> None:
     switch = Switch()
     with asked(artifacts=switch, database=lambda: (True, "fine")) as ready:
@@ -85,9 +85,9 @@ def test_what_is_broken_is_not_ready_at_once_and_has_its_cure_there_and_in_the_l
             status, body = ready()
         assert (status, body["database"]["ok"], body["artifacts"]["ok"]) == (503, True, False)
         assert body["artifacts"]["detail"] == detail
-        assert cure in body["artifacts"]["cure"]
-        assert [(line["event"], line["check"], line["cure"]) for line in logs] == [
-            ("check_failed", "artifacts", body["artifacts"]["cure"])
+        assert fix in body["artifacts"]["fix"]
+        assert [(line["event"], line["check"], line["fix"]) for line in logs] == [
+            ("check_failed", "artifacts", body["artifacts"]["fix"])
         ]
         switch.error = None
         assert ready()[0] == 200
@@ -117,7 +117,7 @@ def test_what_is_late_was_well_a_moment_ago_and_is_ready_until_its_time_is_over(
         assert [(line["event"], line["ready"]) for line in logs] == [("check_late", True)]
         monkeypatch.setattr(health, "PATIENCE_S", 0.0)
         status, body = ready()
-        assert (status, body["database"]["cure"]) == (503, health.CURES["database"])
+        assert (status, body["database"]["fix"]) == (503, health.FIXES["database"])
 
 
 def test_what_was_broken_is_not_well_again_because_it_is_late() -> None:
@@ -228,13 +228,13 @@ def test_a_full_disk_is_told_by_the_webhook_readyz_the_counter_and_the_log_and_i
     assert (answer.status_code, answer.json()["database"]["detail"]) == (503, "the disk is full")
     told = {line["event"]: line for line in logs if line["log_level"] == "error"}
     assert {"delivery_not_kept", "check_failed"} <= set(told)
-    assert all("free space" in told[name]["cure"] for name in ("delivery_not_kept", "check_failed"))
+    assert all("free space" in told[name]["fix"] for name in ("delivery_not_kept", "check_failed"))
     assert not any("exc_info" in line for line in logs)
     pages[0] = 1_000_000
     assert bench.client.get("/readyz").status_code == 200
 
 
-def test_a_thread_that_meets_a_full_disk_says_the_cure_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_meets_a_full_disk_says_the_fix_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "FAULT_PAUSE_S", 0.01)
     again = threading.Event()
 

@@ -31,7 +31,7 @@ def problems() -> str:
     return str(caught.value)
 
 
-def test_without_anything_every_missing_setting_is_named_with_its_cure() -> None:
+def test_without_anything_every_missing_setting_is_named_with_its_fix() -> None:
     text = problems()
     assert "KERNELSMITH_WEBHOOK_SECRETS" in text
     assert "KERNELSMITH_APP_ID" in text

@@ -270,7 +270,7 @@ def post_with(kept: Future[bool], store: Store) -> tuple[Response, list[dict[str
     ],
     ids=str,
 )
-def test_a_delivery_that_cannot_be_kept_gets_503_with_the_cure_in_the_log(
+def test_a_delivery_that_cannot_be_kept_gets_503_with_the_fix_in_the_log(
     store: Store, error: Exception, detail: str
 ) -> None:
     kept: Future[bool] = Future()
@@ -281,7 +281,7 @@ def test_a_delivery_that_cannot_be_kept_gets_503_with_the_cure_in_the_log(
     assert int(answer.headers["retry-after"]) > 0
     assert detail in answer.json()["outcome"]
     assert (line["event"], line["error"], line["log_level"]) == ("delivery_not_kept", detail, "error")
-    assert line["cure"]
+    assert line["fix"]
     assert "exc_info" not in line
     assert store.woken == 0
 

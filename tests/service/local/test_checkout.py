@@ -1,4 +1,4 @@
-"""What a folder is told that no job can run on, with the cure."""
+"""What a folder is told that no job can run on, with the fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_folder_that_is_no_repository_and_one_without_a_commit(tmp_path: Path)
     with pytest.raises(UserFacingError) as empty:
         Checkout(tmp_path).head()
     assert empty.value.failure.message == f"{tmp_path} has no commit yet"
-    assert "git commit" in empty.value.failure.cure
+    assert "git commit" in empty.value.failure.fix
 
 
 def test_a_commit_of_a_file_without_a_single_reading_is_refused(tmp_path: Path) -> None:

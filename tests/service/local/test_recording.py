@@ -45,7 +45,7 @@ def test_the_record_of_one_question_tells_its_own(tmp_path: Path) -> None:
     assert form["total"]["questions"] == 1
 
 
-def test_a_file_that_is_no_recording_is_refused_with_a_cure(tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_refused_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     told = run(tmp_path / "notes.txt")
     assert told.exit_code == 2

@@ -41,7 +41,7 @@ gpu_minutes_per_day_per_person = 7
 def wrong(source: str | bytes) -> tuple[str, int | None, str]:
     with pytest.raises(RepoConfigError) as caught:
         parse_repo_config(source)
-    return caught.value.message, caught.value.line, caught.value.cure
+    return caught.value.message, caught.value.line, caught.value.fix
 
 
 def test_every_key_is_read() -> None:
@@ -64,7 +64,7 @@ def test_an_empty_file_gives_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "message", "line", "cure"),
+    ("source", "message", "line", "fix"),
     [
         ('\nlayuot = "liger"', "unknown key `layuot`", 2, "Did you mean `layout`?"),
         ("a = 1\n'layout' = 1", "unknown key `a`", 1, "Known keys: "),
@@ -127,13 +127,13 @@ def test_an_empty_file_gives_the_defaults() -> None:
         ('"limits" . gpu_minutes_per_day = -1', "`limits.gpu_minutes_per_day` cannot be -1", 1, "It is"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line_and_the_cure(
-    source: str | bytes, message: str, line: int | None, cure: str
+def test_what_is_wrong_is_said_with_its_line_and_the_fix(
+    source: str | bytes, message: str, line: int | None, fix: str
 ) -> None:
     told = wrong(source)
     assert told[0].startswith(message)
     assert told[1] == line
-    assert told[2].startswith(cure)
+    assert told[2].startswith(fix)
 
 
 @given(st.text(max_size=200))
@@ -141,7 +141,7 @@ def test_any_text_is_a_configuration_or_an_error_of_ours(text: str) -> None:
     try:
         assert isinstance(parse_repo_config(text), RepoConfig)
     except RepoConfigError as error:
-        assert error.cure
+        assert error.fix
 
 
 @given(st.sampled_from(["layout", "allow", "limits", "gpu", "x"]), st.text(max_size=30))

@@ -69,8 +69,8 @@ def test_a_job_that_waits_for_a_gpu_host_says_so_and_what_to_do(lost: bool, said
     )
     line = next(line for line in status_comment(waiting, LINKS).splitlines() if line.startswith("**Now:**"))
     assert line.startswith(f"**Now:** {said}")
-    for cure in ("`kernelsmith work --only gpu` on a GPU host", "`/readyz`", "`/kernel cancel`"):
-        assert cure in line
+    for fix in ("`kernelsmith work --only gpu` on a GPU host", "`/readyz`", "`/kernel cancel`"):
+        assert fix in line
     named = replace(waiting, request=replace(waiting.request, options=JobOptions(gpu="sm_90")))
     assert "on a host of `sm_90`" in status_comment(named, LINKS)
 

@@ -42,7 +42,7 @@ def message_of(world: World, job_id: str) -> str:
     failure = world.job(job_id).failure
     assert failure is not None
     assert failure.code is FailureCode.budget
-    return f"{failure.message}. {failure.cure}"
+    return f"{failure.message}. {failure.fix}"
 
 
 @pytest.mark.parametrize(("limit", "output"), [(MOST, 1000), (MOST - 1, 999), (LIKELY, 250), (LIKELY - 1, None)])

@@ -331,7 +331,7 @@ def test_bot_without_a_model_says_so(world: World) -> None:
     embedded.drive()
     failure = world.job(job_id).failure
     assert failure is not None
-    assert (failure.code, "--author compiler" in (failure.cure or "")) == (FailureCode.model, True)
+    assert (failure.code, "--author compiler" in (failure.fix or "")) == (FailureCode.model, True)
 
 
 def test_secrets_are_taken_out_before_anything_is_sent_or_kept(world: World) -> None:

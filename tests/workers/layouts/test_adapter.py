@@ -91,4 +91,4 @@ def test_text_in_a_call_cannot_leave_its_quotes() -> None:
 def test_a_problem_without_a_call_says_what_to_write() -> None:
     with pytest.raises(UserFacingError) as caught:
         adapter_source(replace(parse_problem(NORM), call=None), "m")
-    assert "CALL =" in (caught.value.failure.cure or "")
+    assert "CALL =" in (caught.value.failure.fix or "")

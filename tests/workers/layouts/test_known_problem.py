@@ -78,7 +78,7 @@ def test_an_own_file_that_cannot_be_used_says_why(text: str, said: str) -> None:
         _problem(LIGER, with_file(liger(), OWN, text), "rms_norm")
     assert caught.value.failure.code is FailureCode.problem
     assert said in caught.value.failure.message and OWN in caught.value.failure.message
-    assert caught.value.failure.cure
+    assert caught.value.failure.fix
 
 
 def test_a_known_problem_is_used_where_its_call_fits_the_file() -> None:

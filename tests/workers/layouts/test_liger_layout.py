@@ -59,7 +59,7 @@ def test_an_existing_kernel_is_refused_with_a_pointer_to_it() -> None:
     failure = caught.value.failure
     assert failure.code is FailureCode.exists
     assert failure.message == "a kernel `softmax` exists at `src/liger_kernel/ops/softmax.py`"
-    assert failure.cure == "Choose another name; to make the existing one faster, use `/kernel optimize softmax`."
+    assert failure.fix == "Choose another name; to make the existing one faster, use `/kernel optimize softmax`."
 
 
 @pytest.mark.parametrize(

@@ -49,18 +49,18 @@ def test_class_names_are_spelled_as_the_field_spells_them(name: str, written: st
         ("a" * 61, "longer than 60"),
     ],
 )
-def test_a_name_that_cannot_be_a_module_is_refused_with_a_cure(name: str, says: str) -> None:
+def test_a_name_that_cannot_be_a_module_is_refused_with_a_fix(name: str, says: str) -> None:
     with pytest.raises(UserFacingError) as caught:
         check_name(name)
     assert caught.value.failure.code is FailureCode.name
     assert says in caught.value.failure.message
-    assert caught.value.failure.cure
+    assert caught.value.failure.fix
 
 
-def test_the_cure_for_another_spelling_is_the_snake_case_name() -> None:
+def test_the_fix_for_another_spelling_is_the_snake_case_name() -> None:
     with pytest.raises(UserFacingError) as caught:
         check_name("RmsScale")
-    assert caught.value.failure.cure == "Write it as `rms_scale`."
+    assert caught.value.failure.fix == "Write it as `rms_scale`."
 
 
 def test_an_input_that_every_linter_refuses_is_refused_at_once() -> None:

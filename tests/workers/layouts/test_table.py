@@ -18,7 +18,7 @@ def test_an_unknown_layout_is_refused_with_those_there_are() -> None:
     with pytest.raises(UserFacingError) as caught:
         layout_named("@everyone")
     assert caught.value.failure.code is FailureCode.layout
-    assert caught.value.failure.cure == "Layouts: `liger`, `versioned`, `plain`."
+    assert caught.value.failure.fix == "Layouts: `liger`, `versioned`, `plain`."
     assert "everyone" not in caught.value.failure.message
 
 
@@ -30,4 +30,4 @@ def test_a_library_of_that_form_is_liger_and_one_with_kernels_is_plain() -> None
 def test_a_repository_without_kernels_says_how_to_go_on() -> None:
     with pytest.raises(UserFacingError) as caught:
         find_layout(Tree({"README.md": b"hello", "src/app/main.py": b"print(1)\n"}))
-    assert "--layout plain" in (caught.value.failure.cure or "")
+    assert "--layout plain" in (caught.value.failure.fix or "")

@@ -66,11 +66,11 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
     failure = _failure("rms_nrm")
     assert failure.code is FailureCode.missing
     assert failure.message == "there is no kernel `rms_nrm` in the repository"
-    assert failure.cure == "The nearest names: `rms_norm`."
+    assert failure.fix == "The nearest names: `rms_norm`."
 
 
 def test_a_name_that_is_like_none_is_answered_with_those_there_are() -> None:
-    assert _failure("zzz").cure == "The kernels there: `dyt`, `geglu`, `reglu`, `rms_norm`, `rms_scale`, `softmax`."
+    assert _failure("zzz").fix == "The kernels there: `dyt`, `geglu`, `reglu`, `rms_norm`, `rms_scale`, `softmax`."
 
 
 @pytest.mark.parametrize("name", ["`@everyone`", "a\nb", "x" * 200, "<img>"])
@@ -78,14 +78,14 @@ def test_a_name_that_could_say_something_else_is_not_repeated(name: str) -> None
     assert _failure(name).message == "there is no kernel of that name in the repository"
 
 
-def test_missing_files_are_named_with_the_cure() -> None:
+def test_missing_files_are_named_with_the_fix() -> None:
     tree = liger()
     assert LIGER.missing(LIGER.locate("reglu", tree), tree) == ()
     suite, script = LIGER.missing(LIGER.locate("rms_norm", tree), tree)
     assert suite.message == "`rms_norm` has no test file `test/transformers/test_rms_norm.py`"
     assert script.message == "`rms_norm` has no benchmark script `benchmark/scripts/benchmark_rms_norm.py`"
     assert suite.code is script.code is FailureCode.missing
-    assert suite.cure and script.cure
+    assert suite.fix and script.fix
 
 
 def test_test_files_and_scripts_with_other_names_are_found() -> None:

@@ -101,7 +101,7 @@ def test_a_named_kernel_that_is_nowhere_is_refused_with_those_that_are_there() -
     with pytest.raises(UserFacingError) as caught:
         context.run(Measure())
     assert "gegelu" in caught.value.failure.message
-    assert "geglu" in (caught.value.failure.cure or "")
+    assert "geglu" in (caught.value.failure.fix or "")
 
 
 def test_a_change_that_touches_no_kernel_is_an_answer_and_asks_nothing() -> None:
@@ -130,7 +130,7 @@ def test_a_kernel_whose_problem_nobody_knows_is_told_and_the_others_are_measured
     assert found["geglu"].benchmark is not None
     skipped = found["rms_norm"].skipped
     assert skipped is not None and skipped.code is FailureCode.problem
-    assert "CALL" in (skipped.cure or "")
+    assert "CALL" in (skipped.fix or "")
 
 
 def test_a_host_that_fails_on_one_kernel_is_told_and_the_others_are_measured() -> None:
@@ -152,7 +152,7 @@ def test_verify_proves_and_measures_nothing() -> None:
     assert not any(request.quick for _, request in context.asked)
 
 
-def test_more_kernels_than_a_run_may_take_are_named_with_the_cure() -> None:
+def test_more_kernels_than_a_run_may_take_are_named_with_the_fix() -> None:
     many = {f"{OPS}/copy_{n:02}.py": BASE.read(PATH) or "" for n in range(MOST_KERNELS + 2)}
     base = BASE.overlaid(tuple(FileChange(path, text) for path, text in many.items()))
     head = base.overlaid(tuple(FileChange(path, text + "\n\nANOTHER = 1\n") for path, text in many.items()))

@@ -256,7 +256,7 @@ def test_a_model_that_was_wanted_and_never_answers_ends_the_stage_where_nothing_
     with pytest.raises(UserFacingError) as caught:
         context.run(Optimize())
     failure = caught.value.failure
-    assert (failure.code, failure.cure) == (FailureCode.budget, "Raise it.")
+    assert (failure.code, failure.fix) == (FailureCode.budget, "Raise it.")
     assert SPENT.message in failure.message
     context.speaks, again = None, replace(modelled([], answers(benchmark=benchmark(1.0)), AuthorName.auto))
     again.speaks = [DOWN]

@@ -93,7 +93,7 @@ def test_the_failure_names_what_is_missing_and_the_command_that_installs_it() ->
         "the GPU host cannot import what the tests of `geglu` need: `einops`, `transformers` (which "
         "`transformers.models.llama` imports)"
     )
-    assert found.cure == (
+    assert found.fix == (
         "On that host, in the Python environment of its GPU worker: `pip install 'Transformers>=5.0'`. "
         "What `einops` needs comes with the library's own set-up for development: `pip install -e '.[dev]'` in a checkout of it. "
         "Of the library's dev extra these are not there either, and these tests do not import them: `seaborn`. "

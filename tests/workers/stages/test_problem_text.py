@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_reason(text: str, told: 
         read(text)
     assert refused.value.failure.code is FailureCode.problem
     assert refused.value.failure.message == f"`{PATH}` {told}"
-    assert refused.value.failure.cure
+    assert refused.value.failure.fix
 
 
 @pytest.mark.parametrize(

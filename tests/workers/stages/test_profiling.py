@@ -126,16 +126,16 @@ def test_a_problem_that_is_not_what_the_kernel_computes_ends_the_job_before_anyt
     found = failure(context).failure
     assert found.code is FailureCode.problem
     assert "does not say what `geglu` computes today" in found.message
-    assert "CALL" in (found.cure or "")
+    assert "CALL" in (found.fix or "")
     assert context.order == ORDER[:4]
 
 
 @pytest.mark.parametrize("action", [place.split()[0] for place in ORDER])
-def test_a_gpu_host_that_fails_is_named_with_the_cure(action: str) -> None:
+def test_a_gpu_host_that_fails_is_named_with_the_fix(action: str) -> None:
     found = failure(optimizing(answers(**{action: "its host was lost three times"}))).failure
     assert found.code is FailureCode.environment
     assert "its host was lost three times" in found.message
-    assert "/kernel retry" in (found.cure or "")
+    assert "/kernel retry" in (found.fix or "")
 
 
 def test_all_that_is_missing_is_named_at_once_and_nothing_is_asked() -> None:
@@ -146,7 +146,7 @@ def test_all_that_is_missing_is_named_at_once_and_nothing_is_asked() -> None:
     assert library.SUITE in found.message
     assert library.SCRIPT in found.message
     assert "nothing says what `geglu` computes" in found.message
-    assert found.cure is not None and "CALL" in found.cure
+    assert found.fix is not None and "CALL" in found.fix
     assert context.asked == []
 
 

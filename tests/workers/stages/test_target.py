@@ -34,7 +34,7 @@ def test_target_is_read_as_people_write_it(text: str, target: Target) -> None:
         "full < 1 ms @ H=4096.5",
     ],
 )
-def test_target_of_another_form_is_refused_with_the_cure(text: str) -> None:
+def test_target_of_another_form_is_refused_with_the_fix(text: str) -> None:
     with pytest.raises(ValueError, match="Write it as"):
         parse_target(text)
 
@@ -54,7 +54,7 @@ def test_a_scope_is_read_and_written_again(text: str, found: tuple[Scope, Regime
 
 
 @pytest.mark.parametrize("text", ["", "tiny", "forward backward", "small large", "small H=3", "H=3 H=4", "H"])
-def test_a_scope_of_another_form_is_refused_with_the_cure(text: str) -> None:
+def test_a_scope_of_another_form_is_refused_with_the_fix(text: str) -> None:
     with pytest.raises(ValueError, match="It is a pass"):
         parse_scope(text)
 

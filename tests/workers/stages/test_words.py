@@ -145,7 +145,7 @@ def test_a_symbol_that_is_not_there_is_refused_before_anybody_is_asked() -> None
     context = creating([], given=given, files={"small/unit.py": UNIT.encode()})
     told = failure(context)
     assert told.message == "`small/unit.py` defines no `Gate`"
-    assert "`Gated`" in (told.cure or "")
+    assert "`Gated`" in (told.fix or "")
 
 
 def test_lines_behind_a_link_are_code_for_a_model_and_need_one() -> None:

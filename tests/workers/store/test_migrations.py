@@ -112,7 +112,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
     assert errors == []
 
 
-def test_database_of_a_newer_program_is_refused_with_the_cure(empty_url: str) -> None:
+def test_database_of_a_newer_program_is_refused_with_the_fix(empty_url: str) -> None:
     database = Database(empty_url)
     database.migrate()
     with database.engine.begin() as connection:

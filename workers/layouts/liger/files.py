@@ -159,8 +159,8 @@ def _source(tree: Tree, path: str) -> str:
 
 
 def _unlike(path: str, why: str) -> UserFacingError:
-    cure = "Give `--layout plain`, or bring the file back into the form of a Liger library."
-    return UserFacingError(Failure(FailureCode.layout, f"`{path}` cannot be extended: {why}", cure))
+    fix = "Give `--layout plain`, or bring the file back into the form of a Liger library."
+    return UserFacingError(Failure(FailureCode.layout, f"`{path}` cannot be extended: {why}", fix))
 
 
 def _exports_ops(tree: Tree) -> bool:

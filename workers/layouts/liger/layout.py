@@ -256,9 +256,9 @@ class LigerLayout(ExistingKernelLayout):
         symbols = exported(tree)
         for symbol in (names.function, names.module, names.functional):
             if symbol in symbols:
-                cure = 'Choose another name, or set NAMES = {"module": ...} in the problem.'
+                fix = 'Choose another name, or set NAMES = {"module": ...} in the problem.'
                 raise UserFacingError(
-                    Failure(FailureCode.exists, f"`{symbol}` is already exported by `{symbols[symbol]}`", cure)
+                    Failure(FailureCode.exists, f"`{symbol}` is already exported by `{symbols[symbol]}`", fix)
                 )
 
 

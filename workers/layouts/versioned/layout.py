@@ -242,7 +242,7 @@ class VersionedLayout(ExistingKernelLayout):
             problem = parse_problem(text)
         except ProblemError as error:
             message = f"the reference of `{kernel.name}` cannot be used: {error.message}"
-            raise UserFacingError(Failure(FailureCode.problem, message, error.cure, error.line)) from error
+            raise UserFacingError(Failure(FailureCode.problem, message, error.fix, error.line)) from error
         called = f"{kernel.functions[0]}.apply" if kernel.functions else PurePosixPath(kernel.path).stem
         call = f"{called}({', '.join(problem.parameters)})"
         with_call = text if problem.call is not None else f'{text.rstrip()}\nCALL = "{call}"\n'

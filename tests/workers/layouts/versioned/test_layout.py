@@ -31,7 +31,7 @@ def kernels() -> str:
 def refused(name: str, at: Tree) -> str:
     with pytest.raises(UserFacingError) as caught:
         LAYOUT.names(name, captured("reglu")[0], at)
-    return f"{caught.value.failure.message}. {caught.value.failure.cure}"
+    return f"{caught.value.failure.message}. {caught.value.failure.fix}"
 
 
 def test_a_repository_of_this_kind_has_the_command_line_of_kernels() -> None:

@@ -89,7 +89,7 @@ def test_where_the_call_of_today_breaks_the_change_is_measured_alone() -> None:
 def test_a_change_that_fails_the_second_time_ends_the_job() -> None:
     with pytest.raises(UserFacingError, match="output 0 is off") as told:
         confirmed(pushed(answers(**{"verify verify": WRONG})))
-    assert "stays on the draft pull request" in (told.value.failure.cure or "")
+    assert "stays on the draft pull request" in (told.value.failure.fix or "")
     with pytest.raises(UserFacingError, match="tests fail with the change"):
         confirmed(pushed(answers(**{"tests tests-confirm": ran("test_values")})))
 
