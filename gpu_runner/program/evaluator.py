@@ -22,6 +22,15 @@ import torch
 
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import language
+from gpu_runner.program.budget import (
+    LOOKS_AT_NONE,
+    SIZED,
+    Budget,
+    bound_operands,
+    bound_rounding,
+    bounded,
+    bounded_format,
+)
 from gpu_runner.program.objects import (
     Annotation,
     Bound,
@@ -40,15 +49,12 @@ from gpu_runner.program.objects import (
 )
 from gpu_runner.program.scopes import bound_names, declared, is_plain_annotation
 
-MOST_STEPS = 1_000_000  # of one call: some seconds
 MOST_LAUNCHES = 4096
 MOST_DEPTH = 120
-MOST_BITS = 4096
-MOST_ITEMS = 1_000_000
-MOST_DIGITS = 4  # of widths in a format
 # What calls the functions that it is given.
 _CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
 _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
+_COMPARISONS = {"eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE"}
 _MANAGERS = (nullcontext, AbstractContextManager)
 _MISSING = inspect.Parameter.empty
 
@@ -76,7 +82,7 @@ class Evaluator:
     def __init__(self) -> None:
         self.line: int | None = None
         self.path: str | None = None
-        self.steps = 0
+        self.budget = Budget()
         self.depth = 0
         self.loading = 0
         self.opaque = 0  # open calls of the own operators of a program: torch shows nothing of what is within them
@@ -92,6 +98,9 @@ class Evaluator:
             "isinstance": self.is_instance,
             "iter": lambda value: iter(self.iterate(value)),
             "callable": self.is_callable,
+            **self.budget.models(functools.partial(self._operate, language.BINARY)),
+            **{f"operator.{name}": functools.partial(self._compared, node) for name, node in _COMPARISONS.items()},
+            "operator.getitem": self.item,
         }
         self.on_host: Callable[[Any], Any] | None = None  # puts on the host what a library is asked to put on a GPU
         self.members: dict[str, Any] = {}  # of libraries, once each, so that a member is itself
@@ -141,9 +150,7 @@ class Evaluator:
         self.line, self.path = getattr(node, "lineno", self.line), frame.module.path
         if self.broken is not None:
             raise self.broken
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise Violation("endless", f"The host code takes more than {MOST_STEPS:,} steps for one call.")
+        self.budget.step()
 
     def _expr(self, node: ast.Expr, frame: Frame) -> None:
         self.value(node.value, frame)
@@ -245,6 +252,7 @@ class Evaluator:
                 del frame.names[target.id]
             elif isinstance(target, ast.Subscript):
                 owner = self.check_mutable(self.value(target.value, frame))
+                self.budget.spend(len(owner) if isinstance(owner, list) else 0)
                 del owner[self.value(target.slice, frame)]
             else:
                 raise unproved("The evaluator deletes names and items alone.")
@@ -533,6 +541,7 @@ class Evaluator:
         elif isinstance(target, ast.Subscript):
             self.set_item(self.value(target.value, frame), self.value(target.slice, frame), value)
         elif isinstance(target, ast.Tuple | ast.List):
+            self.budget.charge(value)
             self._unpack(target.elts, list(self.iterate(value)), frame)
         else:
             raise unproved(f"The evaluator cannot assign to `{ast.unparse(target)}`.")
@@ -596,10 +605,11 @@ class Evaluator:
                 raise unproved(f"The evaluator does no arithmetic on a {_name_of(value)}.")
             if isinstance(value, set | frozenset) and name != "Sub":
                 self.iterate(value)  # the order of what comes of two sets depends on both
-        _bound_size(name, left, right)
+        bound_operands(name, left, right)
+        self.budget.charge_operands(left, right, in_place=table is language.IN_PLACE)
         if name == "Mod" and isinstance(left, str):
             self.check_printable(right)
-        return table[name](left, right)
+        return bounded(table[name](left, right))
 
     def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
@@ -641,6 +651,7 @@ class Evaluator:
             raise unproved("The evaluator orders no objects of a class.")
         if name in ("In", "NotIn") and isinstance(right, Class) and right.is_enum:
             right = right.real
+        self.budget.charge_compared(name, left, right)
         return language.COMPARE[name](left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
@@ -650,7 +661,9 @@ class Evaluator:
         found: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                found += self.iterate(self.value(node.value, frame))
+                items = self.iterate(self.value(node.value, frame))
+                self.budget.charge(items)
+                found += items
             else:
                 found.append(self.value(node, frame))
         return found
@@ -662,7 +675,9 @@ class Evaluator:
         return self._items(node.elts, frame)
 
     def _set(self, node: ast.Set, frame: Frame) -> set[Any]:
-        return set(self._items(node.elts, frame))
+        items = self._items(node.elts, frame)
+        self.budget.charge(*items)
+        return set(items)
 
     def _dict(self, node: ast.Dict, frame: Frame) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
@@ -670,12 +685,15 @@ class Evaluator:
             if key is None:
                 made |= self._mapping(self.value(value, frame))
             else:
-                made.update([(self.value(key, frame), self.value(value, frame))])
+                given = self.value(key, frame)
+                self.budget.charge(given)
+                made.update([(given, self.value(value, frame))])
         return made
 
     def _mapping(self, value: Any) -> dict[Any, Any]:
         if not isinstance(value, dict):
             raise unproved(f"The evaluator unpacks no {_name_of(value)} with two stars.")
+        self.budget.spend(len(value))
         return value
 
     def _comprehended(self, node: Any, frame: Frame, take: Callable[[Frame], Any]) -> Iterator[None]:
@@ -735,10 +753,7 @@ class Evaluator:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
             value = {115: str, 114: repr, 97: ascii}[node.conversion](value)  # type: ignore[operator]
-        spec = "" if node.format_spec is None else self.value(node.format_spec, frame)
-        if sum(letter.isdigit() for letter in spec) > MOST_DIGITS:
-            raise Violation("too large", "A format asks for a width of more than four digits.")
-        return format(value, spec)
+        return format(value, bounded_format("" if node.format_spec is None else self.value(node.format_spec, frame)))
 
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
         holder = _own_frame(frame)
@@ -841,6 +856,8 @@ class Evaluator:
         """Call a value."""
         if isinstance(function, Function):
             return self.call_function(function, args, named)
+        if getattr(function, "name", getattr(function, "__name__", "")) not in LOOKS_AT_NONE:
+            self.budget.charge(*args, *named.values())
         if isinstance(function, type):
             return self._call_type(function, args, named)
         if isinstance(function, Descriptor | ContextCall | Annotation):
@@ -909,7 +926,8 @@ class Evaluator:
         frame.on_yield = on_yield
         line, path = self.line, self.path
         if not self.depth and not self.loading:
-            self.steps = self.launches = 0
+            self.budget.reset()
+            self.launches = 0
         self.depth += 1
         try:
             if self.depth > MOST_DEPTH:
@@ -967,11 +985,17 @@ class Evaluator:
         if name in ("repr", "format", "print"):
             for item in args:
                 self.check_printable(item)
+            if name == "format" and len(args) > 1:
+                bounded_format(args[1])
             return None if name == "print" else function(*args, **named)
         if name == "next" and args and isinstance(args[0], list | tuple):
             raise TypeError(f"'{_name_of(args[0])}' object is not an iterator")
         if name == "pow":
-            _bound_size("Pow", *args[:2])
+            bound_operands("Pow", *args[:2])
+        if name == "round":
+            bound_rounding(args)
+        if name == "sum":
+            return self.budget.sum(functools.partial(self._operate, language.BINARY), *args, **named)
         if name in ("min", "max", "sorted"):
             named = {key: self.callback(item) for key, item in named.items()}
             if named.get("key") is not None:
@@ -1012,6 +1036,7 @@ class Evaluator:
 
     def is_instance(self, value: Any, kinds: Any) -> bool:
         """What ``isinstance`` says."""
+        self.budget.charge(kinds)
         return any(self._is_of(value, kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
 
     def _is_of(self, value: Any, kind: Any) -> bool:
@@ -1097,12 +1122,20 @@ class Evaluator:
 
             def changes(*args: Any, **named: Any) -> Any:
                 self.check_mutable(value)
-                if name == "extend" and isinstance(args[0], list | tuple | str):
-                    _bound_length(len(value) + len(args[0]))
-                return found(*args, **named)
+                self.budget.charge_method(value, name, args)
+                given = found(*args, **named)
+                bounded(value)
+                return given
 
             return Native(name, changes, value)
-        return Native(name, found, value)
+        if not isinstance(value, SIZED):
+            return Native(name, found, value)
+
+        def looks(*args: Any, **named: Any) -> Any:
+            self.budget.charge_method(value, name, args)
+            return bounded(found(*args, **named))
+
+        return Native(name, looks, value)
 
     def member(self, path: str) -> Any:
         """A member of a library; functions come as ``Native``, or as the evaluator's own model."""
@@ -1217,7 +1250,15 @@ class Evaluator:
             if hasattr(type(value), "__getitem__") and not isinstance(value, Native):
                 raise unproved(f"The evaluator takes no item of a {_name_of(value)}.")
             raise TypeError(f"'{_name_of(value)}' object is not subscriptable")
+        self._charge_item(value, key)
         return value[key]
+
+    def _charge_item(self, value: Any, key: Any) -> None:
+        """Count what a slice copies, and the parts of a key."""
+        if isinstance(key, tuple):
+            self.budget.charge(key)
+        elif isinstance(key, slice) and isinstance(value, list | tuple | str | bytes):
+            self.budget.spend(len(value))
 
     def set_item(self, value: Any, key: Any, new: Any) -> None:
         """Carry out ``value[key] = new``."""
@@ -1225,8 +1266,10 @@ class Evaluator:
             raise TypeError(f"'{_name_of(value)}' object does not support item assignment")
         if not isinstance(value, torch.Tensor):
             self.check_mutable(value)
+        self._charge_item(value, key)
         if isinstance(key, slice):
             self._check_order((new,))
+            self.budget.charge(new)
         value[key] = new
 
     # -- values
@@ -1260,6 +1303,7 @@ class Evaluator:
 
     def check_printable(self, value: Any) -> Any:
         """The value itself, which can be turned into text: neither what a tensor holds nor where something lies can."""
+        self.budget.charge(value)
         if isinstance(value, torch.Tensor):
             if value.dim() == 0 and not isinstance(value, torch.nn.Parameter):
                 return value  # as in a message of an error
@@ -1336,6 +1380,10 @@ class _Formatter(string.Formatter):
             raise Violation("reaches outside", "A format string asks for attributes.")
         value, used = super().get_field(field_name, args, kwargs)
         return self._evaluator.check_printable(value), used
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        """The text of a value, of no more than a usual width."""
+        return super().format_field(value, bounded_format(format_spec))
 
 
 def _own_frame(frame: Frame) -> Frame:
@@ -1414,34 +1462,6 @@ def _name_of(value: Any) -> str:
     if isinstance(value, Facade):
         return f"module {value.path}"
     return type(value).__name__
-
-
-def _bound_size(name: str, left: Any, right: Any) -> None:
-    """Refuse numbers and sequences that are too large to be meant."""
-    are_numbers = isinstance(left, int) and isinstance(right, int)
-    if are_numbers and name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
-        raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
-    if name == "LShift" and isinstance(right, int) and right > MOST_BITS:
-        raise Violation("too large", f"It shifts by {right} bits.")
-    if (
-        name == "Pow"
-        and isinstance(left, int)
-        and isinstance(right, int)
-        and left.bit_length() * abs(right) > MOST_BITS
-    ):
-        raise Violation("too large", "It raises a number to a power of more than 4096 bits.")
-    if name == "Add" and isinstance(left, str | bytes | list | tuple) and isinstance(right, str | bytes | list | tuple):
-        _bound_length(len(left) + len(right))
-    if name == "Mult":
-        for count, sequence in ((left, right), (right, left)):
-            long = isinstance(sequence, str | bytes | list | tuple) and isinstance(count, int)
-            if long:
-                _bound_length(count * len(sequence))
-
-
-def _bound_length(items: int) -> None:
-    if items > MOST_ITEMS:
-        raise Violation("too large", "It makes a sequence of more than a million items.")
 
 
 def _check_identity(left: Any, right: Any) -> None:

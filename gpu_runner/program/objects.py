@@ -210,12 +210,15 @@ class Instance:
         return evaluator.call(evaluator.bound(self.type.find(name), self, self.type), args, {})
 
     def _declared(self) -> tuple[Any, ...]:
-        return tuple(self.fields[name] for name in self.type.declared or ())
+        names = self.type.declared or ()
+        self.type.evaluator.budget.spend(len(names))  # equal and hashed by what is nested in them too
+        return tuple(self.fields[name] for name in names)
 
     def __repr__(self) -> str:
         """The fields of a dataclass; never an address."""
         if self.type.declared is None:
             raise unproved(f"The text of a `{self.type.name}` would say where it lies.")
+        self.type.evaluator.budget.spend(len(self.type.declared))
         shown = ", ".join(f"{name}={self.fields[name]!r}" for name in self.type.declared)
         return f"{self.type.name}({shown})"
 

@@ -45,6 +45,7 @@ GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
+LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usual sizes have every remainder
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 MOST_WORDS = 4  # cases for what text a scalar may be
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
@@ -229,15 +230,19 @@ def plan_cases(
     constants: Collection[int] = (),
     compared: Collection[int] = (),
     grouped: Collection[int] = (),
+    remainders: Collection[tuple[int, int]] = (),
 ) -> tuple[Case, ...]:
     """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``, those ``compared`` first.
 
-    Beyond the largest of ``grouped``, where the host can run it, lies one size of each dimension of rows.
+    Sizes have each of the ``remainders`` by their divisors. Beyond the largest of ``grouped``, where the host can run it, lies one
+    size of each dimension of rows.
 
     A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
     in ``multiples`` are moved, with the sizes that they divide.
     """
-    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped)
+    plan = _Plan(
+        problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped, remainders
+    )
     cases = plan.small()
     if not quick:
         cases += plan.measured(dtypes, workloads)
@@ -280,6 +285,7 @@ class _Plan:
     constants: Collection[int]
     compared: Collection[int]
     grouped: Collection[int]
+    remainders: Collection[tuple[int, int]]
 
     def small(self) -> list[Case]:
         """Every case but those of the problem's own workloads."""
@@ -438,7 +444,7 @@ class _Plan:
             far = [(dim, CUT + stream.randint(1, CUT // 16)) for dim in columns_of(self.problem)[:1]] + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
-            picked += self._beyond_groups(stream)
+            picked += self._beyond_groups(stream) + self._with_remainders(stream)
             count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
             picked += _spread(near, max(0, count), columns_of(self.problem), self._branches(), stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
@@ -450,6 +456,16 @@ class _Plan:
         if not self.interpreted or not within or max(within) < INTERPRETED_DEEPEST:
             return []
         return [(dim, max(within) + stream.randint(1, max(within) // 2)) for dim in down[:1]]
+
+    def _with_remainders(self, stream: random.Random) -> list[tuple[str, int]]:
+        """Sizes that leave a remainder which code asks for, of divisors that usual sizes do not meet."""
+        found = []
+        for divisor, rest in self.remainders:
+            for dim in _named(self.problem) if divisor >= LEAST_DIVISOR else ():
+                times = (_most(self.problem, dim, self.interpreted) - rest) // divisor
+                if times > 0:
+                    found.append((dim, rest + divisor * stream.randint(1, min(times, MOST_TIMES))))
+        return stream.sample(sorted(found), min(len(found), MOST_REMAINDERS))
 
     def _branches(self) -> frozenset[int]:
         return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))

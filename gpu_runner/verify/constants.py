@@ -71,6 +71,44 @@ def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
     return _sizes(found)
 
 
+def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
+    """What is divided by, with each remainder that is compared with, or zero: what no range of sizes is sure to hold."""
+    found: set[tuple[int, int]] = set()
+    for tree in _trees(files):
+        folded = _Folded(tree)
+        nodes = list(ast.walk(tree))
+        compared = {
+            side: _remainders(folded, node)
+            for node in nodes
+            if isinstance(node, ast.Compare)
+            for side in (node.left, *node.comparators)
+        }
+        for node in nodes:
+            for divisor in _divisors(folded, node):
+                found |= {(divisor, rest % divisor) for rest in compared.get(node, ()) or {0}}
+    return frozenset(found)
+
+
+def _divisors(folded: _Folded, node: ast.AST) -> Iterator[int]:
+    """The whole numbers by which an expression takes a remainder, by a mask too."""
+    if isinstance(node, ast.Call) and _named(node.func) == "divmod" and len(node.args) > 1:
+        yield from _sizes(folded.values.get(node.args[1], ()))
+    if not isinstance(node, ast.BinOp):
+        return
+    if isinstance(node.op, ast.Mod):
+        yield from _sizes(folded.values.get(node.right, ()))
+    if isinstance(node.op, ast.BitAnd):
+        for side in (node.left, node.right):
+            yield from (value + 1 for value in _sizes(folded.values.get(side, ())))
+
+
+def _remainders(folded: _Folded, node: ast.Compare) -> frozenset[int]:
+    exact = {value for side in (node.left, *node.comparators) for value in folded.values.get(side, ())}
+    if all(isinstance(operator_, ast.Eq | ast.NotEq) for operator_ in node.ops):
+        return frozenset(exact)
+    return frozenset(near for value in exact for near in (value - 1, value, value + 1) if near >= 0)
+
+
 def _settings(node: ast.AST) -> list[ast.expr]:
     """The settings of a kernel that a call passes by name, or a table holds."""
     if isinstance(node, ast.Call):

@@ -37,7 +37,7 @@ from gpu_runner.verify.cases import (
     packed_evenly,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment
+from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
@@ -234,6 +234,7 @@ def choose_cases(
         constants=_constants(request),
         compared=compared_in(screened_files(request.candidate)),
         grouped=grouped_in(screened_files(request.candidate)),
+        remainders=remainders_in(screened_files(request.candidate)),
     )
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases

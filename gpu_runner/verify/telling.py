@@ -46,6 +46,11 @@ def how(comparison: Comparison) -> str:
             f"The reference rounds nearly every element correctly; this errs by {comparison.error:.1f} units in the last place "
             f"(median), {comparison.allowed:.0f} are allowed."
         )
+    if comparison.level == "outlier":
+        return (
+            f"The reference rounds nearly every element correctly; here one element is {comparison.error:.0f} units in the "
+            f"last place beyond what rounding explains, {comparison.allowed:.0f} are allowed."
+        )
     where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]
     return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."
 

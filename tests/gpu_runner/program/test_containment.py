@@ -241,7 +241,7 @@ PROGRAMS = [*map(of_run, REACHES.strip().splitlines()), *map(whole, KEEPS.strip(
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_runner.program.evaluator.MOST_STEPS", 20_000)
+    monkeypatch.setattr("gpu_runner.program.budget.MOST_STEPS", 20_000)
 
 
 @pytest.mark.parametrize("text", PROGRAMS)

@@ -27,7 +27,7 @@ from gpu_runner.verify.cases import (
     fallbacks,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of
+from gpu_runner.verify.constants import compared_in, constants_of, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import places_of, shape_of
 from gpu_runner.verify.scalars import scalars_beyond
@@ -314,6 +314,29 @@ def test_numbers_that_are_made_of_others_are_constants_and_branches_come_first()
     assert {153, 301, 611, 1001, 1002, 729, 2**15} <= constants_of(files)
     assert {153, 301, 611, 1001, 1002} <= compared_in(files)
     assert not {729, 17, 43} & compared_in(files)
+
+
+def test_remainders_that_code_asks_for_have_their_divisors() -> None:
+    text = (
+        "STEP = 19\n"
+        "def f(n, m):\n"
+        "    if n % 17 == 0 or 5 == n % STEP or m & 31 != 31 or n % 23 > 20:\n"
+        "        return divmod(n, 37)[1], n % 29\n"
+    )
+    found = remainders_in((SourceFile("candidate.py", text),))
+    assert found == {(17, 0), (19, 5), (32, 31), (23, 19), (23, 20), (23, 21), (37, 0), (29, 0)}
+
+
+@given(SEEDS)
+def test_each_dimension_has_a_size_with_the_remainder_that_code_asks_for(draws: Draws) -> None:
+    problem = parse_problem(problem_source("reglu"))
+    remainders = {(17, 0), (23, 5)}
+    cases = plan_cases(
+        problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws, remainders=remainders
+    )
+    for dim in ("T", "I"):
+        for divisor, rest in remainders:
+            assert any(case.size_of[dim] >= divisor and case.size_of[dim] % divisor == rest for case in cases)
 
 
 @pytest.mark.parametrize(

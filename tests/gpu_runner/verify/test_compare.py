@@ -233,6 +233,27 @@ def test_a_tiny_number_in_place_of_an_exact_zero_is_wrong_and_one_that_underflow
     assert compare(tiny, Truth(exact, own, shaken=(exact + noisy, exact - noisy), is_noisy=True)).passed
 
 
+def test_where_the_reference_rounds_correctly_one_element_of_a_row_may_not_be_a_hundred_units_off() -> None:
+    a, b = torch.randn(2, 4, 2048, dtype=torch.float64).float()
+    exact, own = a.double() * b.double(), a * b
+    noise = tuple(exact * (1 + sign * 2e-7) for sign in (1, -1))
+    truth = Truth(exact, own, shaken=noise)
+    off = own.clone()
+    off[:, 1024] += 1.2e-5 * off[:, 1024].abs()
+    found = compare(off, truth)
+    assert (found.passed, found.level) == (False, "outlier")
+    few = own * (1 + 3e-7 * torch.randn_like(own))  # a few units, as of a division and another order
+    assert compare(few, truth).passed
+    cancels = exact.clone()
+    cancels[:, 1024] = exact[:, 1024] * 1e-5  # of terms as large as the others
+    noisy = tuple(
+        torch.where(cancels == exact, each, cancels + 2e-7 * (1 if n else -1)) for n, each in enumerate(noise)
+    )
+    lost = cancels.float()
+    lost[:, 1024] += 2e-7
+    assert compare(lost, Truth(cancels, cancels.float(), shaken=noisy)).passed
+
+
 def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> None:
     stream = torch.Generator().manual_seed(7)
     before = torch.randn(64, 900, dtype=torch.float64, generator=stream)

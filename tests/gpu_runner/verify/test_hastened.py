@@ -35,6 +35,12 @@ def test_functions_of_the_language_are_called_one_in_the_other_and_again(tmp_pat
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_scan_of_equal_terms_loses_no_more_than_one_by_doubling(tmp_path: Path) -> None:
+    got, _ = ran(PLAIN + STORE.format("tl.cumsum(at * 0.0 + 0.1, axis=0)"), "float32", tmp_path)
+    exact = torch.arange(1, got.numel() + 1, dtype=torch.float64) * torch.tensor(0.1).double()
+    assert float(((got - exact) / exact).abs().max()) < 2**-24 * (got.numel().bit_length() / 2)
+
+
 def test_whole_numbers_wrap_around_as_they_do_on_a_gpu(tmp_path: Path) -> None:
     body = "((at + 2147483647) * 3).to(tl.float32)"
     got, _ = ran(PLAIN + STORE.format(body), "float32", tmp_path)
