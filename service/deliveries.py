@@ -35,7 +35,7 @@ class Delivery(Protocol):
 
     @property
     def delivery_id(self) -> str:
-        """Give GitHub's id."""
+        """GitHub's id."""
         ...
 
     @property

@@ -45,13 +45,13 @@ COMMIT = re.compile(
 
 
 def inline(text: str, limit: int = INLINE_LIMIT) -> str:
-    """Give text as one line of prose that says the same letters and does nothing; good inside of a table too."""
+    """Text as one line of prose with the same letters and no markup; good inside of a table too."""
     shown = clip(one_line(text), limit)
     return _dead(shown) or EMPTY
 
 
 def code(text: str, limit: int = CODE_LIMIT) -> str:
-    """Give text as one inline code span; good inside of a table too."""
+    """Text as one inline code span; good inside of a table too."""
     shown = clip(one_line(text), limit)
     if not shown:
         return EMPTY
@@ -75,13 +75,13 @@ def sentence(text: str, limit: int = 2 * INLINE_LIMIT) -> str:
 
 
 def label(text: str, limit: int = INLINE_LIMIT) -> str:
-    """Give text as one line for inside of an HTML element such as ``summary``, where markdown is not read."""
+    """Text as one line for inside of an HTML element such as ``summary``, where markdown is not read."""
     shown = _unlinked(clip(one_line(text), limit))
     return "".join(BREAK if c == "\u200b" else _entities(c) for c in shown) or EMPTY
 
 
 def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
-    """Give text as a fenced block whose fence is longer than any in it, shortened in the middle where it is too long."""
+    """Text as a fenced block whose fence is longer than any in it, shortened in the middle where it is too long."""
     shown = clean(text).strip("\n")
     if len(shown) > limit:
         half = limit // 2
@@ -92,7 +92,7 @@ def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
 
 
 def plain(text: str, limit: int = INLINE_LIMIT) -> str:
-    """Give text as one line for where nothing is rendered: titles, commit messages, check runs' titles.
+    """Text as one line for where nothing is rendered: titles, commit messages, check runs' titles.
 
     GitHub reads references in these too, and one in a commit message closes issues. Ids and digests stay whole, to be searched for.
     """
@@ -100,17 +100,17 @@ def plain(text: str, limit: int = INLINE_LIMIT) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Give text of at most ``limit`` characters, with an ellipsis where some are missing."""
+    """Text of at most ``limit`` characters, with an ellipsis where some are missing."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def one_line(text: str) -> str:
-    """Give text without invisible characters, with every run of white space as one space."""
+    """Text without invisible characters, with every run of white space as one space."""
     return " ".join(clean(text).split())
 
 
 def clean(text: str) -> str:
-    """Give text without secrets, with one kind of line ending; what is invisible or reorders what is read is shown by its code."""
+    """Text without secrets, with one kind of line ending; what is invisible or reorders what is read is shown by its code."""
     lines = redact(text).replace("\r\n", "\n").replace("\r", "\n")
     return "".join(map(_visible, MARKS.sub(r"\1", lines)))
 
@@ -158,5 +158,5 @@ def _without_references(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Give text with every sign as an entity, for inside of an HTML element in markdown."""
+    """Text with every sign as an entity, for inside of an HTML element in markdown."""
     return "".join(c if c.isalnum() or c in " .,-/" else f"&#{ord(c)};" for c in text)

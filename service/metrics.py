@@ -45,7 +45,7 @@ class ModelMetrics:
         self._use = use
 
     def collect(self) -> Iterable[Metric]:
-        """Give requests and seconds by provider, purpose and outcome, tokens and dollars by model."""
+        """Requests and seconds by provider, purpose and outcome, tokens and dollars by model."""
         try:
             use = self._use()
         except Exception as error:  # noqa: BLE001 - whatever keeps them away, the other numbers are wanted all the more

@@ -181,7 +181,7 @@ def load_settings() -> Settings:
 
 
 def checked(settings: Settings) -> Settings:
-    """Give settings with which the service may start.
+    """Settings with which the service may start.
 
     Raises:
         ConfigurationError: it may not; every problem is listed.

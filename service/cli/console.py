@@ -65,7 +65,7 @@ def tell(markdown: str) -> None:
 
 
 def told(failure: Failure) -> str:
-    """Give a failure for a terminal."""
+    """A failure as a terminal shows it."""
     where = f" (line {failure.line})" if failure.line else ""
     return "\n".join(part for part in (failure.message + where, failure.fix, failure.log) if part)
 
@@ -88,7 +88,7 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
 
 
 def exit_code(failure: Failure | None) -> int:
-    """Give the exit code of a failure: refused, the environment's, or of something that was tried."""
+    """The exit code of a failure: refused, the environment's, or of something that was tried."""
     from service.local.asking import REFUSALS
 
     if failure is None:
@@ -99,7 +99,7 @@ def exit_code(failure: Failure | None) -> int:
 
 
 def text_of(path: Path) -> str:
-    """Give the text of a file, or say why it has none and leave."""
+    """The text of a file; the command ends with the reason where it has none."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -108,7 +108,7 @@ def text_of(path: Path) -> str:
 
 
 def kernel_name(problem: Path, name: str | None) -> str:
-    """Give the kernel's name, an identifier: as asked for, or from the problem's file name without the number before it."""
+    """The kernel's name, an identifier: as asked for, or from the problem's file name without the number before it."""
     words = re.sub(r"[^0-9A-Za-z]+", "_", name or problem.stem).strip("_").lower()
     plain = re.sub(r"^[0-9]+_*", "", words)
     return plain if plain and not keyword.iskeyword(plain) else f"kernel_{words}".rstrip("_")

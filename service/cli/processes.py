@@ -135,7 +135,7 @@ def starting() -> Iterator[None]:
 
 
 def part_named(only: str | None) -> Part | None:
-    """Give a part of the workers by name, or say which there are and leave."""
+    """A part of the workers by name; the command ends with the list of parts where there is none of it."""
     from workers.embedded import Part
 
     if only is None or only in set(Part):
@@ -145,7 +145,7 @@ def part_named(only: str | None) -> Part | None:
 
 
 def configured() -> Settings:
-    """Give the service's settings, or say what is missing and leave."""
+    """The service's settings; the command ends with the list of what is missing."""
     from service.settings import ConfigurationError, load_settings
 
     try:
@@ -281,7 +281,7 @@ def _told(made: Collected, *, dry_run: bool) -> str:
 
 
 def size(count: float) -> str:
-    """Give a number of bytes as people read it."""
+    """A number of bytes as people read it."""
     for unit in UNITS[:-1]:
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == UNITS[0] else f"{count:.1f} {unit}"

@@ -104,7 +104,7 @@ class Inbox(Protocol):
     def find_jobs(
         self, repository: str, number: int | None = None, active: bool | None = None, pull_number: int | None = None
     ) -> tuple[JobView, ...]:
-        """Give jobs, oldest first."""
+        """Jobs, oldest first."""
         ...
 
     def submitted_since(self, repository: str, since: float) -> tuple[tuple[str, float], ...]:

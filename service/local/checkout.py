@@ -62,7 +62,7 @@ class Checkout:
         return self.text("rev-parse", "--abbrev-ref", "HEAD")
 
     def changed(self) -> tuple[str, ...]:
-        """Give paths with changes that are not committed; a job does not see them."""
+        """Paths with uncommitted changes, which a job does not see."""
         lines = self.git("status", "--porcelain", "--untracked-files=no").decode(errors="replace").splitlines()
         return tuple(line[3:] for line in lines)
 

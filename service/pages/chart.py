@@ -177,7 +177,7 @@ def _range(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]
 
 
 def _steps(bottom: float, top: float) -> list[float]:
-    """Give four to eight round numbers of a range."""
+    """Four to eight round numbers of a range."""
     rough = (top - bottom) / 5
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough)

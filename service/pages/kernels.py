@@ -322,7 +322,7 @@ def trend_of(state: KernelState) -> Figure:
 
 
 def ratio_text(ratio: float | None) -> Figure:
-    """Give new over old."""
+    """New over old."""
     return Figure(DASH if ratio is None else f"{ratio:.3f}")
 
 

@@ -118,7 +118,7 @@ class StaticSite:
 
 
 def file_name(*names: str) -> str:
-    """Give names as one that every file system takes; a digest keeps apart what differs in other characters only."""
+    """Names as one that every file system takes; a digest keeps apart what differs in other characters only."""
     plain = [re.sub(r"[^a-z0-9]+", "-", redact(name).lower()).strip("-")[:40] for name in names]
     digest = hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:10]
     return "-".join([*(part for part in plain if part), digest])

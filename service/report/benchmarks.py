@@ -175,7 +175,7 @@ def noise_sentence(rows: tuple[WorkloadTiming, ...]) -> str:
 
 
 def conditions_section(rows: tuple[WorkloadTiming, ...]) -> str:
-    """Give control and conditions of every row, folded; nothing where neither was measured."""
+    """Control and conditions of every row, folded; nothing where neither was measured."""
     known = [row for row in rows if row.control or row.conditions]
     shown = [_condition_row(row) for row in known[:MAX_CONDITIONS]]
     used = [i for i in range(len(HEADER)) if i < 2 or any(cells[i] != DASH for cells in shown)]
@@ -240,7 +240,7 @@ def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTEND
 
 
 def memory_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTENDERS) -> str:
-    """Give peak memory by workload, pass and contender; nothing where none was measured."""
+    """Peak memory by workload, pass and contender; nothing where none was measured."""
     names, titles = _contenders(result), {**CONTENDERS, **titles}
     rows = []
     for row in result.rows:

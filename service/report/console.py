@@ -50,7 +50,7 @@ class Trust:
 
 
 def calibration_section(found: Trust) -> str:
-    """Give false words first, then what was found of the planted slowdown, then every row."""
+    """False verdicts first, then how the planted slowdown was detected, then every row."""
     compared, planted = sum(found.words.values()), sum(found.planted.values())
     if not compared:
         return paragraphs("**Nothing was timed:** no GPU is here.", _left_out(found))

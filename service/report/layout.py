@@ -19,7 +19,7 @@ FENCE = re.compile(r"(`{3,})([^`]*)$")
 
 
 def paragraphs(*parts: str) -> str:
-    """Give parts with an empty line between them; empty parts are left out."""
+    """Parts with an empty line between them; empty parts are left out."""
     return "\n\n".join(part.strip("\n") for part in parts if part.strip())
 
 

@@ -201,7 +201,7 @@ def _count(kernel: MeasuredKernel, word: Word) -> int:
 
 
 def _memory(kernel: MeasuredKernel) -> float | None:
-    """Give peak memory, head over base, of the pass in which it grew most."""
+    """Peak memory, head over base, of the pass in which it grew most."""
     results = by_pass(kernel.benchmark.rows) if kernel.benchmark else ()
     return max((known for result in results if (known := memory_ratio(result.rows)) is not None), default=None)
 

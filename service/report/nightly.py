@@ -103,7 +103,7 @@ def nightly_sections(summary: NightlySummary) -> str:
 
 
 def changes_table(changes: Sequence[NightChange]) -> str:
-    """Give changes as a table, those beyond sixty folded."""
+    """Changes as a table, those beyond sixty folded."""
     rows = [_row(change) for change in changes]
     more = folded("More changes", table(HEADER, rows[MAX_ROWS:], numeric=(4,)))
     return paragraphs(table(HEADER, rows[:MAX_ROWS], numeric=(4,)), more)

@@ -91,7 +91,7 @@ def conventional(kind: str, subject: str, job: JobView) -> str:
 
 
 def commit_message(update: CommitUpdate, job: JobView) -> str:
-    """Give subject, body and trailers."""
+    """Subject, body and trailers."""
     kernel = plain(job.request.kernel, 40)
     subject = SUBJECTS[update.purpose].format(kernel=kernel)
     subject = clip(conventional(TYPES[update.purpose], subject, job), SUBJECT_LIMIT)

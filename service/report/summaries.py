@@ -148,7 +148,7 @@ def verdict(summary: Summary, job: JobView) -> str:
 
 
 def sections(summary: Summary, job: JobView, image_urls: Mapping[str, str]) -> str:
-    """Give everything below the first two lines."""
+    """Everything below the first two lines."""
     return _telling(summary, job).sections(summary, job, image_urls)
 
 

@@ -58,9 +58,9 @@ def bisect(count: int, compare: Compare) -> Bisected:
     culprits: list[Culprit] = []
     good, remaining = 0, whole
     while remaining is Step.slower:
-        found = _first(good, last, compare)
-        culprits.append(found)
-        good = found.bad
+        culprit = _first(good, last, compare)
+        culprits.append(culprit)
+        good = culprit.bad
         remaining = compare(good, last) if good < last else Step.same
     return Bisected(whole, tuple(culprits))
 

@@ -92,10 +92,10 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
     unfit = [name for name, cell in cells.items() if "\x00" in cell or len(cell) > LONGEST.get(name, LONGEST_TEXT)]
     if unfit:
         raise ValueError(f"{unfit[0]} is too long, or holds a NUL")
-    found = METRICS.get((cells["metric_name"], cells["metric_unit"]))
-    if found is None:
+    metric_scale = METRICS.get((cells["metric_name"], cells["metric_unit"]))
+    if metric_scale is None:
         raise ValueError(f"{cells['metric_name']!r} in {cells['metric_unit']!r} is no known metric")
-    metric, scale = found
+    metric, scale = metric_scale
     provider = cells["kernel_provider"]
     key = SeriesKey(
         repository,

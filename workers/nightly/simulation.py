@@ -111,28 +111,28 @@ def _watch(scenario: Scenario, machine: Sequence[float], stream: random.Random) 
         planted = math.log(scenario.step) if night >= PAST_NIGHTS else 0.0
         wander = 0.0 if memory else common + noise * _student(stream)
         points.append(Point(str(night), float(night), 100.0 * math.exp(planted + wander)))
-        found = look(points, scenario.metric, changes) if night >= PAST_NIGHTS else None
-        if found is None:
+        candidate = look(points, scenario.metric, changes) if night >= PAST_NIGHTS else None
+        if candidate is None:
             continue
         seen.candidates += 1
-        differs = not scenario.new_testbed and int(found.good) < PAST_NIGHTS <= int(found.bad)
+        differs = not scenario.new_testbed and int(candidate.good) < PAST_NIGHTS <= int(candidate.bad)
         step = math.log(scenario.step) if differs else 0.0
-        state = compared(found, partial(_word, step, pair, stream))
+        state = compared(candidate, partial(_word, step, pair, stream))
         seen.undecided += state is State.undecided
-        if state is State.confirmed and found.evidence is not Evidence.recovery:
+        if state is State.confirmed and candidate.evidence is not Evidence.recovery:
             seen.false_alarms += step == 0
             seen.delay = seen.delay or (night - PAST_NIGHTS + 1 if step else None)
-        changes = _kept(changes, found, state)
+        changes = _kept(changes, candidate, state)
     return seen
 
 
-def _kept(changes: list[Change], found: Candidate, state: State) -> list[Change]:
-    if found.evidence is not Evidence.recovery:
-        return [*changes, Change(found.good, found.bad, state, found.ratio)]
+def _kept(changes: list[Change], candidate: Candidate, state: State) -> list[Change]:
+    if candidate.evidence is not Evidence.recovery:
+        return [*changes, Change(candidate.good, candidate.bad, state, candidate.ratio)]
     if state is not State.recovered:
         return changes
-    gone = {one.bad for one in changes if one.state is State.confirmed and int(one.good) >= int(found.good)}
-    return [replace(one, state=state, recovered=found.bad) if one.bad in gone else one for one in changes]
+    gone = {one.bad for one in changes if one.state is State.confirmed and int(one.good) >= int(candidate.good)}
+    return [replace(one, state=state, recovered=candidate.bad) if one.bad in gone else one for one in changes]
 
 
 def _student(stream: random.Random) -> float:
