@@ -244,6 +244,11 @@ def test_where_the_reference_rounds_correctly_one_element_of_a_row_may_not_be_a_
     assert (found.passed, found.level) == (False, "outlier")
     few = own * (1 + 3e-7 * torch.randn_like(own))  # a few units, as of a division and another order
     assert compare(few, truth).passed
+    terms = torch.randn(7, 83).double()
+    sums = terms.cumsum(-1)
+    in_turn = torch.from_numpy(terms.float().numpy().cumsum(-1))
+    moved = tuple(sums * (1 + sign * 2e-7) for sign in (1, -1))
+    assert compare(in_turn, Truth(sums, sums.float(), shaken=moved)).passed  # a reference that adds in float64
     cancels = exact.clone()
     cancels[:, 1024] = exact[:, 1024] * 1e-5  # of terms as large as the others
     noisy = tuple(
