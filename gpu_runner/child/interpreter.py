@@ -46,23 +46,23 @@ def teach_interpreter() -> None:
 
 
 def _scanned(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """A scan of floats by doubling, as threads of a warp have it: a term passes log2(n) roundings, and not one after each other term.
+    """A scan of floats by doubling, as threads of a warp have it: a term passes log2(n) roundings.
 
-    One after the other the roundings of equal terms add up to errors that no GPU makes.
+    One term after the other, the roundings of equal terms add up to errors that no GPU makes.
     """
-    import numpy
+    import numpy as np
 
-    combined = getattr(numpy, name)
+    combined = getattr(np, name)
 
     def scan(self: Any, input: Any) -> Any:
-        if not numpy.issubdtype(input.handle.data.dtype, numpy.floating):
+        if not np.issubdtype(input.handle.data.dtype, np.floating):
             return original(self, input)
-        data = numpy.moveaxis(input.handle.data, self.axis, -1).copy()
+        data = np.moveaxis(input.handle.data, self.axis, -1).copy()
         step = 1
         while step < data.shape[-1]:
             data[..., step:] = combined(data[..., step:], data[..., :-step])
             step *= 2
-        return [self.to_tensor(numpy.moveaxis(data, -1, self.axis), dtype=input.dtype)]
+        return [self.to_tensor(np.moveaxis(data, -1, self.axis), dtype=input.dtype)]
 
     return scan
 
