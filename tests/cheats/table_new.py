@@ -870,6 +870,17 @@ NEW: dict[str, NewCheat] = {
         "run",
         "A list that is doubled forty times, by names that each hold two of the one before.",
     ),
+    "endless_in_a_builtin": NewCheat(
+        "reglu", 12, "forward", "run", "A builtin that loops in C, where no step of host code is counted."
+    ),
+    "every_seventeenth_size": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "Wrong at multiples of one number: no range of sizes is sure to hold one.",
+        around=True,
+    ),
     "endless_host_loop": NewCheat(
         "reglu", 12, "forward", "run", "A loop in host code that never ends: only a budget or a deadline ends it."
     ),

@@ -158,4 +158,10 @@ HONEST: dict[str, Honest] = {
     "row_sum_descriptor": Honest("row_sum", "tensor descriptor of two dimensions, a plain kernel beside it"),
     "running_maximum_helpers": Honest("running_maximum", "tl.associative_scan by a helper of a helper"),
     "column_norm_two_kernels": Honest("column_norm", "reduction over rows forward and backward"),
+    "layer_norm_welford": Honest("layer_norm", "mean and variance merged block by block, as Welford and Chan have it"),
+    "softmax_online": Honest("softmax", "maximum and sum in one pass, the result in a second"),
+    "bias_atomics": Honest("add_bias", "gradient of a bias by float32 atomics, then a cast", deterministic=False),
+    "row_sum_split": Honest("row_sum", "parts of rows by one kernel, joined by a second"),
+    "transpose_block_pointers": Honest("transpose", "block pointers with bounds, strides of both matrices"),
+    "add_in_place_autotuned": Honest("add_in_place", "triton.autotune that restores what it overwrites"),
 }
