@@ -77,7 +77,7 @@ def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
     for tree in _trees(files):
         folded = _Folded(tree)
         nodes = list(ast.walk(tree))
-        compared = {
+        compared: dict[ast.AST, frozenset[int]] = {
             side: _remainders(folded, node)
             for node in nodes
             if isinstance(node, ast.Compare)
