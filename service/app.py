@@ -23,7 +23,7 @@ from service.loops import Loop, Loops, Wake
 from service.pages.routes import Pages, pages_router
 from service.publisher.publisher import Publisher
 from service.settings import Settings, checked
-from service.webhook import Intake, Recorder, webhook_router
+from service.webhook import Intake, Recorder, webhook_route
 from workers import artifacts, inbox, outbox
 from workers.redaction import know
 
@@ -122,7 +122,8 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
         ConfigurationError: the settings do not let it start.
     """
     parts = parts or make_parts(settings)
-    recorder = Recorder(inbox.record_deliveries)
+    deliveries = inbox.DeliveryLog()
+    recorder = Recorder(deliveries.record)
     loops = make_loops(parts, recorder)
 
     @asynccontextmanager
@@ -134,13 +135,16 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
             yield
         finally:
             late = await run_in_threadpool(loops.stop)
-            late += () if await run_in_threadpool(recorder.stop, STOP_S) else (recorder.name,)
+            if await run_in_threadpool(recorder.stop, STOP_S):
+                deliveries.close()
+            else:
+                late += (recorder.name,)
             parts.clients.close()
             log.info("stopped", late=late)
 
     app = FastAPI(title="Kernelsmith", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     intake = Intake(settings.secrets(), handles, settled, recorder.record, parts.wake_deliveries.ring)
-    app.include_router(webhook_router(intake))
+    app.router.routes.append(webhook_route(intake))
     app.include_router(health_router(_health(parts, loops, recorder)))
     app.include_router(pages_router(_pages(parts)))
     return app

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from service.media_types import content_type
 from service.metrics import DELIVERIES, WEBHOOKS
@@ -28,7 +26,7 @@ _FORM = re.compile(r"sha256=[0-9a-f]{64}")
 
 def sign(secret: bytes, body: bytes) -> str:
     """The value of ``X-Hub-Signature-256`` for a body."""
-    return PREFIX + hmac.new(secret, body, hashlib.sha256).hexdigest()
+    return PREFIX + hmac.digest(secret, body, "sha256").hex()
 
 
 def is_signed(header: str | None, body: bytes, secrets: tuple[bytes, ...]) -> bool:
@@ -46,11 +44,11 @@ BATCH_BYTES = 32_000_000  # of one transaction, where more than one delivery wai
 QUIET_S = 0.02  # after which no more deliveries are expected to come at once
 GIVE_WAY_S = 0.5  # the longest that anything else waits for that
 
-Waiting = tuple[NewDelivery, Future[bool]]
+Waiting = tuple[NewDelivery, asyncio.Future[bool]]
 
 
 class Recorder:
-    """Many threads and tasks ask it to keep deliveries; its one thread is the only one that waits for the disk.
+    """Many tasks of an event loop ask it to keep deliveries; its one thread is the only one that waits for the disk.
 
     ``write`` reads the deliveries once its transaction has begun, so that what comes while it waits for its turn is in it too.
     """
@@ -81,9 +79,9 @@ class Recorder:
         """Whether the thread runs."""
         return self._thread.is_alive()
 
-    def record(self, delivery: NewDelivery) -> Future[bool]:
-        """Have a delivery kept; whether it is new is told once it is durable. What is cancelled in time is left out."""
-        future: Future[bool] = Future()
+    def record(self, delivery: NewDelivery) -> asyncio.Future[bool]:
+        """Have a delivery kept; whether it is new is the result once it is durable. What is cancelled in time is left out."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         with self._some:
             self._asked_s = time.monotonic()
             self._waiting.append((delivery, future))
@@ -105,11 +103,9 @@ class Recorder:
             except Exception as error:  # noqa: BLE001
                 if not batch:
                     list(self._taken(batch))  # it failed before it read what waits
-                for _, future in batch:
-                    future.set_exception(error)
+                _answer(batch, [error] * len(batch))
             else:
-                for (_, future), is_new in zip(batch, new, strict=True):
-                    future.set_result(is_new)
+                _answer(batch, new)
 
     def _is_asked(self) -> bool:
         """Wait until something does; False at the end."""
@@ -123,10 +119,26 @@ class Recorder:
         with self._some:
             while self._waiting and (not batch or size + len(self._waiting[0][0].payload) <= BATCH_BYTES):
                 delivery, future = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
+                if not future.cancelled():
                     batch.append((delivery, future))
                     size += len(delivery.payload)
         yield from [delivery for delivery, _ in batch]
+
+
+def _answer(batch: list[Waiting], results: Sequence[bool | Exception]) -> None:
+    """Resolve the futures of a batch in their event loop, which is woken once."""
+
+    def resolve() -> None:
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.cancelled():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    if batch:
+        batch[0][1].get_loop().call_soon_threadsafe(resolve)
 
 
 BODY_LIMIT_BYTES = 25 * 1000 * 1000  # GitHub sends no payload larger than 25 MB
@@ -148,7 +160,7 @@ class Intake:
     secrets: tuple[bytes, ...]
     handles: Callable[[str], bool]
     settled: Callable[[str, bytes], str | None]  # what came of it, where that can be told at once
-    record: Callable[[NewDelivery], Future[bool]]
+    record: Callable[[NewDelivery], Awaitable[bool]]
     wake: Callable[[], None]
 
 
@@ -166,9 +178,8 @@ class _NotKeptError(Exception):
         self.fix = fix
 
 
-def webhook_router(intake: Intake) -> APIRouter:
-    """The route of the webhook."""
-    router = APIRouter()
+def webhook_route(intake: Intake) -> Route:
+    """The route of the webhook: one of Starlette, since FastAPI reads no parameters here and takes its time for that."""
     bodies = _Bodies()
 
     async def webhook(request: Request) -> Response:
@@ -190,9 +201,7 @@ def webhook_router(intake: Intake) -> APIRouter:
         WEBHOOKS.labels(status=str(status)).inc()
         return JSONResponse({"outcome": outcome}, status, headers)
 
-    # A plain route of Starlette: FastAPI's would spend more time on reading parameters, of which there are none, than all of this.
-    router.add_route("/webhook", webhook, methods=["POST"])
-    return router
+    return Route("/webhook", webhook, methods=["POST"])
 
 
 async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[int, str]:
@@ -221,7 +230,7 @@ async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[in
 async def _kept(intake: Intake, delivery: NewDelivery) -> bool:
     try:
         async with asyncio.timeout(KEEP_S):
-            return await asyncio.wrap_future(intake.record(delivery))
+            return await intake.record(delivery)
     except TimeoutError as error:
         fix = "see what holds the database: a process that locks it, its disk, or the way to it"
         raise _NotKeptError(f"the database took longer than {KEEP_S:.0f} s", fix) from error

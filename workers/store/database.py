@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection, Engine, PoolProxiedConnection, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from workers.errors import WorkersError
@@ -42,7 +42,7 @@ class Database:
     def write(self) -> Iterator[Session]:
         """Open a transaction that may write; it commits at the end, and rolls back on an error."""
         self.migrate()
-        with self._in_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with self.in_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -63,6 +63,11 @@ class Database:
                     upgrade(connection)
                 self._migrated = True
 
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the database is a file of SQLite's."""
+        return self.engine.dialect.name == "sqlite"
+
     def dispose(self) -> None:
         """Drop all connections."""
         self.engine.dispose()
@@ -73,13 +78,13 @@ class Database:
         self._turn = threading.Lock()
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
+    def in_turn(self) -> Iterator[None]:
         """Serialize the writes of this process's threads to SQLite.
 
         They pass the lock on without a pause, and only one of them competes with other processes. After the busy timeout
         SQLite itself reports that the database is locked.
         """
-        if self.engine.dialect.name != "sqlite":
+        if not self.is_sqlite:
             yield
             return
         turn = self._turn
@@ -89,6 +94,44 @@ class Database:
         finally:
             if is_mine:
                 turn.release()
+
+
+class SQLiteWriter:
+    """Transactions of one thread on a connection of SQLite's own driver, which stays open between them.
+
+    For what is small and waited for: SQLAlchemy's part of such a transaction takes as long as the database's.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pooled: PoolProxiedConnection | None = None
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction; it commits at the end. After an error it is rolled back, and the next one has a new connection."""
+        self._database.migrate()
+        with self._database.in_turn():
+            try:
+                connection = self._connection()
+                _begin_in_turn(connection)
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close the connection; one whose wait for locks is short must not go back to the pool."""
+        pooled, self._pooled = self._pooled, None
+        if pooled is not None:
+            pooled.invalidate()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._pooled is None:
+            self._pooled = self._database.engine.raw_connection()
+            _wait_for_locks(self._pooled.dbapi_connection, LOCK_POLL_MS)
+        connection: Any = self._pooled.dbapi_connection
+        return cast("sqlite3.Connection", connection)
 
 
 def upgrade(connection: Connection) -> None:
@@ -167,21 +210,28 @@ def _begin_sqlite(connection: Connection) -> None:
     if connection.get_execution_options().get("kernelsmith_reads", False):
         connection.exec_driver_sql("BEGIN")
         return
-    # SQLite's own wait sleeps for up to 100 ms at a time, and whoever asks more often goes first: so all ask often.
-    raw, end_s = connection.connection, time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    raw: Any = connection.connection.dbapi_connection
     _wait_for_locks(raw, LOCK_POLL_MS)
     try:
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            except OperationalError as error:
-                if getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
-                    raise
-            else:
-                return
+        _begin_in_turn(raw)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance("BEGIN IMMEDIATE", {}, error, sqlite3.Error) from error
     finally:
         _wait_for_locks(raw, BUSY_TIMEOUT_MS)
 
 
+def _begin_in_turn(connection: sqlite3.Connection) -> None:
+    # SQLite's own wait sleeps for up to 100 ms at a time, and whoever asks more often goes first: so all ask often.
+    end_s = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
+                raise
+        else:
+            return
+
+
 def _wait_for_locks(connection: Any, at_most_ms: int) -> None:
-    connection.cursor().execute(f"PRAGMA busy_timeout={at_most_ms}").close()
+    connection.execute(f"PRAGMA busy_timeout={at_most_ms}").close()

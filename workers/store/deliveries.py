@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Executable, Select, Table, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.dml import ReturningInsert
 
 from workers.store.codec import storable
 from workers.store.leases import is_over, swapped
@@ -50,10 +52,17 @@ def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[
     """Keep deliveries, which are read once the transaction has begun, and tell of each whether it is new."""
     connection = session.connection()
     rows = [_row(delivery, now) for delivery in arrived]
-    if not rows:
-        return ()
-    new = set(connection.scalars(_insert(connection.dialect.name), rows))
-    kept = []
+    return _are_new(rows, connection.scalars(_insert(connection.dialect.name), rows)) if rows else ()
+
+
+def keep_in_sqlite(connection: sqlite3.Connection, arrived: Iterable[NewDelivery], now: float) -> tuple[bool, ...]:
+    """The same within a transaction of SQLite's own driver."""
+    rows = [_row(delivery, now) for delivery in arrived]
+    return _are_new(rows, [name for row in rows for (name,) in connection.execute(_insert_in_sqlite(), row)])
+
+
+def _are_new(rows: list[dict[str, Any]], inserted: Iterable[str]) -> tuple[bool, ...]:
+    new, kept = set(inserted), []
     for row in rows:
         kept.append(row["delivery_id"] in new)
         new.discard(row["delivery_id"])  # one that came twice in this moment is new once
@@ -62,25 +71,33 @@ def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[
 
 def _row(delivery: NewDelivery, now: float) -> dict[str, Any]:
     is_done = delivery.outcome is not None
-    row = {
+    return {
         "delivery_id": delivery.delivery_id,
         "event": delivery.event,
         "payload": delivery.payload,
         "received_at": now,
-    }
-    return row | {
         "state": "done" if is_done else "pending",
         "outcome": delivery.outcome,
         "finished_at": now if is_done else None,
+        **NEVER_TRIED,
     }
 
 
+NEVER_TRIED = {"tries": 0, "refusals": 0, "outages": 0, "not_before": 0.0}
+
+
 @functools.cache
-def _insert(dialect: str) -> Executable:
+def _insert(dialect: str) -> ReturningInsert[Any]:
     # On the table and not the mapped class, and built once: a webhook waits for it.
     table = cast("Table", Delivery.__table__)
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     return insert(table).on_conflict_do_nothing(index_elements=["delivery_id"]).returning(table.c.delivery_id)
+
+
+@functools.cache
+def _insert_in_sqlite() -> str:
+    columns = list(_row(NewDelivery("", "", b""), 0.0))
+    return str(_insert("sqlite").compile(dialect=sqlite.dialect(paramstyle="named"), column_keys=columns))
 
 
 def rehearse(session: Session, now: float) -> None:

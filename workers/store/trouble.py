@@ -70,12 +70,11 @@ def trouble_of(error: BaseException) -> StoreTrouble | None:
         return _SYSTEM.get(error.errno or 0)
     if isinstance(error, PoolTimeoutError):
         return BUSY
-    if not isinstance(error, DBAPIError):
-        return None
-    code: int | None = getattr(error.orig, "sqlite_errorcode", None)
+    original = error.orig if isinstance(error, DBAPIError) else error
+    code: int | None = getattr(original, "sqlite_errorcode", None)
     if code is not None:
         return _SQLITE.get(code & 0xFF)  # the rest of an extended code says where it happened
-    state: str | None = getattr(error.orig, "sqlstate", None)
+    state: str | None = getattr(original, "sqlstate", None)
     if isinstance(error, OperationalError | InterfaceError) and (state is None or state[:2] in ("08", "57")):
         return DOWN  # refused, cut off, or shut down
     return _POSTGRES.get(state or "")

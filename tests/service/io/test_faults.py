@@ -19,7 +19,7 @@ from service.report.pull_request import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import Analyze
 from tests.workers.store.worlds import record
-from workers import inbox, outbox
+from workers import inbox, outbox, runtime
 from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, JobState, JobView
 
 # Every request that a job makes, in groups that no single update or delivery meets more than a few of.
@@ -146,6 +146,20 @@ def test_a_clock_put_forward_does_not_let_two_threads_publish_an_update(
     monkeypatch.setattr(publishing, "publish", slow)
     assert publisher.step()
     assert elsewhere == [True, False]
+
+
+def test_a_clock_that_was_a_day_ahead_when_a_job_began_doubles_no_comment(bench: Bench) -> None:
+    right = runtime.current()
+    runtime.install(replace(right, clock=lambda: right.clock() + 86_400.0))
+    number = bench.issue()
+    bench.say(number, CREATE)
+    bench.handle()
+    bench.publish()
+    (first,) = bench.comments(number)
+    runtime.install(right)
+    bench.settle()
+    (now,) = bench.comments(number)
+    assert now.body != first.body
 
 
 @pytest.mark.parametrize("order", ["as_sent", "reversed", "shuffled"])

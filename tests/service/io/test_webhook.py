@@ -6,7 +6,6 @@ import asyncio
 import errno
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 
 import psycopg
 import pytest
@@ -18,7 +17,7 @@ from structlog.testing import capture_logs
 
 from service import webhook
 from service.metrics import WEBHOOKS
-from service.webhook import BODY_LIMIT_BYTES, Intake, sign, webhook_router
+from service.webhook import BODY_LIMIT_BYTES, Intake, sign, webhook_route
 from workers.inbox import NewDelivery
 
 Receive = Callable[[], Awaitable[dict[str, object]]]
@@ -34,11 +33,10 @@ class Store:
         self.kept: dict[str, tuple[str, bytes]] = {}
         self.woken = 0
 
-    def record(self, delivery: NewDelivery) -> Future[bool]:
-        kept: Future[bool] = Future()
-        kept.set_result(delivery.delivery_id not in self.kept)
+    def record(self, delivery: NewDelivery) -> Awaitable[bool]:
+        is_new = delivery.delivery_id not in self.kept
         self.kept.setdefault(delivery.delivery_id, (delivery.event, delivery.payload))
-        return kept
+        return asyncio.sleep(0, is_new)
 
     def wake(self) -> None:
         self.woken += 1
@@ -53,8 +51,8 @@ def store() -> Store:
 def app(store: Store) -> FastAPI:
     app = FastAPI()
     events = {"issue_comment"}
-    app.include_router(
-        webhook_router(
+    app.router.routes.append(
+        webhook_route(
             Intake((SECRET, b"an older secret"), events.__contains__, lambda *_: None, store.record, store.wake)
         )
     )
@@ -97,12 +95,12 @@ def test_a_delivery_that_asks_for_nothing_is_kept_as_handled_and_wakes_nobody(st
     app, seen = FastAPI(), list[NewDelivery]()
     settled = {b'{"body": "thanks"}': "no command"}
 
-    def record(delivery: NewDelivery) -> Future[bool]:
+    def record(delivery: NewDelivery) -> Awaitable[bool]:
         seen.append(delivery)
         return store.record(delivery)
 
     intake = Intake((SECRET,), lambda _: True, lambda _, body: settled.get(body), record, store.wake)
-    app.include_router(webhook_router(intake))
+    app.router.routes.append(webhook_route(intake))
     with TestClient(app) as client:
         for body in settled:
             answer = client.post("/webhook", content=body, headers=headers(body))
@@ -245,15 +243,19 @@ def sqlite_says(code: int) -> OperationalError:
     return OperationalError("INSERT", {}, cause)
 
 
-def post_with(kept: Future[bool], store: Store) -> tuple[Response, list[dict[str, object]], float]:
+def post_with(kept: Callable[[], Awaitable[bool]], store: Store) -> tuple[Response, list[dict[str, object]], float]:
     """Send a delivery of which this becomes; give the answer, the log, and how many such answers were counted."""
     app = FastAPI()
-    app.include_router(
-        webhook_router(Intake((SECRET,), lambda event: True, lambda *_: None, lambda _: kept, store.wake))
+    app.router.routes.append(
+        webhook_route(Intake((SECRET,), lambda event: True, lambda *_: None, lambda _: kept(), store.wake))
     )
     with TestClient(app) as client, capture_logs() as logs:
         answer = client.post("/webhook", content=b"{}", headers=headers(b"{}"))
     return answer, list(logs), WEBHOOKS.labels(status=str(answer.status_code))._value.get()
+
+
+async def failing(error: Exception) -> bool:
+    raise error
 
 
 @pytest.mark.parametrize(
@@ -273,10 +275,8 @@ def post_with(kept: Future[bool], store: Store) -> tuple[Response, list[dict[str
 def test_a_delivery_that_cannot_be_kept_gets_503_with_the_fix_in_the_log(
     store: Store, error: Exception, detail: str
 ) -> None:
-    kept: Future[bool] = Future()
-    kept.set_exception(error)
     before = WEBHOOKS.labels(status="503")._value.get()
-    answer, (line,), counted = post_with(kept, store)
+    answer, (line,), counted = post_with(lambda: failing(error), store)
     assert (answer.status_code, counted) == (503, before + 1)
     assert int(answer.headers["retry-after"]) > 0
     assert detail in answer.json()["outcome"]
@@ -290,17 +290,20 @@ def test_a_delivery_that_takes_too_long_to_keep_is_answered_before_its_sender_gi
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "KEEP_S", 0.05)
-    kept: Future[bool] = Future()
-    answer, (line,), _ = post_with(kept, store)
+    asked: list[asyncio.Future[bool]] = []
+
+    def ask() -> asyncio.Future[bool]:
+        asked.append(asyncio.get_running_loop().create_future())
+        return asked[0]
+
+    answer, (line,), _ = post_with(ask, store)
     assert (answer.status_code, line["event"]) == (503, "delivery_not_kept")
-    assert kept.cancelled(), "what was answered with 503 is not to be kept later, for nothing"
+    assert asked[0].cancelled(), "what was answered with 503 is not to be kept later, for nothing"
 
 
 def test_a_fault_of_ours_is_counted_answered_and_logged_once_with_its_traceback(store: Store) -> None:
-    kept: Future[bool] = Future()
-    kept.set_exception(KeyError("a fault"))
     before = WEBHOOKS.labels(status="500")._value.get()
-    answer, (line,), counted = post_with(kept, store)
+    answer, (line,), counted = post_with(lambda: failing(KeyError("a fault")), store)
     assert (answer.status_code, counted) == (500, before + 1)
     assert (line["event"], line["exc_info"], line["delivery_id"]) == ("webhook_fault", True, DELIVERY)
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.workers.store.worlds import World, record
 from workers import embedded, inbox
+from workers.store import database
+from workers.store.trouble import LOCKED
 
 
 def test_delivery_is_kept_once(world: World) -> None:
@@ -121,10 +125,24 @@ def test_a_delivery_is_given_up_by_the_claim_that_has_it(world: World) -> None:
     assert inbox.claim_delivery("w", 30) is None
 
 
-def test_many_deliveries_at_once_are_each_told_whether_they_are_new(world: World) -> None:
+Keep = Callable[[Iterable[inbox.NewDelivery]], tuple[bool, ...]]
+
+
+@pytest.fixture(params=["one transaction", "a log"])
+def keep(request: pytest.FixtureRequest) -> Iterator[Keep]:
+    """Both ways in which deliveries are kept."""
+    if request.param == "one transaction":
+        yield inbox.record_deliveries
+        return
+    log = inbox.DeliveryLog()
+    yield log.record
+    log.close()
+
+
+def test_many_deliveries_at_once_are_each_told_whether_they_are_new(world: World, keep: Keep) -> None:
     batch = [inbox.NewDelivery(name, "push", name.encode()) for name in ("a", "b", "a", "c")]
-    assert inbox.record_deliveries(batch) == (True, True, False, True)
-    assert inbox.record_deliveries([*batch, inbox.NewDelivery("d", "push", b"\x00\xff")]) == (
+    assert keep(batch) == (True, True, False, True)
+    assert keep([*batch, inbox.NewDelivery("d", "push", b"\x00\xff")]) == (
         False,
         False,
         False,
@@ -140,18 +158,18 @@ def test_many_deliveries_at_once_are_each_told_whether_they_are_new(world: World
     ]
 
 
-def test_what_asks_for_nothing_is_kept_as_handled(world: World) -> None:
+def test_what_asks_for_nothing_is_kept_as_handled(world: World, keep: Keep) -> None:
     asks_nothing = inbox.NewDelivery("a", "issue_comment", b"{}", "no command")
-    assert inbox.record_deliveries([asks_nothing, inbox.NewDelivery("b", "issue_comment", b"{}")]) == (True, True)
+    assert keep([asks_nothing, inbox.NewDelivery("b", "issue_comment", b"{}")]) == (True, True)
     assert inbox.counts()["deliveries"] == {"done": 1, "pending": 1}
     claimed = inbox.claim_delivery("w", 30)
     assert claimed is not None
     assert claimed.delivery_id == "b"
     assert inbox.claim_delivery("w", 30) is None
-    assert inbox.record_deliveries([asks_nothing]) == (False,)
+    assert keep([asks_nothing]) == (False,)
 
 
-def test_deliveries_are_read_once_the_transaction_has_begun(local: World) -> None:
+def test_deliveries_are_read_once_the_transaction_has_begun(local: World, keep: Keep) -> None:
     seen = []
 
     def arrive() -> Iterator[inbox.NewDelivery]:
@@ -159,8 +177,35 @@ def test_deliveries_are_read_once_the_transaction_has_begun(local: World) -> Non
         seen.append(local.runtime.database._turn.acquire(blocking=False))
         yield inbox.NewDelivery("a", "push", b"{}")
 
-    assert inbox.record_deliveries(arrive()) == (True,)
+    assert keep(arrive()) == (True,)
     assert seen == [False]
+
+
+def test_a_log_goes_on_after_an_error_and_nothing_of_that_transaction_is_kept(world: World) -> None:
+    def arrive() -> Iterator[inbox.NewDelivery]:
+        yield inbox.NewDelivery("a", "push", b"{}")
+        raise OSError("gone")
+
+    with contextlib.closing(inbox.DeliveryLog()) as log:
+        with pytest.raises(OSError, match="gone"):
+            log.record(arrive())
+        assert log.record([inbox.NewDelivery("a", "push", b"{}")]) == (True,)
+    assert inbox.counts()["deliveries"] == {"pending": 1}
+
+
+def test_a_log_waits_for_another_writer_and_says_in_the_end_that_it_is_locked(
+    local: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 200)
+    other = sqlite3.connect(local.runtime.database.url.removeprefix("sqlite:///"), isolation_level=None)
+    with contextlib.closing(other), contextlib.closing(inbox.DeliveryLog()) as log:
+        assert log.record([inbox.NewDelivery("a", "push", b"{}")]) == (True,)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            log.record([inbox.NewDelivery("b", "push", b"{}")])
+        assert inbox.trouble_of(caught.value) == LOCKED
+        other.execute("ROLLBACK")
+        assert log.record([inbox.NewDelivery("b", "push", b"{}")]) == (True,)
 
 
 def test_a_rehearsed_delivery_is_seen_by_nobody(world: World) -> None:
