@@ -187,14 +187,14 @@ class LocalSession:
                 place.write_bytes(artifacts.get(artifact.digest))
 
     def _until_it_ends(self, job_id: str, auto: bool) -> JobView:
-        told = False
+        notified = False
         while True:
             with self.terminal.following(job_id):
                 worked = embedded.drive(1, only=job_id)
                 published = self._publish(job_id)
             job = self._view(job_id)
             if worked or published:
-                told = False
+                notified = False
                 continue
             if job.state in ENDED:
                 return job
@@ -202,10 +202,10 @@ class LocalSession:
                 self._decide(job, auto)
             else:
                 due_in_s = embedded.next_due_in_s()
-                if not told:
+                if not notified:
                     unusable = UNUSABLE.format(job.host_trouble) if job.host_trouble else None
                     self.terminal.say(unusable or (HELD if due_in_s is None else AGAIN))
-                    told = True
+                    notified = True
                 time.sleep(min(5.0, due_in_s or 0.5))
 
     def _decide(self, job: JobView, auto: bool) -> None:

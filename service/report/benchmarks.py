@@ -119,13 +119,13 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
 def word_of(result: PassResult) -> str:
     """A pass over its sizes in a word, with the sizes that it is true of where it is not of all."""
     total = sum(count for _, count in result.words)
-    told = [
+    lines = [
         word.value if count == total else f"{word.value} on {count} of {total}"
         for word, count in result.words
         if word in (Word.slower, Word.faster)
     ]
-    if told:
-        return ", ".join(told)
+    if lines:
+        return ", ".join(lines)
     return (Word.undecided if result.count(Word.undecided) else Word.same).value if total else DASH
 
 
@@ -307,11 +307,11 @@ def _caption(result: BenchmarkResult) -> str:
             f"<sub>Predicted for {_gpu(result)}: the bytes that must move, over the bandwidth that a copy is expected to reach. "
             "A kernel on a GPU takes longer than this.</sub>"
         )
-    told = "Medians. The floor is the least time that the hardware allows."
+    text = "Medians. The floor is the least time that the hardware allows."
     if any(found and usable(found.host_us) for row in result.rows for found in row.timings):
-        told += " Host is what the host needs to queue the pass."
+        text += " Host is what the host needs to queue the pass."
     noise = noise_sentence(result.rows)
-    return f"<sub>{told}{f' {noise}' if noise else ''}</sub>"
+    return f"<sub>{text}{f' {noise}' if noise else ''}</sub>"
 
 
 def _contenders(result: BenchmarkResult) -> list[str]:

@@ -56,8 +56,8 @@ def calibration_section(found: Trust) -> str:
         return paragraphs("**Nothing was timed:** no GPU is here.", _left_out(found))
     wrong = sum(found.words.get(word, 0) for word in (Word.faster, Word.slower))
     caught = found.planted.get(Word.slower, 0)
-    told = f"**{wrong} false words in {compared} comparisons of kernels with themselves; a planted slowdown of"
-    told += f" {found.slowdown:.0%} was found in {caught} of {planted} tries**, on {inline(found.gpu or 'a GPU', 60)}."
+    text = f"**{wrong} false words in {compared} comparisons of kernels with themselves; a planted slowdown of"
+    text += f" {found.slowdown:.0%} was found in {caught} of {planted} tries**, on {inline(found.gpu or 'a GPU', 60)}."
     spread = f"Kernels were between {min(found.ratios):.4f} and {max(found.ratios):.4f} times as fast as themselves."
     if found.slowdowns:
         spread += f" The planted slowdown measured {min(found.slowdowns):.1%} to {max(found.slowdowns):.1%}."
@@ -67,7 +67,7 @@ def calibration_section(found: Trust) -> str:
         for name, workload, timed, time_us, word in found.rows
     ]
     return paragraphs(
-        told,
+        text,
         spread,
         table(("word", "with itself", "planted"), words, numeric=(1, 2)),
         _left_out(found),
@@ -171,24 +171,24 @@ def _sum_row(name: str, use: UseSum) -> tuple[str, ...]:
 
 
 def _words(use: RecordingUse) -> str:
-    told = [
+    lines = [
         "Tokens are those that the providers counted, and tokens out hold thinking; what a cache gave or took is not in tokens in. "
         "Stable characters are the start of a question that others of the job repeat."
     ]
     room = max(question.most_thinking_tokens for question in use.questions)
     if room:
         number = sum(question.most_thinking_tokens > 0 for question in use.questions)
-        told.append(
+        lines.append(
             f"{counted(number, 'question')} of {len(use.questions)} left room for up to {room:,} tokens of thinking."
         )
     missing = use.total.unpriced_requests
     if missing == use.total.requests:
-        told.append("No model has a price: set `KERNELSMITH_MODEL_PRICES`.")
+        lines.append("No model has a price: set `KERNELSMITH_MODEL_PRICES`.")
     elif missing:
-        told.append(
+        lines.append(
             f"{counted(missing, 'request')} without a price {'is' if missing == 1 else 'are'} not in the dollars."
         )
-    return " ".join(told)
+    return " ".join(lines)
 
 
 def _dollars(micro_dollars: int | None) -> str:

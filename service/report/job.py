@@ -193,8 +193,8 @@ def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
     if why:
         again_ = "`/kernel retry` goes on from where it was" if not measures(job) else f"{again(job)} starts afresh"
         return f"**{subject(job)} was ended:** {sentence(why)}{stays}.\n**Next:** nothing. {again_}."
-    told = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
-    return f"{told}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
+    text = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
+    return f"{text}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
 
 
 def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[str, str]) -> tuple[str, ...]:
@@ -257,13 +257,13 @@ def _report(update: ReportUpdate, job: JobView) -> tuple[str, str, Conclusion]:
     if update.cancelled_by is not None:
         return "Cancelled", "The job was cancelled; what was pushed stays.", Conclusion.cancelled
     if update.failure is not None:
-        told = paragraphs(stopped_line(update.failure, job), next_line(update.failure, job), details(update.failure))
-        return f"Stopped: {plain(update.failure.message, 100)}", told, Conclusion.failure
+        text = paragraphs(stopped_line(update.failure, job), next_line(update.failure, job), details(update.failure))
+        return f"Stopped: {plain(update.failure.message, 100)}", text, Conclusion.failure
     if update.summary is None:
         return "Done", "Every checkpoint was approved.", Conclusion.success
-    told = paragraphs(verdict(update.summary, job), sections(update.summary, job, {}))
+    text = paragraphs(verdict(update.summary, job), sections(update.summary, job, {}))
     if not isinstance(update.summary, MeasureSummary):
         # What stands against a merge was told at the checkpoint, and a person approved it all the same.
-        return "Done", told, Conclusion.success
+        return "Done", text, Conclusion.success
     ends = conclusion(update.summary, job)
-    return f"{job.request.verb.value}: {TITLES[ends]}", told, ends
+    return f"{job.request.verb.value}: {TITLES[ends]}", text, ends

@@ -86,9 +86,9 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
     if found.faster:
         parts.append(f"{_among(found.faster, found, 'faster')}: {_names(found.faster, Word.faster)}")
     if found.larger:
-        told = ", ".join(f"{code(k.kernel)} ({change(_memory(k))})" for k in found.larger[:MAX_NAMED])
+        text = ", ".join(f"{code(k.kernel)} ({change(_memory(k))})" for k in found.larger[:MAX_NAMED])
         more = "needs more memory" if len(found.larger) == 1 else "need more memory"
-        parts.append(f"{len(found.larger)} of {counted(len(found.timed), 'kernel')} {more}: {told}")
+        parts.append(f"{len(found.larger)} of {counted(len(found.timed), 'kernel')} {more}: {text}")
     if parts:
         tail = "" if found.slower or found.larger or not found.faster else "; nothing is slower"
         return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(found)}"
@@ -97,12 +97,12 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
     if not found.timed:
         return f"**Nothing could be measured** against {against}: {_first_reason(found)}"
     measurements = sum(len(k.benchmark.rows) for k in found.timed if k.benchmark)
-    told = f"{counted(len(found.timed), 'kernel')}, {counted(measurements, 'measurement')}"
+    text = f"{counted(len(found.timed), 'kernel')}, {counted(measurements, 'measurement')}"
     if found.undecided:
         names = ", ".join(code(k.kernel) for k in found.undecided[:MAX_NAMED])
-        undecided = f"({told}), but not all is decided: {names}"
+        undecided = f"({text}), but not all is decided: {names}"
         return f"**Nothing is known to be faster or slower** than {against} {undecided}.{_left(found)}"
-    return f"**Nothing became faster or slower** than {against}: {told}.{_left(found)}"
+    return f"**Nothing became faster or slower** than {against}: {text}.{_left(found)}"
 
 
 def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
@@ -164,12 +164,12 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
 
 def skipped_list(summary: MeasureSummary) -> str:
     """The kernels that were not looked at, each with the reason and the fix."""
-    told = [
+    lines = [
         f"{code(k.kernel)}: {reason(k.skipped)} {sentence(k.skipped.fix) if k.skipped.fix else ''}".rstrip()
         for k in summary.kernels
         if k.skipped is not None
     ]
-    return f"Not measured:\n\n{bullets(told)}" if told else ""
+    return f"Not measured:\n\n{bullets(lines)}" if lines else ""
 
 
 def kernel_details(kernel: MeasuredKernel) -> str:
@@ -223,9 +223,9 @@ def _passes(kernel: MeasuredKernel, word: Word) -> str:
 def _where(result: PassResult, word: Word) -> str:
     """A pass with its speed at the sizes that have the word: over all sizes a slower one may be hidden by the others."""
     members = [row for row in result.rows if (found := compared(row)) is not None and found.word is word]
-    told = f"{result.timed_pass.value} {ratio(mean_speedup(members))}"
+    text = f"{result.timed_pass.value} {ratio(mean_speedup(members))}"
     return (
-        told if len(members) == len(result.rows) else f"{told} on {len(members)} of {counted(len(result.rows), 'size')}"
+        text if len(members) == len(result.rows) else f"{text} on {len(members)} of {counted(len(result.rows), 'size')}"
     )
 
 

@@ -34,8 +34,8 @@ def modified_verdict(summary: ModifySummary, job: JobView) -> str:
         return f"**{kernel} is changed, and a call that works today breaks:** {sentence(summary.broken_call)}."
     where = " in Triton's interpreter" if summary.verdict.interpreted else ""
     kept = ", and the call as it is today still gives what it gave" if summary.changes_function else ""
-    told = f"**{kernel} is changed and proved{where}:** {verdict_words(summary.verdict)}{kept}."
-    return f"{told} The library's whole test file passes. {added_words(summary.added)}".rstrip()
+    text = f"**{kernel} is changed and proved{where}:** {verdict_words(summary.verdict)}{kept}."
+    return f"{text} The library's whole test file passes. {added_words(summary.added)}".rstrip()
 
 
 def modified_sections(summary: ModifySummary) -> str:
@@ -170,8 +170,8 @@ def _speed(summary: ConfirmSummary) -> str:
     mean = overall_speedup(benchmark.rows)
     if mean is None or not words:
         return "; its speed was not compared with what stood before"
-    told = ", ".join(f"{word.value} on {words.count(word)}" for word in Word if word in words)
-    return f" and is {ratio(mean)} as fast as before on {gpu}: of {counted(len(words), 'measurement')}, {told}"
+    text = ", ".join(f"{word.value} on {words.count(word)}" for word in Word if word in words)
+    return f" and is {ratio(mean)} as fast as before on {gpu}: of {counted(len(words), 'measurement')}, {text}"
 
 
 def _added_table(added: tuple[AddedTest, ...]) -> str:

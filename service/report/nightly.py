@@ -159,14 +159,14 @@ def _measured(summary: NightlySummary) -> str:
 
 
 def _skipped(summary: NightlySummary) -> str:
-    told = [
+    lines = [
         f"{code(one.kernel)}: {reason(one.skipped)} {sentence(one.skipped.fix) if one.skipped.fix else ''}".rstrip()
         for one in summary.kernels
         if one.skipped is not None
     ]
-    told += [f"{_named(summary.left)}: the budget ended; they come first the next night"] if summary.left else []
-    told += [f"{_named(summary.known)}: measured at this commit before"] if summary.known else []
-    return bullets(told)
+    lines += [f"{_named(summary.left)}: the budget ended; they come first the next night"] if summary.left else []
+    lines += [f"{_named(summary.known)}: measured at this commit before"] if summary.known else []
+    return bullets(lines)
 
 
 def _first_reason(summary: NightlySummary) -> str:
@@ -182,7 +182,7 @@ def regression_title(update: RegressionUpdate) -> str:
 
 def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence[Brought] = ()) -> str:
     """The issue's body, by whose last line it is found again."""
-    told = paragraphs(
+    text = paragraphs(
         _head(update),
         _next(),
         _brought(brought),
@@ -191,20 +191,20 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
         "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
         _first(update_id),
     )
-    return signed(told, NO_JOB, Kind.regression, update.key())
+    return signed(text, NO_JOB, Kind.regression, update.key())
 
 
 def regression_comment(update: RegressionUpdate, job_id: str, update_id: str, brought: Sequence[Brought] = ()) -> str:
     """What is new, as a comment on the issue."""
     if update.stands:
-        told = paragraphs(
+        text = paragraphs(
             _head(update), _next(), _brought(brought), changes_table(update.changes), _reproduce(update, brought)
         )
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
-        told = paragraphs(f"{head} {why}", changes_table(update.changes))
-    return signed(told, job_id, Kind.regression, update_id)
+        text = paragraphs(f"{head} {why}", changes_table(update.changes))
+    return signed(text, job_id, Kind.regression, update_id)
 
 
 def digest_title(update: DigestUpdate) -> str:
@@ -214,11 +214,11 @@ def digest_title(update: DigestUpdate) -> str:
 
 def digest_issue(update: DigestUpdate) -> str:
     """The issue's body, by whose last line it is found again."""
-    told = (
+    text = (
         "A comment a week names the kernels that became faster or smaller, each found in two interleaved runs of both commits. A "
         "week without any has none. Close this issue to hear no more."
     )
-    return signed(told, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+    return signed(text, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
 
 
 def digest_comment(update: DigestUpdate, job_id: str, update_id: str) -> str:
@@ -339,10 +339,10 @@ def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None) -> tu
     """Title and summary of the check on the pull request that brought a commit."""
     grown = "slower or larger" if ratio is None else f"worse: {ratio:.3f} times what it was"
     title = plain(f"{kernel} became {grown}", 120)
-    told = (
+    text = (
         f"{code(kernel)} on {inline(gpu, 60)} became {grown} in {code(commit[:12])}, which this pull request brought."
     )
-    return title, paragraphs(told, "Found by interleaved runs of the commits on one machine.")
+    return title, paragraphs(text, "Found by interleaved runs of the commits on one machine.")
 
 
 def reply_no_range(good: str, bad: str) -> str:

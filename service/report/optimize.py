@@ -299,8 +299,8 @@ def new_version(version: NewVersion) -> str:
 
 def passes_words(results: tuple[PassResult, ...]) -> str:
     """Each pass with its mean, such as "forward 1.10×, backward 1.61×"."""
-    told = [f"{result.timed_pass.value} {ratio(result.speedup)}" for result in results if result.speedup is not None]
-    return ", ".join(told)
+    lines = [f"{result.timed_pass.value} {ratio(result.speedup)}" for result in results if result.speedup is not None]
+    return ", ".join(lines)
 
 
 def _why_not(summary: FinalizeSummary) -> str:
@@ -318,16 +318,16 @@ def _gained(benchmark: BenchmarkResult | None) -> str:
         return "is changed, but could not be compared with what stood before."
     slower = sum(result.count(Word.slower) for result in by_pass(benchmark.rows))
     memory = overall_memory(benchmark.rows)
-    told = f"is {ratio(mean)} as fast as before on {inline(benchmark.gpu or 'the GPU', 60)}"
-    told += f", peak memory {change(memory)}" if memory is not None else ""
-    return f"{told}; slower on {counted(slower, 'measurement')}." if slower else f"{told}."
+    text = f"is {ratio(mean)} as fast as before on {inline(benchmark.gpu or 'the GPU', 60)}"
+    text += f", peak memory {change(memory)}" if memory is not None else ""
+    return f"{text}; slower on {counted(slower, 'measurement')}." if slower else f"{text}."
 
 
 def _proved(summary: FinalizeSummary) -> str:
     interpreted = summary.verdict is not None and summary.verdict.interpreted
-    told = "Its values and gradients are proved" + (" in Triton's interpreter" if interpreted else "")
-    told += ", and the library's tests pass." if summary.tests is not None else "."
+    text = "Its values and gradients are proved" + (" in Triton's interpreter" if interpreted else "")
+    text += ", and the library's tests pass." if summary.tests is not None else "."
     passes = (
         passes_words(by_pass(summary.benchmark.rows)) if summary.benchmark and not summary.benchmark.predicted else ""
     )
-    return f"{told} By pass: {passes}." if passes else told
+    return f"{text} By pass: {passes}." if passes else text

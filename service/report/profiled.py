@@ -138,11 +138,11 @@ def tuned_section(result: TuneResult) -> str:
         return "**Nothing was tuned:** no GPU is here. The candidate is written as it was."
     won = sum(bool(choice.settings) for choice in result.choices)
     ended = "" if result.complete else " The time ended before the search did."
-    told = f"**{counted(won, 'setting')} better than the default**, of {counted(len(result.choices), 'size')} on"
+    text = f"**{counted(won, 'setting')} better than the default**, of {counted(len(result.choices), 'size')} on"
     failed = [f"{code(settings)}: {inline(why, 160)}" for settings, why in result.failed[:MAX_SETTINGS]]
     header = ("pass", "workload", "size", "settings", "over the default (95% interval)", "tried")
     return paragraphs(
-        f"{told} {inline(result.gpu or result.architecture, 60)}.{ended}",
+        f"{text} {inline(result.gpu or result.architecture, 60)}.{ended}",
         table(header, [_setting_row(choice) for choice in result.choices[:MAX_SETTINGS]], numeric=(2, 4, 5)),
         bullets([inline(note) for note in result.notes]),
         folded("Settings that do not run", bullets(failed)),
@@ -274,7 +274,7 @@ def _bounds(profile: ProfileResult) -> str:
 
 def _limits(summary: ProfileSummary) -> str:
     """How far each pass is from its floor, where that was measured."""
-    told = []
+    lines = []
     for timed_pass in dict.fromkeys(row.timed_pass for row in summary.benchmark.rows):
         shares = []
         for row in summary.benchmark.rows:
@@ -283,10 +283,10 @@ def _limits(summary: ProfileSummary) -> str:
                 shares.append(row.floor_us / median)
         mean = geometric_mean(shares)
         if mean is not None:
-            told.append(f"{timed_pass.value} reaches {percent(mean)}")
-    if summary.benchmark.predicted or not told:
+            lines.append(f"{timed_pass.value} reaches {percent(mean)}")
+    if summary.benchmark.predicted or not lines:
         return "by its bytes and operations, since no GPU was there to time it"
-    return f"{', '.join(told)} of the speed that the hardware allows"
+    return f"{', '.join(lines)} of the speed that the hardware allows"
 
 
 def _aim(summary: ProfileSummary) -> str:

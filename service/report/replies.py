@@ -56,10 +56,10 @@ SAMPLES = {
 
 def reply_command_errors(errors: tuple[CommandError, ...]) -> str:
     """One answer to all that was wrong in a comment."""
-    told = [_told(error) for error in errors]
-    if len(told) == 1:
-        return told[0]
-    return paragraphs("Some lines of this comment could not be carried out:", bullets(told))
+    lines = [_told(error) for error in errors]
+    if len(lines) == 1:
+        return lines[0]
+    return paragraphs("Some lines of this comment could not be carried out:", bullets(lines))
 
 
 def _told(error: CommandError) -> str:
@@ -220,11 +220,11 @@ FROM_CONFIGURATION = "`.github/kernelsmith.toml` on the default branch"
 def reply_no_permission(login: str, permission: str, *, decides: bool = False) -> str:
     """Answer a command of someone who may not give it."""
     has = "no" if permission in ("", "none") else inline(permission, 20)
-    told = f"{code(login)} has {has} permission on this repository, and "
+    text = f"{code(login)} has {has} permission on this repository, and "
     if decides:
-        return f"{told}only people with write permission decide at a checkpoint. Nothing was done."
+        return f"{text}only people with write permission decide at a checkpoint. Nothing was done."
     return (
-        f"{told}commands need write permission. Nothing was done. "
+        f"{text}commands need write permission. Nothing was done. "
         f"A maintainer can give the command, or add a login to `allow` in {FROM_CONFIGURATION}."
     )
 
@@ -335,8 +335,8 @@ def reply_no_job(verb: Verb) -> str:
 
 def reply_which_job(verb: Verb, jobs: Sequence[JobView]) -> str:
     """Answer a command that fits more than one job."""
-    told = f"More than one job belongs to this conversation. Say which, such as {code(f'/kernel {verb.value} {jobs[0].job_id}')}:"
-    return paragraphs(told, _list(jobs))
+    text = f"More than one job belongs to this conversation. Say which, such as {code(f'/kernel {verb.value} {jobs[0].job_id}')}:"
+    return paragraphs(text, _list(jobs))
 
 
 def reply_jobs(jobs: Sequence[tuple[JobView, Links]]) -> str:

@@ -293,8 +293,8 @@ def next_line(failure: Failure, job: JobView) -> str:
     )
     fix = sentence(failure.fix) if failure.fix else ""
     # Where the fix speaks of it already, a second sentence would only say the same in other words.
-    told = [part for part in (fix, "" if "/kernel retry" in fix else told_again) if part]
-    return f"**Next:** {' '.join(told)}"
+    lines = [part for part in (fix, "" if "/kernel retry" in fix else told_again) if part]
+    return f"**Next:** {' '.join(lines)}"
 
 
 def details(failure: Failure) -> str:

@@ -152,11 +152,11 @@ def _evidence(evidence: Evidence) -> str:
     if evidence.error is not None:
         allowed = f", allowed {small(evidence.allowed)}" if evidence.allowed is not None else ""
         numbers.append(f"error {small(evidence.error)}{allowed}")
-    told = f"**{inline(evidence.check, 60)}**: {sentence(evidence.message)}"
+    text = f"**{inline(evidence.check, 60)}**: {sentence(evidence.message)}"
     log = code_block(evidence.log, "text", 4_000) if evidence.log and evidence.log.strip() else ""
     place = f"({', '.join(where)})" if where else ""
     return paragraphs(
-        " ".join(part for part in (told, place, "; ".join(numbers)) if part), folded("What it printed", log)
+        " ".join(part for part in (text, place, "; ".join(numbers)) if part), folded("What it printed", log)
     )
 
 

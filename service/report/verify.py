@@ -23,10 +23,10 @@ def proved_verdict(summary: MeasureSummary, _job: JobView) -> str:
     if not summary.kernels:
         return "**This change touches no kernel:** nothing was proved."
     if wrong:
-        told = "; ".join(f"{code(k.kernel)}: {verdict_words(k.verdict)}" for k in wrong[:MAX_NAMED] if k.verdict)
+        text = "; ".join(f"{code(k.kernel)}: {verdict_words(k.verdict)}" for k in wrong[:MAX_NAMED] if k.verdict)
         more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
         is_or_are = "is" if len(wrong) == 1 else "are"
-        return f"**{len(wrong)} of {counted(len(judged), 'kernel')} {is_or_are} wrong:** {told}{more}."
+        return f"**{len(wrong)} of {counted(len(judged), 'kernel')} {is_or_are} wrong:** {text}{more}."
     passed = _passed(summary)
     if not passed:
         return "**Nothing could be proved:** the reasons are below."
