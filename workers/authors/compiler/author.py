@@ -7,7 +7,8 @@ from dataclasses import replace
 from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
-from workers.authors.compiler.programs import Programs, in_parts, whole
+from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
+from workers.authors.compiler.series import has_products
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 
@@ -18,12 +19,18 @@ class CompilerAuthor:
 
     def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """Propose source for a brief, or refuse it in one sentence."""
+        narrow = frozenset(rounding.node for rounding in brief.graph.rounded)
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
-        for programs_of in (whole, in_parts):
+        ways = (
+            [lambda: in_series(brief, narrow)]
+            if has_products(brief.graph)
+            else [lambda: whole(brief), lambda: in_parts(brief)]
+        )
+        for programs in ways:
             try:
-                return _proposal(programs_of(brief), brief.style)
+                return _proposal(programs(), brief.style)
             except CannotCompileError as error:
                 refused = refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"
