@@ -96,23 +96,35 @@ class Cut:
         self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._rank: dict[str, int] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
+        self._late: set[str] = set()  # what is not computed together with the product that it follows from
 
     def steps(self, ends: Sequence[str]) -> list[Step]:
         """The steps that compute ``ends``, in order."""
         wanted = [end for end in dict.fromkeys(ends) if end not in self.available]
         order = self._needed(wanted)
-        for node in order:
-            self._rank[node.name], self._product[node.name] = self._ranked(node)
-        self._summed = self._behind_reductions(order)
-        stored = set(wanted)
-        steps: list[Step] = []
-        for members in reversed(self._groups(order)):
-            outputs = [node.name for node in order if node.name in members and node.name in stored]
-            if outputs:
-                part = _Part(self, members, outputs)
-                stored |= part.requested
-                steps.insert(0, part.step())
-        return steps
+        while True:
+            for node in order:
+                self._rank[node.name], self._product[node.name] = self._ranked(node)
+            self._summed = self._behind_reductions(order)
+            stored = set(wanted)
+            parts: list[_Part] = []
+            late: set[str] = set()
+            for members in reversed(self._groups(order)):
+                outputs = [node.name for node in order if node.name in members and node.name in stored]
+                if outputs:
+                    parts.insert(0, _Part(self, members, outputs))
+                    stored |= parts[0].requested
+                    late |= self._better_later(members, outputs, wanted)
+            if not late:
+                return [part.step() for part in parts]
+            self._late |= late
+
+    def _better_later(self, members: set[str], outputs: list[str], wanted: list[str]) -> set[str]:
+        """What is to be computed after a product is stored: several tensors would be stored where the product alone will do."""
+        if len(set(outputs) - set(wanted)) < 2 or not any(self._product[name] for name in members):
+            return set()
+        ends = {node.name for node in self._needed([name for name in outputs if name in wanted])}
+        return {name for name in members - ends if self.nodes[name].op != "matmul"}
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
@@ -130,6 +142,8 @@ class Cut:
             return rank + 1 + rank % 2, node.name
         if rank % 2 == 0:
             return rank, None
+        if node.name in self._late:
+            return rank + 1, None
         products = {self._product[name] for name in operands if self._rank[name] == rank}
         (product, *others) = products
         if (

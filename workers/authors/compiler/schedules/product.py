@@ -246,7 +246,9 @@ class ProductKernel(KernelWriter):
         stride = f"{self.tensor(load)}_stride_{role}"
         value = f"{self.tensor(load)}.stride({own[-1] - len(shape)})"
         if len(own) > 1:  # the last of them may be of size one, whose stride may be anything
-            value = " * ".join(f"{self.tensor(load)}.shape[{place}]" for place in range(own[-1] + 1 - len(shape), 0)) or "1"
+            value = (
+                " * ".join(f"{self.tensor(load)}.shape[{place}]" for place in range(own[-1] + 1 - len(shape), 0)) or "1"
+            )
         if self.strides.get(stride, value) != value:
             stride = self.names.free(stride)
         self.strides[stride] = value
