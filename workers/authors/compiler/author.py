@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError
@@ -23,14 +25,11 @@ class CompilerAuthor:
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
-        ways = (
-            [lambda: in_series(brief, narrow)]
-            if has_products(brief.graph)
-            else [lambda: whole(brief), lambda: in_parts(brief)]
-        )
-        for programs in ways:
+        series = partial(in_series, narrow=narrow)
+        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
+        for programs_of in ways:
             try:
-                return _proposal(programs(), brief.style)
+                return _proposal(programs_of(brief), brief.style)
             except CannotCompileError as error:
                 refused = refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"

@@ -274,7 +274,7 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
     if node.op in SCANS:
         return operands[0]
     if node.op == "matmul":
-        return _multiplied(*operands, unifier)
+        return _multiplied(operands[0], operands[1], unifier)
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
     if node.op in {"gather", "index_select"}:

@@ -6,7 +6,7 @@ stored by the step that computes it, but for what is cheap to compute again from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
@@ -76,9 +76,14 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
 
 
 def _is_view_of(name: str, base: str, nodes: dict[str, Node]) -> bool:
-    while nodes[name].op in VIEWS and name != base:
-        name = references(nodes[name].args)[0].name
-    return name == base
+    return name == base or _viewed(name, nodes) == base
+
+
+def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
+    """What a node is a view of, itself where it is none."""
+    while nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
+        name = operands[0].name
+    return name
 
 
 class Cut:
@@ -290,9 +295,7 @@ class _Part:
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
         ends = {node for _, node in graph.gradients}
-        base = name
-        while self._cut.nodes[base].op in VIEWS:
-            base = references(self._cut.nodes[base].args)[0].name
+        base = _viewed(name, self._cut.nodes)
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
 
     def _spec(self, own: str) -> InputSpec:

@@ -77,7 +77,7 @@ class ProductSchedule(Schedule):
         """Lines that choose the settings by the size of the result."""
         chosen = (*TILE, "num_warps", "num_stages")
         rule = f"{', '.join(chosen)} = _product_settings({self.source}.device, n_rows, n_cols, {self.source}.element_size())"
-        return [rule, *(self.tuned_lines("n_rows * n_cols", *chosen) if self.form.tunable else [])]
+        return [rule, *(self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
 
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes of the product, and the strides of its operands."""
@@ -89,23 +89,24 @@ class ProductSchedule(Schedule):
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
-        group = 'tuned["GROUP_M"]' if self.form.tunable else str(GROUP)
-        constants = {**{name: name for name in TILE}, "GROUP_M": group, "PRECISION": "_precision()"}
+        names = ("BLOCK_K", "GROUP_M", "num_warps", "num_stages")
+        own = {name: f'tuned["{name}"]' if self.form.tunable else self.settings[name] for name in names}
+        constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": "_precision()"}
         tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
         grid = f"(n_batches * {tiles},)" if self._product.axes.batch else f"({tiles},)"
-        lines = started(self.kernel, grid, constants, num_stages="num_stages")
+        lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         values = dict(self.strides)
         return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The tile first, then what hides its loads."""
         return [
-            ("BLOCK_M", (64, 128, 256)),
+            ("BLOCK_M", (64, 128)),
             ("BLOCK_N", (64, 128, 256)),
-            ("BLOCK_K", (32, 64, 128)),
+            ("BLOCK_K", (32, 64)),
             ("num_warps", (4, 8)),
-            ("num_stages", (2, 3, 4, 5)),
-            ("GROUP_M", (4, 8, 16)),
+            ("num_stages", (3, 4)),
+            ("GROUP_M", (4, 16)),
         ]
 
     @property
