@@ -188,6 +188,8 @@ def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
     left, right = (ref.name for ref in references(node.args))
     batch = tuple(axis for dim in shapes[node.name][:-2] for axis in dim)
     rows, cols, inner = shapes[node.name][-2], shapes[node.name][-1], shapes[left][-1]
+    if not (rows and cols and inner):
+        raise CannotCompileError("`matmul` is of a matrix that has one row or one column", "matmul")
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     around = epilogue(graph)
     stored = [n.name for n in around if n.op == "input" or n.name in graph.outputs]

@@ -130,7 +130,7 @@ class KernelTask:
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
-        if any(value.op == "pick" for value in self.values):
+        if any(value.op in {"pick", "dot"} for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
-from gpu_runner.contracts.graph import Arg, Expr, Node, NodeRef
+from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
@@ -39,6 +39,39 @@ class Step:
 def has_products(graph: Graph) -> bool:
     """Whether a graph multiplies matrices."""
     return any(node.op == "matmul" for node in graph.nodes)
+
+
+def without_vectors(graph: Graph) -> Graph:
+    """The graph with products of a matrix and a vector, or of two vectors, as products of elements and their sums.
+
+    Such a product reads each element of the matrix once, so that it waits for memory and has no use for ``tl.dot``.
+    """
+    shapes = {node.name: node.meta.shape for node in graph.nodes}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes += _elementwise(node, shapes) if node.op == "matmul" and len(references(node.args)) == 2 else [node]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node]:
+    left, right = (ref.name for ref in references(node.args))
+    first, second = shapes.get(left, ()), shapes.get(right, ())
+    if min(len(first), len(second)) < 2 or 1 not in (*first[-2:], *second[-2:]):
+        return [node]
+    if first[-1] == 1:
+        return [replace(node, op="mul")]
+    # A column becomes a row, or a row a column, so that it lies along what is summed over.
+    turned, other, shape = (right, left, second) if second[-1] == 1 else (left, right, first)
+    places = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    whole = (*node.meta.shape[:-2], *(shapes[other][-2:]))
+    along = len(whole) - (1 if turned == right else 2)
+    turn, product = f"{node.name} turned", f"{node.name} elements"
+    dims = tuple(shape[place] for place in places)
+    return [
+        Node(turn, "permute", (NodeRef(turned), places), TensorMeta(dims, node.meta.dtype)),
+        Node(product, "mul", (NodeRef(other), NodeRef(turn)), TensorMeta(whole, node.meta.dtype)),
+        replace(node, op="sum", args=(NodeRef(product), (along,), True)),
+    ]
 
 
 def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[list[Step], tuple[str, ...]]:
