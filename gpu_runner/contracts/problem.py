@@ -5,6 +5,7 @@ by which call a library computes it. Pure.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,8 +119,10 @@ class Problem:
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Dimension names, in order of first use."""
-        return tuple(dict.fromkeys(d for spec in self.inputs for d in spec.dims if not d.isdigit()))
+        """Dimension names, in order of first use; a dimension may be arithmetic over them."""
+        return tuple(
+            dict.fromkeys(d for spec in self.inputs for dim in spec.dims for d in re.findall(r"[^\W\d]\w*", dim))
+        )
 
 
 def parse_problem(source: str) -> Problem:

@@ -27,7 +27,7 @@ def _tanh_backward(grad: Tensor, out: Tensor) -> Tensor:
 
 @rule("threshold_backward.default")
 def _threshold_backward(grad: Tensor, x: Tensor, limit: float) -> Tensor:
-    return torch.where(x > limit, grad, _zero(grad))
+    return torch.where(x <= limit, _zero(grad), grad)  # a gradient passes NaN, as torch has it
 
 
 @rule("silu_backward.default")

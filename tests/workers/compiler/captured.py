@@ -21,7 +21,7 @@ LIGER_HELPERS = tuple(
     (name, "liger_kernel.ops.utils") for name in ("calculate_settings", "device_context", "ensure_contiguous")
 )
 # The problems that the compiler refuses, with the operator that it names.
-REFUSED = {"matmul": "matmul", "sort": "aten.sort.default", "every_other": "slice", "first_rows": "slice"}
+REFUSED = {"sort": "aten.sort.default", "every_other": "slice", "first_rows": "slice"}
 
 
 def names() -> list[str]:

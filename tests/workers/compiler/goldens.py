@@ -28,6 +28,8 @@ GOLDEN_NAMES = (
     "middle_max",
     "middle_product",
     "running_product",
+    "linear_gelu",
+    "matmul_softmax",
 )
 
 

@@ -23,10 +23,14 @@ REFUSED = {
     "embedding_scaled": "index_select",
     "group_rms_norm": "sum",
     "instance_norm_affine": "sum",
+    "linear_group_norm": "sum",
+    "linear_row_sum": "sum",
     "max_pool_1d": "aten.max_pool2d_with_indices.default",
     "max_pool_2d": "aten.max_pool2d_with_indices.default",
     "max_pool_3d": "aten.max_pool3d_with_indices.default",
     "modulated_norm": "sum",
+    "product_upper_triangular": "arange",
+    "product_with_a_diagonal": "arange",
     "rotary_neighbours": "slice",
 }
 

@@ -24,7 +24,9 @@ def looked_up(source: str) -> dict[str, set[str]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_tuned":
             timed = node.args[1]
             assert isinstance(timed, ast.Constant)
-            found[str(timed.value)] = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+            found.setdefault(str(timed.value), set()).update(
+                {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+            )
     return found
 
 

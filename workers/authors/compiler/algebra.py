@@ -188,10 +188,11 @@ def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     clamped = _clamp(numbering, condition, yes, no)
     if clamped is not None:
         return clamped
-    if yes.number == 0 and condition.op in NEGATED:
+    if yes.number == 0 and condition.op in {"eq", "ne"}:
         return simplified(numbering, "where", simplified(numbering, NEGATED[condition.op], *condition.args), no, yes)
-    if no.number == 0 and condition.op == "gt" and condition.args[1].number == 0 and _vanishes(yes, condition.args[0]):
-        return yes
+    for zero, product, shut in ((no, yes, "gt"), (yes, no, "le")):
+        if zero.number == 0 and condition.op == shut and condition.args[1].number == 0:
+            return product if _vanishes(product, condition.args[0]) else None
     return None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
-from workers.authors.compiler.programs import Programs, in_parts, whole
+from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
+from workers.authors.compiler.series import has_products, without_vectors
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 
@@ -18,10 +21,14 @@ class CompilerAuthor:
 
     def propose(self, brief: Brief) -> Proposal | AuthorRefusal:
         """Propose source for a brief, or refuse it in one sentence."""
+        narrow = frozenset(rounding.node for rounding in brief.graph.rounded)
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
-        for programs_of in (whole, in_parts):
+        brief = replace(brief, graph=without_vectors(brief.graph))
+        series = partial(in_series, narrow=narrow)
+        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
+        for programs_of in ways:
             try:
                 return _proposal(programs_of(brief), brief.style)
             except CannotCompileError as error:

@@ -273,6 +273,8 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return tuple(operands[0][dim] for dim in dims)
     if node.op in SCANS:
         return operands[0]
+    if node.op == "matmul":
+        return _multiplied(operands[0], operands[1], unifier)
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
     if node.op in {"gather", "index_select"}:
@@ -311,6 +313,13 @@ def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
     if len(source) != 1:
         raise CannotCompileError("`index_select` takes whole rows of a table, not single elements", "index_select")
     return index
+
+
+def _multiplied(left: Shape, right: Shape, unifier: Unifier) -> Shape:
+    """Rows of the left operand and columns of the right one, for each matrix of a batch."""
+    _align([(left[-1],), (right[-2],)], unifier, "matmul")
+    batch = _align([left[:-2], right[:-2]], unifier, "matmul") if len(left) + len(right) > 4 else ()
+    return (*batch, left[-2], right[-1])
 
 
 def _chunked(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:

@@ -21,6 +21,7 @@ from workers.authors.compiler.program import (
 )
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.schedules.product import product_formula
 from workers.authors.compiler.values import Value
 
 USUAL_COLS = 4096  # where a problem has no workloads
@@ -52,10 +53,12 @@ def build_design(
     outputs: tuple[str, ...] = (),
     inputs: tuple[tuple[str, str], ...] = (),
     sizes: tuple[Workload, ...] = (),
+    step_of: TimedPass | None = None,
 ) -> ProgramDesign:
     """The design of a problem's kernels; see ``SourceStyle.tunable``, ``Brief.may_overwrite`` and ``Brief.sizes``.
 
     ``outputs`` are names to give to the outputs, and ``inputs`` to inputs, in place of those that the reference has for them.
+    ``step_of`` is the pass of which the problem is a step, where it is one.
 
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
@@ -77,8 +80,10 @@ def build_design(
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
-    form = Form(tunable, TimedPass.forward, _read(program, kept) - read_again if tunable else frozenset())
-    forward = _scheduled(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
+    streamed = _read(program, kept) - read_again if tunable and step_of is None else frozenset()
+    form = Form(tunable, step_of or TimedPass.forward, streamed)
+    kernel_name = f"_{name}_kernel" if step_of else f"_{name}_forward_kernel"
+    forward = _scheduled(kernel_name, program, names, scalars, kept, inputs, form)
     backward: Schedule | None = None
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
@@ -164,6 +169,7 @@ def _scheduled(
     scalars.host = host
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
+    names.products.update(product_formula(program, names))
     task = KernelTask(
         kernel_name, stores, (*_chunk_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )

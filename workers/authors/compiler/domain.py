@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
@@ -150,6 +150,69 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
     worst = next(n for n in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes, numbering), n))
     sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
     raise CannotCompileError(sentence, worst.op)
+
+
+@dataclass(frozen=True)
+class ProductAxes:
+    """The axes of a product: of each matrix of a ``batch`` ``rows`` by ``inner`` times ``inner`` by ``cols``.
+
+    ``left`` and ``right`` are the nodes of the operands, and ``domain`` is the space of the result.
+    """
+
+    node: str
+    left: str
+    right: str
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    inner: tuple[int, ...]
+    domain: Domain
+
+    def operand(self, *, is_left: bool) -> Domain:
+        """The space of an operand; its leading axes are the batch's."""
+        rows, cols = (self.rows, self.inner) if is_left else (self.inner, self.cols)
+        return replace(self.domain, row_axes=(*self.batch, *rows), col_axes=cols)
+
+
+def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
+    """The axes of a graph that holds one product, the result's rows and columns in the order in which outputs are stored.
+
+    Raises:
+        CannotCompileError: the graph holds several, or what is around the product lies in another order.
+    """
+    products = [node for node in graph.nodes if node.op == "matmul"]
+    if len(products) > 1:
+        raise CannotCompileError("several products meet before anything is stored", "matmul")
+    (node,) = products
+    shapes, unifier = infer_axes(graph, Sizes.divisible(dimensions, graph))
+    left, right = (ref.name for ref in references(node.args))
+    batch = tuple(axis for dim in shapes[node.name][:-2] for axis in dim)
+    rows, cols, inner = shapes[node.name][-2], shapes[node.name][-1], shapes[left][-1]
+    if not (rows and cols and inner):
+        raise CannotCompileError("`matmul` is of a matrix that has one row or one column", "matmul")
+    sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
+    around = epilogue(graph)
+    stored = [n.name for n in around if n.op == "input" or n.name in graph.outputs]
+    for first, second, given in ((rows, cols, (left, right)), (cols, rows, (right, left))):
+        domain = Domain((*batch, *first), second, sizes, shapes)
+        ordered = all(list(domain.axes_of(n)) == [a for a in domain.memory if a in domain.axes_of(n)] for n in stored)
+        if ordered and all(_fits(domain, n) for n in around):
+            return ProductAxes(node.name, *given, batch, first, second, inner, domain)
+    raise CannotCompileError("a product meets tensors whose dimensions lie in another order than its own", "matmul")
+
+
+def epilogue(graph: Graph) -> list[Node]:
+    """The nodes that outputs are computed from, up to the product, which is one of them."""
+    return nodes_behind(graph, graph.outputs, beyond_products=False)
+
+
+def nodes_behind(graph: Graph, ends: Iterable[str], *, beyond_products: bool = True) -> list[Node]:
+    """The nodes that others are computed from, these included, in the graph's order."""
+    needed = set(ends)
+    for node in reversed(graph.nodes):
+        if node.name in needed and (beyond_products or node.op != "matmul"):
+            needed.update(ref.name for ref in references(node.args))
+    return [node for node in graph.nodes if node.name in needed]
 
 
 def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Shape], graph: Graph) -> Iterator[Domain]:

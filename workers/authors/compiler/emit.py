@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.launchers import (
-    backward_arguments,
     backward_launcher,
     definition,
     fitted,
     forward_launcher,
-    forward_results,
     function,
     launchers,
-    parameters,
 )
-from workers.authors.compiler.programs import Programs
+from workers.authors.compiler.programs import Call, Programs
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.statements import INDENT, prefixed, sentence_docstring, wrapped
 from workers.authors.compiler.values import Value, topological
@@ -255,7 +253,7 @@ def _from_imports(given: list[tuple[str, str]], single: bool) -> list[str]:
 
 def _functions(programs: Programs, style: SourceStyle) -> list[str]:
     """All functions of a module, or of a section, which has no autograd function and no entry."""
-    if len(programs.members) == 1:
+    if len(programs.members) == 1 and programs.members[0].step_of is None:
         functions = launchers(programs.members[0].design, style)
     else:
         functions = _launchers_of_each(programs, style)
@@ -279,18 +277,16 @@ def _launchers_of_each(programs: Programs, style: SourceStyle) -> list[str]:
 def _forward(programs: Programs, style: SourceStyle) -> str:
     results = [*programs.names.outputs, *programs.saved]
     lines = [f'"""Give {", ".join(results)} of contiguous tensors."""'] if style.section else []
-    for member in programs.members:
-        given = ", ".join(member.table[name] for name in forward_results(member.design))
-        taken = ", ".join(member.table[name] for name in parameters(member.design))
-        lines.append(f"{given} = {member.forward}({taken})")
+    lines += [_called(call) for call in programs.calls(Pass.forward)]
     return function(style, style.forward_function, programs.parameters, [*lines, f"return {', '.join(results)}"])
 
 
+def _called(call: Call) -> str:
+    return f"{', '.join(call.results)} = {call.function}({', '.join(call.arguments)})"
+
+
 def _backward(programs: Programs, style: SourceStyle) -> str:
-    lines = []
-    for member in (m for m in programs.members if m.gradients):
-        taken = ", ".join(member.table[name] for name in backward_arguments(member.design))
-        lines.append(f"{', '.join(member.gradients.values())} = {member.backward}({taken})")
+    lines = [_called(call) for call in programs.calls(Pass.backward)]
     results = ", ".join(programs.backward_results)
     if style.section:
         memory = [

@@ -183,6 +183,7 @@ ARITIES = {
     "permute": (2, 2),
     "slice": (2, 5),
     "cat": (2, 2),
+    "matmul": (2, 2),
     "input": (0, 0),
     "upstream": (0, 0),
 }
@@ -239,6 +240,9 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
         _require(whole and bool(node.meta.shape), "`cat` joins something that is no tensor", operator)
     if operator in GATHERS:
         _require(len(references(node.args)) == 2, f"`{operator}` looks up in something that is no tensor", operator)
+    if operator == "matmul":
+        ranks = [len(known[ref.name].meta.shape) for ref in references(node.args)]
+        _require(len(ranks) == 2 and min(ranks) > 1, "`matmul` multiplies something that is no matrix", operator)
     if operator == "arange":
         _require(len(node.meta.shape) == 1, "`arange` has more than one dimension", operator)
     if operator in REDUCTIONS | GATHERS | SCANS | {"reshape", "expand", "permute", "slice"}:

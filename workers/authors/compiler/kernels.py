@@ -130,7 +130,7 @@ class KernelTask:
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
-        if any(value.op == "pick" for value in self.values):
+        if any(value.op in {"pick", "dot"} for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
@@ -163,6 +163,10 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
             writer.env[value] = names.tensors[str(value.datum)]
         elif value.op == "column":
             writer.env[value] = "column"
+        elif value.op == "dot":
+            alone = any(store.value is value for store in stores)
+            text = names.products.get(str(value.datum), "product")
+            writer.env[value] = text if alone else f"({text})"
         elif value.op == "pick":
             writer.env[value] = f"{names.tensors[str(value.datum)]}[{writer.written(value.args[0])}]"
     for loop in rerolled_loops(roots):

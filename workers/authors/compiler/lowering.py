@@ -72,6 +72,8 @@ class Lowering:
             return self._per_chunk(lambda *args: simplified(self.numbering, node.op, *args), *operands)
         if node.op == "arange":
             return self._numbered(node)
+        if node.op == "matmul":
+            return self.numbering.value("dot", (), node.name, FULL)
         if node.op in GATHERS:
             source, index = (self.values[ref.name] for ref in references(node.args))
             return picked(self.numbering, source, index, node.op)

@@ -57,6 +57,23 @@ RESERVED = frozenset(
         "BLOCK_ROWS",
         "BLOCK_SIZE",
         "col_block",
+        "inner",
+        "inner_mask",
+        "batch",
+        "row_tile",
+        "col_tile",
+        "n_row_tiles",
+        "n_col_tiles",
+        "n_batches",
+        "n_inner",
+        "group",
+        "group_rows",
+        "BLOCK_M",
+        "BLOCK_N",
+        "BLOCK_K",
+        "GROUP_M",
+        "PRECISION",
+        "num_stages",
         "candidate",
         "calculate_settings",
         "ensure_contiguous",
@@ -90,7 +107,9 @@ _ROLES = {
     "pow": "power",
     "logical_and": "inside",
     "logical_or": "either",
+    "dot": "product",
 }
+AGAIN = " as "  # after an input's name in the name of another node for it, which the graph meets in another role
 
 
 class Names:
@@ -109,7 +128,10 @@ class Names:
         self.scalars: dict[str, str] = {}
         self.values: dict[Value, str] = {}
         for tensor in problem.inputs:
-            self.tensors[tensor.name] = self.free(wanted.get(tensor.name, tensor.name))
+            original, again, _ = tensor.name.partition(AGAIN)
+            text = self.tensors[original] if again else self.free(wanted.get(tensor.name, tensor.name))
+            self.tensors[tensor.name] = text
+        self.products: dict[str, str] = {}  # the formula of each product's node
         for scalar in problem.scalars:
             self.scalars[scalar.name] = self.free(scalar.name)
         self.outputs = tuple(self.free(name) for name in outputs or output_names(problem, graph))

@@ -40,6 +40,7 @@ def _several_uses(design: ProgramDesign) -> bool:
 
 
 FAMILIES = (
+    Family("product", 3, lambda design: design.program.product is not None),
     Family(
         "element-wise",
         1,
@@ -154,7 +155,9 @@ def _bytes(design: ProgramDesign, schedule: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
-    for value in schedule.task.values:
+    product = design.program.product
+    operands = [*product.left.loads, *product.right.loads] if product else []
+    for value in (*operands, *schedule.task.values):
         if value.op == "load":
             name = str(value.datum)
             size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(name))
@@ -188,6 +191,9 @@ def _width(design: ProgramDesign, name: str) -> str:
 
 def _flops(design: ProgramDesign, schedule: Schedule) -> str:
     counts: dict[str, int] = {}
+    if design.program.product is not None:
+        axes = design.program.product.axes
+        counts[_product(design, (*axes.batch, *axes.rows, *axes.cols, *axes.inner))] = 2
     for value in schedule.task.values:
         if value.args:
             space = value.args[0].space if value.op == "over_cols" else value.space
@@ -202,8 +208,10 @@ def _flops(design: ProgramDesign, schedule: Schedule) -> str:
 def plan_of(programs: Programs) -> KernelPlan:
     """The plan of all programs together."""
     plans = [_plan(design) for design in programs.designs]
-    if len(plans) == 1:
+    if len(plans) == 1 and programs.members[0].step_of is None:
         return plans[0]
+    if programs.members[0].step_of is not None:
+        return _plan_of_series(programs, plans)
     shared = len({member.forward for member in programs.members}) < len(plans)
     return replace(
         plans[0],
@@ -227,6 +235,32 @@ def plan_of(programs: Programs) -> KernelPlan:
             *(["those that compute the same of other tensors share them"] if shared else []),
             *dict.fromkeys(note for plan in plans for note in plan.notes),
         ),
+    )
+
+
+def _plan_of_series(programs: Programs, plans: list[KernelPlan]) -> KernelPlan:
+    """The plan of steps: each is the forward pass of its own design, whichever pass it is a step of."""
+    pairs = list(zip(programs.members, plans, strict=True))
+    steps = {t: [plan for member, plan in pairs if member.step_of is t] for t in (Pass.forward, Pass.backward)}
+    kernels = tuple(replace(k, timed_pass=str(m.step_of)) for m, plan in pairs for k in plan.kernels)
+    made = "; ".join(plan.forward_formula for plan in steps[Pass.backward])
+    kept = [name for name in programs.backward_arguments if name not in programs.upstream]
+    products = [plan for plan in plans if plan.family == "product"]
+    return replace(
+        products[0],
+        kernels=kernels,
+        forward_formula="; ".join(plan.forward_formula for plan in steps[Pass.forward]),
+        gradient_formulas=tuple((name, f"{text}, where {made}") for name, text in programs.gradients.items()),
+        saved_tensors=tuple(kept),
+        recomputed="what backward computes element by element from what is saved",
+        precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
+        block_size_source="_product_settings",
+        needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
+        forward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.forward]),
+        backward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.backward]) or "0",
+        forward_flops=" + ".join(plan.forward_flops for plan in steps[Pass.forward]),
+        backward_flops=" + ".join(plan.forward_flops for plan in steps[Pass.backward]) or "0",
+        notes=("a pass is a series of kernels; what one needs of another is stored between them",),
     )
 
 

@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
-from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domains
+from workers.authors.compiler.domain import (
+    FULL,
+    ROW,
+    SEGMENT,
+    Domain,
+    ProductAxes,
+    Space,
+    epilogue,
+    find_domains,
+    find_product,
+    nodes_behind,
+)
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
@@ -51,6 +62,28 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Operand:
+    """An operand of a product: a value over a space of its own, whose columns or rows are summed over."""
+
+    domain: Domain
+    value: Value
+
+    @property
+    def loads(self) -> list[Value]:
+        """The tensors that it is computed from."""
+        return [value for value in topological([self.value]) if value.op == "load"]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of a program's ``dot`` value."""
+
+    axes: ProductAxes
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True)
 class Program:
     """A graph as values of one iteration space.
 
@@ -66,6 +99,7 @@ class Program:
     gradients: tuple[tuple[str, Result], ...]  # input name, its gradient; none for inputs without
     saved: tuple[tuple[str, Value], ...]
     sums: tuple[tuple[str, Value], ...] = ()
+    product: Product | None = None
 
     def on_host(self, result: Result) -> bool:
         """Whether a tensor is computed from sums over all rows, which no kernel has."""
@@ -108,6 +142,8 @@ def build_program(problem: Problem, graph: Graph) -> Program:
         CannotCompileError: the graph is beyond rows and columns.
     """
     require_well_formed(problem, graph)
+    if any(node.op == "matmul" for node in graph.nodes):
+        return _product_program(problem, graph)
     first: CannotCompileError | None = None
     for domain in find_domains(graph, problem.dimensions):
         try:
@@ -135,6 +171,23 @@ def _program(problem: Problem, graph: Graph, domain: Domain) -> Program:
     computed = [*(r.value for r in outputs), *(total for _, total in (*kept, *rest))]
     saved, replaced = _save_live_values(lowering.numbering, computed, outputs, gradients)
     return Program(problem, graph, domain, lowering.numbering, outputs, replaced, (*saved, *kept), rest)
+
+
+def _product_program(problem: Problem, graph: Graph) -> Program:
+    """What is around a product is computed on its result, what is before it on its operands."""
+    if graph.gradients:
+        raise CannotCompileError("it has no way to express `matmul` in one kernel for each pass", "matmul")
+    axes = find_product(graph, problem.dimensions)
+
+    def operand(node: str, *, is_left: bool) -> Operand:
+        domain = axes.operand(is_left=is_left)
+        part = replace(graph, nodes=tuple(nodes_behind(graph, [node])), outputs=(node,), upstream=(None,))
+        return Operand(domain, Lowering(problem, part, domain).values[node])
+
+    lowering = Lowering(problem, replace(graph, nodes=tuple(epilogue(graph))), axes.domain)
+    outputs = tuple(_result(lowering, axes.domain, node, lowering.values[node]) for node in graph.outputs)
+    product = Product(axes, operand(axes.left, is_left=True), operand(axes.right, is_left=False))
+    return Program(problem, graph, axes.domain, lowering.numbering, outputs, (), (), product=product)
 
 
 class RowSums:

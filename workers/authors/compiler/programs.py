@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Graph, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
 from workers.authors.compiler.design import ProgramDesign, build_design
 from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed
@@ -15,9 +15,11 @@ from workers.authors.compiler.launchers import (
     forward_launcher,
     forward_results,
     gradient_text,
+    parameters,
 )
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import UPSTREAM
+from workers.authors.compiler.series import Step, steps_of
 from workers.authors.protocol import Brief, SourceStyle
 
 # What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
@@ -168,11 +170,20 @@ COMPARED = SourceStyle("", "forward", "backward", section=True)
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call of a launcher in one of the module's two functions."""
+
+    results: tuple[str, ...]
+    function: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Member:
     """One of the programs: its design, and what its functions are called.
 
     ``table`` has the module's names for its functions' tensors and scalars; ``gradients`` what its backward function gives for
-    each input, by the module's names.
+    each input, by the module's names. A step of a series has one function, which the pass ``step_of`` calls.
     """
 
     design: ProgramDesign
@@ -180,6 +191,18 @@ class Member:
     backward: str
     table: Mapping[str, str]
     gradients: Mapping[str, str]
+    step_of: Pass | None = None
+
+    def call(self, timed: Pass) -> Call | None:
+        """How a pass calls the program, None where it does not."""
+        if timed is Pass.forward or self.step_of is timed:
+            results, arguments = forward_results(self.design), parameters(self.design)
+            own = tuple(self.table[name] for name in results), self.forward, tuple(self.table[n] for n in arguments)
+            return None if self.step_of not in {None, timed} else Call(*own)
+        if self.step_of is not None or not self.gradients:
+            return None
+        taken = tuple(self.table[name] for name in backward_arguments(self.design))
+        return Call(tuple(self.gradients.values()), self.backward, taken)
 
 
 @dataclass(frozen=True)
@@ -190,6 +213,7 @@ class Programs:
     graph: Graph
     names: Names
     members: tuple[Member, ...]
+    gradients: Mapping[str, str]  # what backward gives for each input that has a gradient, by the problem's name
 
     @property
     def designs(self) -> list[ProgramDesign]:
@@ -202,12 +226,16 @@ class Programs:
         table = {**self.names.tensors, **self.names.scalars}
         return [table[name] for name in self.problem.parameters]
 
+    def calls(self, timed: Pass) -> list[Call]:
+        """The calls of a pass in order."""
+        return [call for member in self.members if (call := member.call(timed)) is not None]
+
     @property
     def saved(self) -> list[str]:
         """What forward makes for backward besides the outputs."""
-        return [
-            m.table[name] for m in self.members for name in forward_results(m.design)[len(m.design.names.outputs) :]
-        ]
+        made = [name for call in self.calls(Pass.forward) for name in call.results if name not in self.names.outputs]
+        read = {name for call in self.calls(Pass.backward) for name in call.arguments}
+        return [name for name in dict.fromkeys(made) if name in read]
 
     @property
     def upstream(self) -> list[str]:
@@ -220,13 +248,13 @@ class Programs:
     @property
     def backward_arguments(self) -> list[str]:
         """What backward takes: upstream gradients first, each once."""
-        every = [m.table[name] for m in self.members for name in backward_arguments(m.design)]
+        every: list[str] = []
+        made: set[str] = set()
+        for call in self.calls(Pass.backward):
+            every += [name for name in call.arguments if name not in made]
+            made.update(call.results)
+        every += [text for text in self.gradients.values() if text not in made]
         return list(dict.fromkeys([*(name for name in self.upstream if name in every), *every]))
-
-    @property
-    def gradients(self) -> dict[str, str]:
-        """The gradient of each input that has one, by the input's name in the problem."""
-        return {name: text for member in self.members for name, text in member.gradients.items()}
 
     @property
     def backward_results(self) -> list[str]:
@@ -249,7 +277,7 @@ def whole(brief: Brief) -> Programs:
     member = Member(
         design, style.forward_function, style.backward_function, dict(zip(own, own, strict=True)), gradients
     )
-    return Programs(problem, graph, names, (member,))
+    return Programs(problem, graph, names, (member,), gradients)
 
 
 def in_parts(brief: Brief) -> Programs:
@@ -292,7 +320,50 @@ def in_parts(brief: Brief) -> Programs:
         gradients = {name: names.gradients[name] for name, _ in design.program.gradients}
         table = _table(design, names, part.outputs)
         members.append(Member(design, f"_{own}_forward", f"_{own}_backward", table, gradients))
-    return Programs(problem, graph, names, tuple(members))
+    every = {name: text for member in members for name, text in member.gradients.items()}
+    return Programs(problem, graph, names, tuple(members), every)
+
+
+def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
+    """The problem as a series of steps, those of forward first; ``narrow`` as ``steps_of`` takes it.
+
+    Raises:
+        CannotCompileError: a step is beyond what the schedules express.
+    """
+    problem, graph = brief.problem, brief.graph
+    require_well_formed(problem, graph)
+    steps, _ = steps_of(problem, graph, narrow)
+    names = Names(problem, graph)
+    texts = dict(zip(reversed(graph.outputs), reversed(names.outputs), strict=True))
+    texts |= {node: text for node, text in names.tensors.items() if node not in texts}
+    for name, node in graph.gradients:
+        if node is not None:
+            texts.setdefault(node, names.gradients[name])
+    for step in steps:
+        for node in step.graph.outputs:
+            if node not in texts:
+                texts[node] = names.free(_stored_name(step))
+    members = []
+    for step in steps:
+        outputs = tuple(texts[node] for node in step.graph.outputs)
+        alone = sum(other.timed is step.timed for other in steps) == 1
+        label = step.timed.value if alone else f"{step.timed.value}_{outputs[0]}"
+        own = f"{brief.name}_{label}"
+        inputs = tuple((node, texts[node]) for node in step.tensors)
+        tunable, sizes = brief.style.tunable, brief.sizes
+        design = build_design(own, step.problem, step.graph, tunable, (), outputs, inputs, sizes, step.timed)
+        table = dict(zip(design.names.outputs, outputs, strict=True))
+        table |= {design.names.tensors[node]: text for node, text in inputs}
+        table |= {text: names.scalars[name] for name, text in design.names.scalars.items()}
+        members.append(Member(design, f"_{brief.name}_launch_{outputs[0]}", "", table, {}, step.timed))
+    gradients = {name: texts[node] for name, node in graph.gradients if node is not None}
+    return Programs(problem, graph, names, tuple(members), gradients)
+
+
+def _stored_name(step: Step) -> str:
+    """What is stored between steps: z is a product, h what is computed between products; dz and dh are their gradients."""
+    from_product = any(node.op == "matmul" for node in step.graph.nodes)
+    return ("z" if from_product else "h") if step.timed is Pass.forward else "dh" if from_product else "dz"
 
 
 def _text_of(design: ProgramDesign) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ class Value:
     ``op`` is a pointwise operator, or ``load`` (``datum`` names the tensor), ``const`` (``datum`` is the number), ``scalar``
     (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, prod, max, min or
     argmax), ``scan`` (``datum`` is sum or prod, and whether it is the reverse one),
-    ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number).
+    ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number),
+    ``dot`` (the product whose node is ``datum``).
     """
 
     op: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.flat import Flat
+from workers.authors.compiler.schedules.product import ProductSchedule
 from workers.authors.compiler.schedules.segmented import Segmented
 from workers.authors.compiler.schedules.tile import Tile
 
 # The first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
-SCHEDULES: tuple[type[Schedule], ...] = (Segmented, Flat, Tile)
+SCHEDULES: tuple[type[Schedule], ...] = (ProductSchedule, Segmented, Flat, Tile)

@@ -169,10 +169,17 @@ class Schedule(ABC):
         return [look_up, f"{', '.join(chosen)} = {taken}"]
 
 
-def started(kernel: KernelSource, grid: str, constants: Mapping[str, str], num_warps: str = "num_warps") -> list[str]:
+def started(
+    kernel: KernelSource,
+    grid: str,
+    constants: Mapping[str, str],
+    num_warps: str = "num_warps",
+    num_stages: str | None = None,
+) -> list[str]:
     """Lines that start a kernel; ``constants`` has the value of each of its constants as source."""
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
     settings = [*(f"{name}={constants[name]}" for name in kernel.constants), f"num_warps={num_warps}"]
+    settings += [f"num_stages={num_stages}"] if num_stages else []
     return [f"{kernel.name}[{grid}](", *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
 
 
@@ -278,9 +285,14 @@ class KernelWriter:
         pointers = {node: f"{self.names.tensors[node]}_ptr" for node in nodes}
         return type_lines(self.program.problem, self.program.graph, pointers, self.task.values)
 
+    @property
+    def read(self) -> tuple[Value, ...]:
+        """What the kernel loads, in the order of its parameters."""
+        return (*self.loads, *self.picks)
+
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """Assemble signature, docstring and body."""
-        read = (*self.loads, *self.picks)
+        read = self.read
         loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in read]
         tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
         numbers = tuple(self.scalars.used.values())

@@ -1,0 +1,22 @@
+"""Linear layer, swish, times a number."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, width, features):
+        super().__init__()
+        self.linear = nn.Linear(width, features)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y * torch.sigmoid(y) * 1.5
+
+
+def get_inputs():
+    return [torch.rand(13, 37)]
+
+
+def get_init_inputs():
+    return [37, 21]

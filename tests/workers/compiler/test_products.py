@@ -1,0 +1,81 @@
+"""Products: which steps a problem is cut into, and that the whole verdict passes what is emitted for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_runner.contracts import Pass, Status
+from tests.workers.compiler.captured import answer, captured, proposal
+from workers import byhand
+from workers.authors.compiler.series import steps_of
+from workers.authors.protocol import Proposal
+
+
+def cut(name: str) -> list[tuple[Pass, list[str], int]]:
+    """Of each step: its pass, the operators of its outputs, and how many products it holds."""
+    problem, graph = captured(name)
+    steps, _ = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded))
+    found = []
+    for step in steps:
+        operators = {node.name: node.op for node in step.graph.nodes}
+        products = sum(node.op == "matmul" for node in step.graph.nodes)
+        found.append((step.timed, [operators[name] for name in step.graph.outputs], products))
+    return found
+
+
+def test_what_follows_from_a_product_element_by_element_is_of_its_step() -> None:
+    assert cut("linear_gelu")[0] == (Pass.forward, ["add", "mul"], 1)
+    assert cut("linear_residual")[0] == (Pass.forward, ["add"], 1)
+
+
+def test_a_reduction_of_a_product_is_a_step_of_its_own() -> None:
+    forward = [step for step in cut("matmul_softmax") if step[0] is Pass.forward]
+    assert [products for _, _, products in forward] == [1, 0]
+
+
+def test_a_cheap_gradient_is_computed_in_the_blocks_of_both_products() -> None:
+    backward = [step for step in cut("relu_residual") if step[0] is Pass.backward]
+    assert [products for _, _, products in backward] == [1, 1]
+
+
+def test_a_gradient_that_is_summed_or_costly_is_stored_once() -> None:
+    backward = [step for step in cut("linear_gelu") if step[0] is Pass.backward]
+    assert [products for _, _, products in backward] == [0, 1, 1]
+
+
+def test_a_product_is_stored_alone_where_several_tensors_would_follow_from_it() -> None:
+    backward = [step for step in cut("norm_linear") if step[0] is Pass.backward and step[2]]
+    assert [outputs for _, outputs, _ in backward] == [["matmul"], ["matmul"]]
+
+
+def test_operands_are_read_by_their_strides() -> None:
+    source = proposal("matmul_transposed").source
+    assert "a_stride_row" in source and "a.stride(-1)" in source
+    assert ".t()" not in source and ".contiguous()" not in source.partition("class ")[0].partition("@triton.jit")[2]
+
+
+def test_float32_is_multiplied_as_torch_has_it_set() -> None:
+    source = proposal("matmul").source
+    assert "torch.get_float32_matmul_precision()" in source and "input_precision=PRECISION" in source
+
+
+def verified(name: str) -> Status:
+    problem, _ = captured(name)
+    given = answer(name)
+    assert isinstance(given, Proposal)
+    return byhand.verify(problem.source, given.source, "0" * 32).verdict().status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear_gelu",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("matmul", "linear_residual", "bmm", "matmul_softmax", "relu_residual", "norm_linear")
+        ),
+    ],
+)
+def test_the_verdict_passes(name: str) -> None:
+    assert verified(name) is Status.passed

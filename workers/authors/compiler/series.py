@@ -1,0 +1,358 @@
+"""A problem with products as a series of steps, each a graph that one kernel computes. Pure.
+
+A step is a product with what follows from it element by element, or whatever lies between products. What a later step needs is
+stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
+from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
+from workers.authors.compiler.domain import nodes_behind
+from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
+from workers.authors.compiler.names import AGAIN
+
+VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
+# What a product may compute for each block that it loads, again and again: no more than an instruction or two.
+CHEAP = frozenset(
+    {"add", "sub", "mul", "neg", "abs", "relu", "maximum", "minimum", "where", "logical_not"}
+) | frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """A graph without gradients whose outputs later steps, or the caller, need; ``tensors`` are the nodes of its inputs."""
+
+    timed: Pass
+    problem: Problem
+    graph: Graph
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The nodes of the whole graph that the step takes, each once."""
+        return tuple(name for name in self.graph.inputs if AGAIN not in name)
+
+
+def has_products(graph: Graph) -> bool:
+    """Whether a graph multiplies matrices."""
+    return any(node.op == "matmul" for node in graph.nodes)
+
+
+def without_vectors(graph: Graph) -> Graph:
+    """The graph with products of a matrix and a vector, or of two vectors, as products of elements and their sums.
+
+    Such a product reads each element of the matrix once, so that it waits for memory and has no use for ``tl.dot``.
+    """
+    shapes = {node.name: node.meta.shape for node in graph.nodes}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes += _elementwise(node, shapes) if node.op == "matmul" and len(references(node.args)) == 2 else [node]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node]:
+    left, right = (ref.name for ref in references(node.args))
+    first, second = shapes.get(left, ()), shapes.get(right, ())
+    if min(len(first), len(second)) < 2 or 1 not in (*first[-2:], *second[-2:]):
+        return [node]
+    if first[-1] == 1:
+        return [replace(node, op="mul")]
+    # A column becomes a row, or a row a column, so that it lies along what is summed over.
+    turned, other, shape = (right, left, second) if second[-1] == 1 else (left, right, first)
+    places = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    whole = (*node.meta.shape[:-2], *(shapes[other][-2:]))
+    along = len(whole) - (1 if turned == right else 2)
+    turn, product = f"{node.name} turned", f"{node.name} elements"
+    dims = tuple(shape[place] for place in places)
+    return [
+        Node(turn, "permute", (NodeRef(turned), places), TensorMeta(dims, node.meta.dtype)),
+        Node(product, "mul", (NodeRef(other), NodeRef(turn)), TensorMeta(whole, node.meta.dtype)),
+        replace(node, op="sum", args=(NodeRef(product), (along,), True)),
+    ]
+
+
+def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[list[Step], tuple[str, ...]]:
+    """The steps of both passes in order, and the nodes that forward keeps for backward.
+
+    ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known.
+    """
+    nodes = {node.name: node for node in graph.nodes}
+    given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
+    ends = [node for _, node in graph.gradients if node is not None]
+    forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+    saved = _saved(graph, nodes, forward, ends) if ends else ()
+    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given))
+    steps = cut.steps([*graph.outputs, *saved])
+    kept = frozenset({*given, *graph.outputs, *saved})
+    steps += Cut(problem, graph, narrow, Pass.backward, kept).steps(ends)
+    return steps, saved
+
+
+def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
+    """What backward reads of forward and cannot compute element by element from inputs, outputs and what is kept already."""
+    backward = [node for node in nodes_behind(graph, ends) if node.name not in forward]
+    read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
+    known = {*graph.inputs, *graph.outputs}
+    kept: list[str] = []
+    for node in graph.nodes:
+        if node.name in known or node.name not in forward:
+            continue
+        if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
+            known.add(node.name)
+        elif node.name in read or any(_is_view_of(other, node.name, nodes) for other in read):
+            kept.append(node.name)
+            known.add(node.name)
+    return tuple(kept)
+
+
+def _is_view_of(name: str, base: str, nodes: dict[str, Node]) -> bool:
+    return name == base or _viewed(name, nodes) == base
+
+
+def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
+    """What a node is a view of, itself where it is none."""
+    while nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
+        name = operands[0].name
+    return name
+
+
+class Cut:
+    """Cuts what a pass computes into steps.
+
+    The rank of a node is even where it lies between products and odd where it follows from one; a step has nodes of one rank.
+    """
+
+    def __init__(
+        self, problem: Problem, graph: Graph, narrow: frozenset[str], timed: Pass, available: frozenset[str]
+    ) -> None:
+        self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
+        self.available = available
+        self.nodes = {node.name: node for node in graph.nodes}
+        self._sizes = Sizes.divisible(problem.dimensions, graph)
+        self._rank: dict[str, int] = {}
+        self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
+        self._late: set[str] = set()  # what is not computed together with the product that it follows from
+
+    def steps(self, ends: Sequence[str]) -> list[Step]:
+        """The steps that compute ``ends``, in order."""
+        wanted = [end for end in dict.fromkeys(ends) if end not in self.available]
+        order = self._needed(wanted)
+        while True:
+            for node in order:
+                self._rank[node.name], self._product[node.name] = self._ranked(node)
+            self._summed = self._behind_reductions(order)
+            stored = set(wanted)
+            parts: list[_Part] = []
+            late: set[str] = set()
+            for members in reversed(self._groups(order)):
+                outputs = [node.name for node in order if node.name in members and node.name in stored]
+                if outputs:
+                    parts.insert(0, _Part(self, members, outputs))
+                    stored |= parts[0].requested
+                    late |= self._better_later(members, outputs, wanted)
+            if not late:
+                return [part.step() for part in parts]
+            self._late |= late
+
+    def _better_later(self, members: set[str], outputs: list[str], wanted: list[str]) -> set[str]:
+        """What is to be computed after a product is stored: several tensors would be stored where the product alone will do."""
+        if len(set(outputs) - set(wanted)) < 2 or not any(self._product[name] for name in members):
+            return set()
+        ends = {node.name for node in self._needed([name for name in outputs if name in wanted])}
+        return {name for name in members - ends if self.nodes[name].op != "matmul"}
+
+    def _needed(self, ends: list[str]) -> list[Node]:
+        needed = set(ends)
+        for node in reversed(self.graph.nodes):
+            if node.name in needed and node.name not in self.available:
+                needed.update(ref.name for ref in references(node.args))
+        return [node for node in self.graph.nodes if node.name in needed]
+
+    def _ranked(self, node: Node) -> tuple[int, str | None]:
+        operands = [ref.name for ref in references(node.args)]
+        if node.name in self.available or not operands:
+            return 0, None
+        rank = max(self._rank[name] for name in operands)
+        if node.op == "matmul":
+            return rank + 1 + rank % 2, node.name
+        if rank % 2 == 0:
+            return rank, None
+        if node.name in self._late:
+            return rank + 1, None
+        products = {self._product[name] for name in operands if self._rank[name] == rank}
+        (product, *others) = products
+        if (
+            others
+            or product is None
+            or node.op not in POINTWISE | VIEWS
+            or self._count(node.name) != self._count(product)
+        ):
+            return rank + 1, None
+        return rank, product
+
+    def _count(self, name: str) -> int:
+        count = 1
+        for dim in self.nodes[name].meta.shape:
+            count *= self._sizes.value(dim)
+        return count
+
+    def _behind_reductions(self, order: list[Node]) -> set[str]:
+        """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
+        found: set[str] = set()
+        for node in reversed([node for node in order if node.name not in self.available]):
+            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
+            if reduces or node.name in found:
+                same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
+                found.update(same)
+        return found
+
+    def _groups(self, order: list[Node]) -> list[set[str]]:
+        """The nodes of each step, lower ranks first: of one product, or connected between products."""
+        groups: dict[tuple[int, str], set[str]] = {}
+        owner: dict[str, tuple[int, str]] = {}
+        for node in order:
+            if node.name in self.available or not references(node.args):
+                continue
+            rank, product = self._rank[node.name], self._product[node.name]
+            key = (rank, product or node.name)
+            members = groups.setdefault(key, set())
+            members.add(node.name)
+            owner[node.name] = key
+            if product is None:
+                for ref in references(node.args):
+                    other = owner.get(ref.name)
+                    if other is not None and other[0] == rank and other != key:
+                        for name in groups[other]:
+                            owner[name] = key
+                        members |= groups.pop(other)
+        return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
+
+    def is_recomputed(self, name: str, *, often: bool) -> bool:
+        """Whether a step computes a node again rather than load it; ``often``: for every block of a product's operand."""
+        node = self.nodes[name]
+        if name in self.available or not references(node.args):
+            return True
+        if self._rank[name] > 0 and not often:
+            return False
+        if node.op not in POINTWISE | VIEWS or (often and (node.op not in CHEAP | VIEWS or name in self._summed)):
+            return False
+        return all(self.is_recomputed(ref.name, often=often) for ref in references(node.args))
+
+
+class _Part:
+    """Collects the nodes of a step, and the nodes that others have to store for it."""
+
+    def __init__(self, cut: Cut, members: set[str], outputs: list[str]) -> None:
+        self._cut, self._members, self._outputs = cut, members, outputs
+        self._copies: dict[str, Node] = {}
+        self._owners: dict[str, str] = {}  # which role a tensor has by its own name
+        self.requested: set[str] = set()
+        self._inputs: dict[str, str] = {}
+        for name in outputs:
+            self._visit(name, "")
+
+    def _visit(self, name: str, role: str) -> str:
+        """Copy a node and what it takes; returns the copy's name."""
+        node = self._cut.nodes[name]
+        if name in self._cut.available:
+            return self._input(name, role)
+        copied = f"{name}{AGAIN}{role}" if role else name
+        if copied in self._copies:
+            return copied
+        inside = not role and name in self._members
+        if not (inside or not references(node.args)):
+            view = node.op in VIEWS
+            if not view and not self._cut.is_recomputed(name, often=bool(role)):
+                self.requested.add(name)
+                return self._input(name, role)
+        sides = ["left", "right"] if node.op == "matmul" else [role] * len(references(node.args))
+        args: Arg = self._renamed(node.args, iter(sides))
+        assert isinstance(args, tuple)
+        self._copies[copied] = replace(node, name=copied, args=args)
+        return copied
+
+    def _renamed(self, argument: Arg | tuple[Arg, ...], sides: Iterable[str]) -> Arg:
+        sides = iter(sides)
+        if isinstance(argument, NodeRef):
+            return NodeRef(self._visit(argument.name, next(sides)))
+        if isinstance(argument, tuple):
+            return tuple(self._renamed(item, sides) for item in argument)  # type: ignore[misc]
+        return argument
+
+    def _input(self, name: str, role: str) -> str:
+        owner = self._owners.setdefault(name, role)
+        own = name if owner == role else f"{name}{AGAIN}{role or 'result'}"
+        self._inputs[own] = name
+        if own not in self._copies:
+            self._copies[own] = Node(own, "input", (), self._cut.nodes[name].meta)
+        return own
+
+    def step(self) -> Step:
+        """The step."""
+        cut = self._cut
+        problem, graph = cut.problem, cut.graph
+        nodes = tuple(self._copies.values())
+        texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
+        rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
+        texts |= {name for rule in rules for name in names_in(rule.of)}
+        scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
+        names = sorted(self._inputs, key=lambda own: AGAIN in own)
+        specs = tuple(self._spec(own) for own in names)
+        plain = [own for own in names if AGAIN not in own]
+        part = replace(
+            problem,
+            inputs=specs,
+            scalars=scalars,
+            parameters=(*plain, *(scalar.name for scalar in scalars)),
+        )
+        own = replace(
+            graph,
+            nodes=nodes,
+            inputs=tuple(names),
+            outputs=tuple(self._outputs),
+            upstream=(None,) * len(self._outputs),
+            gradients=(),
+            tuple_output=len(self._outputs) > 1,
+            rounded=tuple(rounding for rounding in graph.rounded if rounding.node in self._copies),
+            multiples=rules,
+            output_dtypes=tuple(self._seen(name) for name in self._outputs),
+        )
+        return Step(cut.timed, part, own)
+
+    def _seen(self, name: str) -> str:
+        """The dtype of a tensor that is stored where the call's is bfloat16."""
+        graph, narrow = self._cut.graph, self._cut.narrow
+        if name in graph.outputs and graph.output_dtypes:
+            return graph.output_dtypes[graph.outputs.index(name)]
+        ends = {node for _, node in graph.gradients}
+        base = _viewed(name, self._cut.nodes)
+        return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
+
+    def _spec(self, own: str) -> InputSpec:
+        name, problem = self._inputs[own], self._cut.problem
+        spec = next((spec for spec in problem.inputs if spec.name == name), None)
+        if spec is not None:
+            return replace(spec, name=own)
+        meta = self._cut.nodes[name].meta
+        dims = tuple(dim.text if isinstance(dim, Expr) else str(dim) for dim in meta.shape)
+        dtype = meta.dtype if meta.dtype != "float32" else None if self._follows(name) else "float32"
+        return InputSpec(own, dims, dtype, None, None, "normal", False, False)
+
+    def _follows(self, name: str) -> bool:
+        graph = self._cut.graph
+        if name in graph.upstream:
+            return not graph.output_dtypes or graph.output_dtypes[graph.upstream.index(name)] == "bfloat16"
+        return self._seen(name) == "bfloat16"
+
+
+def _texts(arguments: tuple[Arg, ...]) -> list[str]:
+    texts: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, Expr):
+            texts.append(argument.text)
+        elif isinstance(argument, tuple):
+            texts += _texts(argument)
+    return texts
