@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -39,30 +40,27 @@ def teach_interpreter() -> None:
     builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
     builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
     builder.create_descriptor_load = _padded_descriptor(builder.create_descriptor_load)
-    interpreter.ScanOps.cumsum = _scanned("add", interpreter.ScanOps.cumsum)
-    interpreter.ScanOps.cumprod = _scanned("multiply", interpreter.ScanOps.cumprod)
+    interpreter.ScanOps.cumsum = _scanned(operator.add, interpreter.ScanOps.cumsum)
+    interpreter.ScanOps.cumprod = _scanned(operator.mul, interpreter.ScanOps.cumprod)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
 
 
-def _scanned(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _scanned(combine: Callable[[Any, Any], Any], original: Callable[..., Any]) -> Callable[..., Any]:
     """A scan of floats by doubling, as threads of a warp have it: a term passes log2(n) roundings.
 
     One term after the other, the roundings of equal terms add up to errors that no GPU makes.
     """
-    import numpy as np
-
-    combined = getattr(np, name)
 
     def scan(self: Any, input: Any) -> Any:
-        if not np.issubdtype(input.handle.data.dtype, np.floating):
+        if input.handle.data.dtype.kind != "f":
             return original(self, input)
-        data = np.moveaxis(input.handle.data, self.axis, -1).copy()
+        data = input.handle.data.swapaxes(self.axis, -1).copy()
         step = 1
         while step < data.shape[-1]:
-            data[..., step:] = combined(data[..., step:], data[..., :-step])
+            data[..., step:] = combine(data[..., step:], data[..., :-step])
             step *= 2
-        return [self.to_tensor(np.moveaxis(data, -1, self.axis), dtype=input.dtype)]
+        return [self.to_tensor(data.swapaxes(self.axis, -1), dtype=input.dtype)]
 
     return scan
 
