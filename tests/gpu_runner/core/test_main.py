@@ -80,7 +80,7 @@ def test_the_runner_as_a_process_captures_a_problem(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert result.error is None
     assert result.payload is not None
-    assert result.payload["operators"] == ["gt", "mul", "relu", "where"]
+    assert result.payload["operators"] == ["le", "mul", "relu", "where"]
     assert Isolation.process in result.isolation
 
 
