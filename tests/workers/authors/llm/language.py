@@ -43,7 +43,7 @@ INTERNAL = language.words("_semantic _generator _builder")
 
 def text() -> str:
     """The whole prompt."""
-    return "\n".join(["<!-- language, version 1 -->", *_host(), "", *_kernels()]) + "\n"
+    return "\n".join(["<!-- language, version 2 -->", *_host(), "", *_kernels()]) + "\n"
 
 
 def _host() -> list[str]:

@@ -63,7 +63,7 @@ def test_changed_prompt_has_another_version() -> None:
     assert digests == snapshot(
         {
             "system": (3, "2643d2a9a2f5"),
-            "language": (1, "c30565428ae1"),
+            "language": (2, "b281e000b90a"),
             "examples": (1, "83cd918bc9ae"),
             "analyze": (2, "01c86fada43b"),
             "generate": (3, "9fce07238cd4"),
