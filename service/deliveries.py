@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
 from service.metrics import DELIVERIES, DELIVERY_SECONDS
+from service.under_way import UnderWay
 from workers.inbox import NewDelivery, trouble_of
 
 FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
@@ -72,8 +73,8 @@ class Delivery(Protocol):
 class DeliveryStore(Protocol):
     """Where deliveries are kept."""
 
-    def claim_delivery(self, worker: str, lease_s: float) -> Delivery | None:
-        """Take the next delivery."""
+    def claim_delivery(self, worker: str, lease_s: float, under_way: Collection[str]) -> Delivery | None:
+        """Take the next delivery that is none of ``under_way``."""
         ...
 
     def finish_delivery(self, delivery_id: str, outcome: str) -> bool:
@@ -91,26 +92,33 @@ class DeliveryStore(Protocol):
 
 @dataclass(frozen=True)
 class DeliveryProcessor:
-    """Handles deliveries, one a step."""
+    """Handles deliveries, one a step; steps of several threads share it."""
 
     store: DeliveryStore
     desk: Desk
     worker: str
     lease_s: float
     clock: Callable[[], float] = time.time
+    _under_way: UnderWay = field(default_factory=UnderWay, init=False)
 
     def step(self) -> bool:
         """Handle one delivery; False where there is none."""
-        claimed = self.store.claim_delivery(f"{self.worker}/{threading.get_ident()}", self.lease_s)
-        if claimed is None:
-            return False
+        with self._under_way.claim(self._take, lambda claimed: claimed.delivery_id) as claimed:
+            if claimed is None:
+                return False
+            self._handle(claimed)
+        return True
+
+    def _take(self, under_way: Collection[str]) -> Delivery | None:
+        return self.store.claim_delivery(f"{self.worker}/{threading.get_ident()}", self.lease_s, under_way)
+
+    def _handle(self, claimed: Delivery) -> None:
         with structlog.contextvars.bound_contextvars(
             delivery_id=claimed.delivery_id, github_event=claimed.event, tries=claimed.tries
         ):
             outcome = self._settle(claimed)
         DELIVERIES.labels(event=claimed.event, outcome=outcome).inc()
         DELIVERY_SECONDS.observe(max(0.0, self.clock() - claimed.received_at))
-        return True
 
     def _settle(self, claimed: Delivery) -> str:
         try:

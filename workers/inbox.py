@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
@@ -340,14 +340,17 @@ class DeliveryLog:
             self._writer.close()
 
 
-def claim_delivery(worker: str, lease_s: float) -> ClaimedDelivery | None:
-    """Take the oldest delivery that can be handled now, None where there is none."""
+def claim_delivery(worker: str, lease_s: float, under_way: Collection[str] = ()) -> ClaimedDelivery | None:
+    """Take the oldest delivery that can be handled now, None where there is none.
+
+    ``under_way`` are deliveries that are not taken although their lease may be over.
+    """
     runtime = current()
     with runtime.database.read() as session:
-        if not deliveries.any_claimable(session, runtime.clock()):
+        if not deliveries.any_claimable(session, runtime.clock(), under_way):
             return None
     with runtime.database.write() as session:
-        return deliveries.claim(session, worker, runtime.clock(), lease_s)
+        return deliveries.claim(session, worker, runtime.clock(), lease_s, under_way)
 
 
 def finish_delivery(delivery_id: str, outcome: str) -> bool:

@@ -16,7 +16,7 @@ from service.permissions import WRITING, Allowed, Refused, may_command, may_deci
 from service.repo_config import LOGIN, PATH, RepoConfig, RepoConfigError, parse_repo_config
 from service.report.layout import NO_JOB, Kind, Links, Marker, find_marker, signed
 from service.report.replies import reply_configuration
-from workers.contracts import Decision, DecisionOutcome, DecisionResult, JobState, JobView, LineComment
+from workers.contracts import Decision, DecisionResult, JobState, JobView, LineComment
 
 # GitHub gives times in whole seconds, and its clock is not this machine's.
 SLACK = timedelta(seconds=3)
@@ -37,12 +37,10 @@ class Given:
 
 def decide(inbox: Inbox, job: JobView, given: Given) -> DecisionResult:
     """Carry a decision to the checkpoint that waits, unless it was given before that stage had even begun."""
-    if was_for_an_earlier_stage(job, given.at):
-        # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second.
-        checkpoint = job.checkpoint
-        stage, sha = (checkpoint.stage, checkpoint.sha) if checkpoint is not None else (None, None)
-        return DecisionResult(DecisionOutcome.stale, job.job_id, stage, sha)
-    return inbox.decide(job.job_id, None, given.sha, given.decision, given.feedback, given.lines, given.by, given.key)
+    # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second, and names no
+    # commit of it. The store is asked all the same: it knows what was decided already, when a delivery is handled again.
+    sha = "" if was_for_an_earlier_stage(job, given.at) else given.sha
+    return inbox.decide(job.job_id, None, sha, given.decision, given.feedback, given.lines, given.by, given.key)
 
 
 def was_for_an_earlier_stage(job: JobView, given_at: str) -> bool:

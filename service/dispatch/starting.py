@@ -412,7 +412,9 @@ def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None
     if command.verb not in WRITING:
         return None
     active = hearing.desk.inbox.find_jobs(hearing.text.place.repository, active=True)
-    same = [job for job in active if job.request.kernel == name and job.request.verb in WRITING]
+    # The job of this very command may have been started in this moment, by another process that handles the same delivery.
+    other = [job for job in active if job.request.key != hearing.key(command)]
+    same = [job for job in other if job.request.kernel == name and job.request.verb in WRITING]
     place = hearing.text.place
     return next(
         (job for job in same if _pull_of(job.request.origin) == (place.number if place.is_pull else None)), None

@@ -25,6 +25,7 @@ from service.publisher.comments import (
 )
 from service.publisher.commits import publish_assets, publish_close, publish_commit, publish_pull_request, publish_ready
 from service.publisher.publication import GiveUpError, Publication
+from service.under_way import UnderWay
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
@@ -99,11 +100,7 @@ class Outbox(Protocol):
 
 @dataclass(frozen=True)
 class Publisher:
-    """Publishes updates, one a step; steps of several threads share it.
-
-    Updates that its own threads are publishing are not claimed again, even where the clock says that their lease is
-    over: a clock that is put forward in the middle of a request would let two threads make the same comment.
-    """
+    """Publishes updates, one a step; steps of several threads share it."""
 
     outbox: Outbox
     clients: GitHubClients
@@ -111,21 +108,18 @@ class Publisher:
     artifact: Callable[[str], bytes]
     worker: str
     lease_s: float
-    _under_way: set[str] = field(default_factory=set, init=False)
-    _claiming: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _under_way: UnderWay = field(default_factory=UnderWay, init=False)
 
     def step(self) -> bool:
         """Publish one update; False where there is none."""
-        with self._claiming:
-            claimed = self.outbox.claim(self._name(), self.lease_s, under_way=self._under_way)
+        with self._under_way.claim(self._take, lambda claimed: claimed.update_id) as claimed:
             if claimed is None:
                 return False
-            self._under_way.add(claimed.update_id)
-        try:
             self._publish(claimed)
-        finally:
-            self._under_way.discard(claimed.update_id)
         return True
+
+    def _take(self, under_way: Collection[str]) -> ClaimedUpdate | None:
+        return self.outbox.claim(self._name(), self.lease_s, under_way=under_way)
 
     def _publish(self, claimed: ClaimedUpdate) -> None:
         kind = type(claimed.update).__name__

@@ -43,7 +43,7 @@ def audit(hub: Hub, repository: str, issue: int) -> Audit:
         ("GPU request", asked, CREATED.gpu_requests["done"]),
     ):
         doubled += [f"{what} {name}" for name, count in found.items() if count > 1]
-        missing, more = _counted({what: (len(found), expected)})
+        missing, more = _counted({f"{what} ({', '.join(sorted(found))})": (len(found), expected)})
         lost, doubled = [*lost, *missing], [*doubled, *more]
     stages = tuple((view.stage.value, view.attempt) for view in job.stages)
     doubled += [f"stage {stage}" for stage, attempt in stages if attempt > 1]

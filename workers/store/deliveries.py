@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sqlite3
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -116,19 +116,22 @@ def claimable(now: float) -> ColumnElement[bool]:
     )
 
 
-def any_claimable(session: Session, now: float) -> bool:
-    """Whether a delivery can be handled now."""
-    return session.scalar(_oldest(now)) is not None
+def any_claimable(session: Session, now: float, under_way: Collection[str]) -> bool:
+    """Whether a delivery can be handled now that is none of ``under_way``."""
+    return session.scalar(_oldest(now, under_way)) is not None
 
 
-def _oldest(now: float) -> Select[int]:
-    return select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1)
+def _oldest(now: float, under_way: Collection[str]) -> Select[int]:
+    free = and_(claimable(now), Delivery.delivery_id.not_in(under_way))
+    return select(Delivery.id).where(free).order_by(Delivery.id).limit(1)
 
 
-def claim(session: Session, worker: str, now: float, lease_s: float) -> ClaimedDelivery | None:
+def claim(
+    session: Session, worker: str, now: float, lease_s: float, under_way: Collection[str]
+) -> ClaimedDelivery | None:
     """Take the lease on the oldest delivery that can be handled now; None where there is none, or others have just taken all."""
     # In one statement, so that threads which are woken together take one each and not all of them the same.
-    oldest = _oldest(now).with_for_update(skip_locked=True).correlate(None).scalar_subquery()
+    oldest = _oldest(now, under_way).with_for_update(skip_locked=True).correlate(None).scalar_subquery()
     statement = (
         update(Delivery)
         .where(Delivery.id == oldest)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from deploy.localhub.webhooks import Order
+from deploy.localhub.world import utc_now
 from service.deliveries import Delivery, handle
 from service.dispatch import events
 from service.publisher import publisher as publishing
@@ -20,7 +25,9 @@ from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import Analyze
 from tests.workers.store.worlds import record
 from workers import inbox, outbox, runtime
-from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, JobState, JobView
+from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, JobState, JobView, StageName
+from workers.embedded import drive
+from workers.store.models import StageAttempt
 
 # Every request that a job makes, in groups that no single update or delivery meets more than a few of.
 GROUPS = (
@@ -181,6 +188,49 @@ def test_a_delivery_that_is_handled_twice_acts_once(bench: Bench) -> None:
     bench.persist()
     assert len(bench.jobs()) == 1
     assert len(bench.comments(number)) == 2
+
+
+def test_a_review_that_is_handled_again_at_the_next_checkpoint_is_answered_by_nothing(bench: Bench) -> None:
+    pull = wait_for_review(bench).pull_number or 0
+    with runtime.current().database.write() as session:
+        session.execute(update(StageAttempt).values(started_at=time.time() - 120))
+    bench.hub.review(bench.repository, pull, "maintainer", "APPROVE")
+    (sent,) = bench.hub.deliveries.waiting()
+    payload = json.loads(sent.payload)
+    payload["review"]["submitted_at"] = f"{utc_now() - timedelta(seconds=60):%Y-%m-%dT%H:%M:%SZ}"
+    sent.payload = json.dumps(payload)
+    bench.hub.deliver_all()
+    (review,) = pending(bench)
+    handle(bench.parts.desk, review.event, review.payload)  # and its process is killed before it can record that
+    while drive() + bench.publish():
+        pass
+    assert (bench.job().state, bench.job().stages[-1].stage) == (JobState.waiting, StageName.generate)
+    bench.persist()
+    assert not [entry.body for entry in bench.comments(pull) if "kind=reply" in entry.body]
+
+
+@pytest.mark.parametrize("in_this_process", [True, False])
+def test_a_command_that_is_handled_twice_at_once_is_answered_by_its_job_alone(
+    bench: Bench, in_this_process: bool
+) -> None:
+    number = bench.issue()
+    bench.handle()
+    bench.say(number, CREATE)
+    bench.hub.deliver_all()
+    processor = bench.parts.processor
+    other = processor if in_this_process else replace(processor, worker="another process")
+    took = list[bool]()
+
+    def meanwhile() -> None:
+        bench.later(processor.lease_s + 1)
+        took.append(other.step())
+
+    bench.hub.faults.before_next("get_archive", meanwhile)
+    assert processor.step()
+    assert took == [not in_this_process]
+    bench.persist()
+    assert len(bench.jobs()) == 1
+    assert len(bench.comments(number)) == 1
 
 
 def pending(bench: Bench) -> list[Delivery]:
