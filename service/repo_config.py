@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import reprlib
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,11 +11,14 @@ from typing import Any
 
 from service.commands.command import GivenOptions
 from service.commands.grammar import LAYOUTS, REF, architecture
+from service.escape import clip
 from workers.contracts import AuthorName, Goal, JobOptions, parse_scope
+from workers.redaction import redact
 
 PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
 MOST_DOTS = 200  # in a line
+MOST_SHOWN = 80  # characters of a wrong value
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slug>[a-z0-9](?:[a-z0-9_-]{0,99}))")
 
@@ -194,9 +196,8 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
     for name, value in document.items():
         if name in TABLES:
             if not isinstance(value, dict):
-                shown = reprlib.repr(value)[:80]
                 raise RepoConfigError(
-                    f"`{name}` cannot be {shown}", _line_of(text, name), f"It is a table: `[{name}]`."
+                    f"`{name}` cannot be {_shown(repr(value))}", _line_of(text, name), f"It is a table: `[{name}]`."
                 )
             values |= {f"{name}.{key}": _value(text, f"{name}.{key}", item) for key, item in value.items()}
         else:
@@ -246,6 +247,11 @@ def _text(source: str | bytes) -> str:
         raise RepoConfigError("not UTF-8 text", line, "Save the file as UTF-8.") from error
 
 
+def _shown(text: str) -> str:
+    # Redacted before it is cut: half of a token has no shape any more.
+    return clip(redact(text), MOST_SHOWN)
+
+
 def _value(text: str, name: str, value: Any) -> Any:
     key = next((key for key in KEYS if key.name == name), None)
     line = _line_of(text, name)
@@ -253,11 +259,10 @@ def _value(text: str, name: str, value: Any) -> Any:
         names = [key.name for key in KEYS] + list(TABLES)
         near = _same_word(name) or get_close_matches(name, names, n=1, cutoff=0.6)
         fix = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
-        raise RepoConfigError(f"unknown key `{name[:80]}`", line, fix)
+        raise RepoConfigError(f"unknown key `{_shown(name)}`", line, fix)
     read = key.read(value)
     if read is None:
-        shown = reprlib.repr(value)[:80]
-        raise RepoConfigError(f"`{name}` cannot be {shown}", line, f"It is {key.wanted}.")
+        raise RepoConfigError(f"`{name}` cannot be {_shown(repr(value))}", line, f"It is {key.wanted}.")
     return read
 
 

@@ -33,6 +33,7 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
         ("API key", f"hooks.slack.com/services/T0000/B0000/{A[:24]}"),
         ("token in a URL", "?token=ab"),
         ("GitHub token", f"github_pat_{A}"),
+        ("API key", f"123456789:AA{A[:33]}"),
         ("GitLab token", f"glpat-{A[:20]}"),
         ("Anthropic key", f"sk-ant-api03-{A}"),
         ("API key", f"sk-proj-{A}"),
@@ -154,6 +155,14 @@ def test_a_value_that_this_process_holds_is_found_in_each_form_in_which_it_is_wr
     know([SPECIAL, "short"])
     assert "yyyy" not in redact(form)
     assert redact("short") == "short"
+
+
+@pytest.mark.parametrize("before", ["", "x:", "bot:", "x-access-token:"])
+def test_a_value_that_this_process_holds_is_found_in_base64_whatever_stands_before_it(before: str) -> None:
+    know(["Zu kurz ist keine Losung"])
+    shown = redact(base64.b64encode(f"{before}Zu kurz ist keine Losung and more".encode()).decode())
+    assert base64.b64encode(b"kurz ist keine").decode()[4:12] not in shown
+    assert "configured secret" in shown
 
 
 def test_each_line_of_a_private_key_that_this_process_holds_is_secret() -> None:

@@ -136,6 +136,16 @@ def test_what_is_wrong_is_said_with_its_line_and_the_fix(
     assert told[2].startswith(fix)
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["author = '{}'", "allow = ['{}']", "limits = '{}'", "'key{}' = 1", "a = 1\nauthor = '" + "x" * 60 + "{}'"],
+)
+def test_no_part_of_a_secret_is_repeated(source: str) -> None:
+    token = "ghp_" + "A1b2C3d4" * 5
+    message, _, _ = wrong(source.format(token))
+    assert token[:12] not in message
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_configuration_or_an_error_of_ours(text: str) -> None:
     try:
