@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import structlog
 from celery import shared_task
 from celery.signals import setup_logging, worker_process_init
 
@@ -16,12 +20,15 @@ from workers.observability import configure
 from workers.runtime import Runtime, current
 from workers.settings import Settings
 from workers.stages.table import STAGES
+from workers.store.trouble import trouble_of
 from workers.upkeep import collect as collect_all
 from workers.upkeep import reconcile as reconcile_all
 
 SETTINGS = Settings()
 SOFT_MARGIN_S = 30.0
 STANDBY = Standby()  # of the process that serves this host's GPU
+
+log = structlog.get_logger(__name__)
 
 
 def _runtime() -> Runtime:
@@ -32,25 +39,45 @@ def _limits(time_s: float) -> dict[str, float]:
     return {"time_limit": time_s, "soft_time_limit": time_s - SOFT_MARGIN_S}
 
 
-@shared_task(name="workers.advance", **_limits(SETTINGS.stage_time_limit_s))  # type: ignore[untyped-decorator]
+def _task(name: str, time_s: float, **options: Any) -> Callable[[Callable[..., None]], Any]:
+    """A task that logs what to do where the database or the artifacts cannot be used; the clock finds what it left undone."""
+
+    def decorate(run: Callable[..., None]) -> Any:
+        @functools.wraps(run)
+        def task(*ids: str) -> None:
+            try:
+                run(*ids)
+            # The boundary of tasks: Celery would log a traceback for each try on a full disk, and no word of what to do.
+            except Exception as error:
+                trouble = trouble_of(error)
+                if trouble is None:
+                    raise
+                log.error("store_unusable", task=name, error=trouble.detail, fix=trouble.fix)
+
+        return shared_task(name=name, **_limits(time_s), **options)(task)
+
+    return decorate
+
+
+@_task("workers.advance", SETTINGS.stage_time_limit_s)
 def advance(job_id: str) -> None:
     """Run a job's stage."""
     advance_job(_runtime(), job_id)
 
 
-@shared_task(name="workers.run_gpu", **_limits(SETTINGS.gpu_time_limit_s))  # type: ignore[untyped-decorator]
+@_task("workers.run_gpu", SETTINGS.gpu_time_limit_s)
 def run_gpu(request_id: str) -> None:
     """Answer a GPU request."""
     serve(current(), request_id, STANDBY)
 
 
-@shared_task(name="workers.upkeep", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]
+@_task("workers.upkeep", 120.0, queue=MAINTENANCE_QUEUE)
 def reconcile() -> None:
     """Carry on what was left lying."""
     reconcile_all(current())
 
 
-@shared_task(name="workers.collect", queue=MAINTENANCE_QUEUE, **_limits(SETTINGS.stage_time_limit_s))  # type: ignore[untyped-decorator]
+@_task("workers.collect", SETTINGS.stage_time_limit_s, queue=MAINTENANCE_QUEUE)
 def collect() -> None:
     """Remove what nothing needs any more."""
     collect_all(current())

@@ -35,6 +35,17 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in plain}
 
 
+def test_every_test_and_changelog_line_that_guards_a_trial_is_there() -> None:
+    page = (ROOT / "docs/decisions/0028-what-guards-the-trials.md").read_text()
+    tests, lines = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", page), re.findall(r"“([^”]+)”", page)
+    assert [name for path, name in tests if f"def {name}(" not in (ROOT / path).read_text()] == []
+    changelog = (ROOT / "docs/changelog.md").read_text()
+    assert [line for line in lines if f"\n- {line}" not in changelog] == []
+    rows = re.findall(r"^\| *(\d+) \|.*$", page, re.MULTILINE)
+    assert rows == [str(number) for number in range(1, 21)]
+    assert len(tests) >= 20 <= len(lines)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert [target for target in links(page) if not (page.parent / target).exists()] == []

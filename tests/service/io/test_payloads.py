@@ -84,6 +84,12 @@ def test_a_missing_part_is_named(field: str) -> None:
         comment_text({name: value for name, value in COMMENT.items() if name != field})
 
 
+@pytest.mark.parametrize("number", [10**25, 2**63, 0, -1, 1.5, True, None, "1"])
+def test_a_number_that_github_does_not_give_is_refused(number: object) -> None:
+    with pytest.raises(MalformedPayloadError, match="number is not"):
+        comment_text(COMMENT | {"issue": COMMENT["issue"] | {"number": number}})
+
+
 ANY_TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "C", "Cs", "Cf"]), max_size=5)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.integers(10**18, 10**30) | ANY_TEXT,

@@ -1,17 +1,38 @@
 from __future__ import annotations
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World, record
-from workers import embedded, inbox, outbox
+from workers import embedded, inbox, outbox, tasks
 from workers.contracts import JobState
 from workers.engine.advance import advance
 from workers.upkeep import Reconciled, reconcile
 
 NOTHING = Reconciled((), (), 0, 0)
+
+
+def test_a_task_that_meets_a_full_disk_logs_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def broken(_: object) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(tasks, "current", lambda: None)
+    monkeypatch.setattr(tasks, "reconcile_all", full)
+    with capture_logs() as logs:
+        tasks.reconcile()
+    ((event, task, error, fix),) = [(line["event"], line["task"], line["error"], line["fix"]) for line in logs]
+    assert (event, task, error) == ("store_unusable", "workers.upkeep", "the disk is full")
+    assert "free space" in fix
+    monkeypatch.setattr(tasks, "reconcile_all", broken)
+    with pytest.raises(OSError, match="Bad file"):
+        tasks.reconcile()
 
 
 def test_nothing_left_lying_is_nothing_found(world: World) -> None:

@@ -113,6 +113,14 @@ def test_day_begins_at_midnight_utc() -> None:
     assert day_start(1_799_971_200.0) == 1_799_971_200.0
 
 
+def test_promises_to_others_stop_a_question_only_where_nobody_waits_for_them() -> None:
+    limit = most_of(question("x"), PRICE).micro_dollars or 0
+    room = Room(Budget(BudgetScope.job, BudgetUnit.micro_dollars, limit, "SETTING"), 0, limit, "acme/kernels")
+    assert granted(question("x"), PRICE, (room,), 0.0, waits=True) is None
+    with pytest.raises(BudgetReachedError):
+        granted(question("x"), PRICE, (room,), 0.0, waits=False)
+
+
 @pytest.mark.parametrize(("price", "refused"), [(None, False), (PRICE, True)])
 def test_cost_that_is_not_known_passes_no_budget_in_dollars(price: Price | None, refused: bool) -> None:
     room = Room(Budget(BudgetScope.job, BudgetUnit.micro_dollars, 0, "SETTING"), 0, 0, "acme/kernels")
