@@ -12,7 +12,6 @@ import structlog
 from celery import shared_task
 from celery.signals import setup_logging, worker_process_init
 
-from workers.broker import MAINTENANCE_QUEUE
 from workers.engine.advance import advance as advance_job
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
@@ -35,11 +34,7 @@ def _runtime() -> Runtime:
     return current(lambda: STAGES)
 
 
-def _limits(time_s: float) -> dict[str, float]:
-    return {"time_limit": time_s, "soft_time_limit": time_s - SOFT_MARGIN_S}
-
-
-def _task(name: str, time_s: float, **options: Any) -> Callable[[Callable[..., None]], Any]:
+def _task(name: str, time_s: float) -> Callable[[Callable[..., None]], Any]:
     """A task that logs what to do where the database or the artifacts cannot be used; the clock finds what it left undone."""
 
     def decorate(run: Callable[..., None]) -> Any:
@@ -54,7 +49,8 @@ def _task(name: str, time_s: float, **options: Any) -> Callable[[Callable[..., N
                     raise
                 log.error("store_unusable", task=name, error=trouble.detail, fix=trouble.fix)
 
-        return shared_task(name=name, **_limits(time_s), **options)(task)
+        limits = {"time_limit": time_s, "soft_time_limit": time_s - SOFT_MARGIN_S}
+        return shared_task(name=name, **limits)(task)
 
     return decorate
 
@@ -71,13 +67,13 @@ def run_gpu(request_id: str) -> None:
     serve(current(), request_id, STANDBY)
 
 
-@_task("workers.upkeep", 120.0, queue=MAINTENANCE_QUEUE)
+@_task("workers.upkeep", 120.0)
 def reconcile() -> None:
     """Carry on what was left lying."""
     reconcile_all(current())
 
 
-@_task("workers.collect", SETTINGS.stage_time_limit_s, queue=MAINTENANCE_QUEUE)
+@_task("workers.collect", SETTINGS.stage_time_limit_s)
 def collect() -> None:
     """Remove what nothing needs any more."""
     collect_all(current())
