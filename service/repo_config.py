@@ -197,7 +197,7 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
         if name in TABLES:
             if not isinstance(value, dict):
                 raise RepoConfigError(
-                    f"`{name}` cannot be {_shown(repr(value))}", _line_of(text, name), f"It is a table: `[{name}]`."
+                    f"`{name}` cannot be {_shown(value)}", _line_of(text, name), f"It is a table: `[{name}]`."
                 )
             values |= {f"{name}.{key}": _value(text, f"{name}.{key}", item) for key, item in value.items()}
         else:
@@ -247,7 +247,11 @@ def _text(source: str | bytes) -> str:
         raise RepoConfigError("not UTF-8 text", line, "Save the file as UTF-8.") from error
 
 
-def _shown(text: str) -> str:
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a hexadecimal number may have more digits than Python writes
+        return "a number with so many digits"
     # Redacted before it is cut: half of a token has no shape any more.
     return clip(redact(text), MOST_SHOWN)
 
@@ -259,10 +263,10 @@ def _value(text: str, name: str, value: Any) -> Any:
         names = [key.name for key in KEYS] + list(TABLES)
         near = _same_word(name) or get_close_matches(name, names, n=1, cutoff=0.6)
         fix = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
-        raise RepoConfigError(f"unknown key `{_shown(name)}`", line, fix)
+        raise RepoConfigError(f"unknown key `{clip(redact(name), MOST_SHOWN)}`", line, fix)
     read = key.read(value)
     if read is None:
-        raise RepoConfigError(f"`{name}` cannot be {_shown(repr(value))}", line, f"It is {key.wanted}.")
+        raise RepoConfigError(f"`{name}` cannot be {_shown(value)}", line, f"It is {key.wanted}.")
     return read
 
 

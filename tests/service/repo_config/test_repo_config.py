@@ -116,6 +116,8 @@ def test_an_empty_file_gives_the_defaults() -> None:
         (b"a = 1\n\xff", "not UTF-8 text", 2, "Save the file as UTF-8."),
         ("#" * 70_000, "larger than 64 KiB", None, "Keep only"),
         (f"layout = {'1' * 5000}", "cannot be read: a number has too many digits", None, "Keep only"),
+        (f"layout = 0x{'f' * 5000}", "`layout` cannot be a number with so many digits", 1, "It is"),
+        (f"limits = [0x{'f' * 5000}]", "`limits` cannot be a number with so many digits", 1, "It is a table"),
         (f"layout = {'[' * 5000}", "cannot be read: it is nested too deeply", None, "Keep only"),
         (
             "[ limits ] # of a day\njobs_per_day_per_person = -1",
