@@ -13,6 +13,7 @@ from workers.tree import Tree
 DEFAULT_LINE_LENGTH, MOST_LINE_LENGTH = 88, 320  # as ruff has them
 PROJECT = "pyproject.toml"
 MOST_EXTENDED = 8  # files, each of which extends the next
+DEEPEST = 3  # levels of tables in which a setting lies that is read here: `lint.isort`
 # Files that an exclusion of the target's configuration names stay excluded, though they are given by path.
 SAFE = ("--force-exclude", "--no-cache")
 
@@ -66,7 +67,7 @@ def _settings(tree: Tree) -> dict[str, Any]:
     for _ in range(MOST_EXTENDED):
         document = read_toml(tree.read(path) or "") if path is not None else None
         table = table_in(document, "tool", "ruff") if path is not None and path.endswith(PROJECT) else document or {}
-        settings = _over(table, settings)
+        settings = _over(table, settings, DEEPEST)
         extended = table.get("extend")
         if path is None or not isinstance(extended, str):
             break
@@ -74,9 +75,11 @@ def _settings(tree: Tree) -> dict[str, Any]:
     return settings
 
 
-def _over(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """A table over another one, whose tables stay where they say more."""
+def _over(base: dict[str, Any], table: dict[str, Any], levels: int) -> dict[str, Any]:
+    """A table over another one, whose tables stay where they say more, so many levels deep."""
     both = {
-        key: _over(base[key], value) for key, value in table.items() if isinstance(value, dict) and table_in(base, key)
+        key: _over(base[key], value, levels - 1)
+        for key, value in table.items()
+        if levels > 1 and isinstance(value, dict) and table_in(base, key)
     }
     return base | table | both

@@ -41,6 +41,14 @@ def tree(**files: str) -> Tree:
             True,
         ),
         ({"ruff_toml": 'extend = "ruff.toml"\nline-length = 99\n'}, 99, False),
+        (
+            {
+                "ruff_toml": f'extend = "base.toml"\n[{".".join(["a"] * 1500)}]\nb = 1\n',
+                "base_toml": f"line-length = 98\n[{'.'.join(['a'] * 1500)}]\nc = 1\n",
+            },
+            98,
+            False,
+        ),
         ({"ruff_toml": "line-length = 12345\n"}, DEFAULT_LINE_LENGTH, False),
         ({"ruff_toml": 'line-length = "100"\n'}, DEFAULT_LINE_LENGTH, False),
     ],
