@@ -55,7 +55,10 @@ from workers.contracts import ProblemKind, ProblemText, Verb
 
 TRUE = ("", "true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
-FILLERS = ("a", "an", "the", "our", "new", "existing", "kernel", "kernels", "called", "named", "for")
+FILLERS = (
+    *("a", "an", "the", "our", "my", "new", "existing", "kernel", "kernels", "called", "named", "for", "please", "me"),
+    *("fast", "faster", "efficient", "optimized", "triton"),
+)
 PROSE = ("that", "which", "to", "of", "with", "this", "it", "and", "in", "on")
 NAME_FIRST = "The name stands behind the command, as in `/kernel create reglu`, and words about it behind the name."
 
@@ -216,7 +219,8 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         if others and not all(word.raw.lower() in FILLERS for word in others):
             raise _unexpected(reading, others)
         return Command(verb, name, options=options)
-    text = _words(others, below)
+    described = [] if all(word.raw.lower() in FILLERS for word in others) else others
+    text = _words(described, below)
     problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
     return Command(verb, name, problem=problem, options=options)
 
@@ -263,7 +267,7 @@ def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
 
 
 def _name(reading: _Reading, word: Word, kind: ArgumentKind) -> str:
-    name = word.text.strip("`").replace("\\_", "_")
+    name = word.text.strip("`").rstrip(":,").replace("\\_", "_")
     found = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
     if isinstance(found, NameFault):
         fault = found
@@ -395,6 +399,8 @@ def _parse_line(found: Found, host: str) -> Command | CommandError:
     words = split_words(found.rest[:MAX_LINE])
     if not words:
         return _placed(Command(Verb.help), found)
+    if len(words) > 1 and words[0].raw.lower() == "please":
+        del words[0]
     first = words[0]
     word = first.text.lower().strip(".,:;!?")
     verb = verb_of(word)
@@ -402,7 +408,7 @@ def _parse_line(found: Found, host: str) -> Command | CommandError:
         meant = "help" if word.lstrip("-") in ("help", "") else meant_verb(word)
         error = CommandError(ErrorCode.unknown_verb, word=first.text, nearest=meant, choices=VERBS)
         return _placed(error, found)
-    rest = "".join(found.rest.split(maxsplit=1)[1:])
+    rest = found.rest.partition(first.raw)[2].lstrip()
     outcome = read_arguments(rule_of(verb), words[1:], rest, found.below, host)
     if isinstance(outcome, Command) and verb is Verb.modify:
         outcome = _with_target(outcome, found.block)

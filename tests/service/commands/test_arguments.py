@@ -377,11 +377,19 @@ def test_a_target_and_a_scope_need_no_quotes(line: str, scope: str | None, targe
         ("create kernel from src/a.py", "kernel"),
         ("create `kernel` words", "kernel"),
         ("optimize the rms_norm kernel", "rms_norm"),
+        ("build a fast triton kernel for reglu please", "reglu"),
+        ("fix rms_norm: eps belongs under the root", "rms_norm"),
+        ("please optimize rms_norm", "rms_norm"),
         ("modify the rms_norm so that eps is used", "rms_norm"),
     ],
 )
 def test_what_stands_before_a_name_in_a_sentence_is_no_name(line: str, name: str) -> None:
     assert command(f"/kernel {line}").name == name
+
+
+def test_a_polite_word_is_no_description() -> None:
+    assert command("/kernel create reglu please").problem.kind is ProblemKind.missing
+    assert command("/kernel please revise keep the please").text == "keep the please"
 
 
 def test_a_sentence_without_a_name_creates_no_kernel_that_is_called_that() -> None:

@@ -4,14 +4,16 @@ import contextlib
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy.orm import Session
 
 from tests.workers.store.worlds import World, record
 from workers import embedded, inbox
-from workers.store import database
+from workers.store import database, deliveries
 from workers.store.trouble import LOCKED
 
 
@@ -212,6 +214,21 @@ def test_a_rehearsed_delivery_is_seen_by_nobody(world: World) -> None:
     assert inbox.rehearse_delivery() in {"sqlite", "postgresql"}
     assert inbox.counts()["deliveries"] == {}
     assert inbox.claim_delivery("w", 30) is None
+
+
+def test_a_rehearsal_takes_the_room_that_a_comment_takes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[bytes] = []
+
+    def keep(session: Session, arrived: Iterable[inbox.NewDelivery], now: float) -> tuple[bool, ...]:
+        (rehearsed,) = arrived
+        kept.append(rehearsed.payload)
+        return real(session, (rehearsed,), now)
+
+    real = deliveries.keep
+    monkeypatch.setattr(deliveries, "keep", keep)
+    inbox.rehearse_delivery()
+    (payload,) = kept
+    assert len(zlib.compress(payload)) >= len(payload) >= 64 << 10
 
 
 def test_threads_of_one_process_write_in_turn_and_do_not_sleep_for_each_other(local: World) -> None:
