@@ -183,15 +183,14 @@ LOOK_BACK = timedelta(hours=1)
 class Missed:
     """Remembers how far to look back."""
 
-    def __init__(self, clients: GitHubClients, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, clients: GitHubClients) -> None:
         self._clients = clients
-        self._clock = clock
         self._look_back = FIRST_LOOK_BACK
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
         try:
-            count = self._clients.ask_for_missed(self._clock() - self._look_back, handles)
+            count = self._clients.ask_for_missed(self._look_back, handles)
         except TransientError as error:
             log.warning("missed_deliveries_unknown", error=str(error))
             return False

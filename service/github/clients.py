@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -39,14 +39,16 @@ class HookAttempt:
     status_code: int
 
 
-def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
-    """The attempts since a time, newest first."""
+def last_attempts(ask: Ask, look_back: timedelta) -> Iterator[HookAttempt]:
+    """The newest attempt, and those that were made so long before it at most, newest first; this machine's clock has no say."""
     path = f"/app/hook/deliveries?per_page={PAGE_ITEMS}"
+    newest: datetime | None = None
     for _ in range(MAX_PAGES):
         headers, items = ask("GET", path)
         for item in items:
             attempt = _attempt(item)
-            if attempt.delivered_at < since:
+            newest = newest or attempt.delivered_at
+            if attempt.delivered_at < newest - look_back:
                 return
             yield attempt
         cursor = _next_cursor(str(headers.get("link", "")))
@@ -169,8 +171,8 @@ class GitHubClients:
         self._checked = (now_s, found) if found.answered else None
         return found
 
-    def ask_for_missed(self, since: datetime, handles: Callable[[str], bool]) -> int:
-        """Have GitHub deliver again what did not arrive since a time; give how many. A plain token has no log to look at.
+    def ask_for_missed(self, look_back: timedelta, handles: Callable[[str], bool]) -> int:
+        """Have GitHub deliver again what did not arrive lately; give how many. A plain token has no log to look at.
 
         Raises:
             GitHubError: the log could not be read.
@@ -178,7 +180,7 @@ class GitHubClients:
         if not isinstance(self._credentials, AppCredentials):
             return 0
         ask = self._credentials.ask
-        found = missed(attempts_since(ask, since), handles)
+        found = missed(last_attempts(ask, look_back), handles)
         for attempt in found:
             ask_again(ask, attempt)
         return len(found)

@@ -8,7 +8,7 @@ import pytest
 
 from service.deliveries import Missed, Unheard
 from service.dispatch.events import handles
-from service.github.clients import HookAttempt, missed
+from service.github.clients import HookAttempt, last_attempts, missed
 from tests.service.io.conftest import CREATE, Bench
 from workers import inbox
 
@@ -33,6 +33,20 @@ def attempt(minutes: int, delivery_id: str, status_code: int, event: str = "issu
 )
 def test_only_what_never_arrived_is_asked_for(attempts: list[HookAttempt], expected: list[int]) -> None:
     assert [found.attempt_id for found in missed(attempts, handles)] == expected
+
+
+def test_how_far_is_looked_back_does_not_depend_on_this_machines_clock() -> None:
+    log = [
+        {
+            "id": n,
+            "guid": str(n),
+            "event": "issues",
+            "delivered_at": f"{START - timedelta(minutes=25 * n):%Y-%m-%dT%H:%M:%SZ}",
+        }
+        for n in range(5)
+    ]
+    found = last_attempts(lambda _verb, _path: ({}, [item | {"status_code": 502} for item in log]), timedelta(hours=1))
+    assert [attempt.attempt_id for attempt in found] == [0, 1, 2]
 
 
 def test_a_command_whose_delivery_was_lost_is_carried_out_after_all(bench: Bench) -> None:
