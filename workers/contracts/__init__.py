@@ -89,6 +89,7 @@ from workers.contracts.update import (
     StyleOutcome,
     Summary,
     Update,
+    UsualRange,
     ValidateSummary,
     unreadable,
 )
@@ -202,6 +203,7 @@ __all__ = [
     "Update",
     "UseSum",
     "UserFacingError",
+    "UsualRange",
     "ValidateSummary",
     "Variant",
     "Verb",

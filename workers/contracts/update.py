@@ -231,6 +231,20 @@ class ConfirmSummary:
 
 
 @dataclass(frozen=True)
+class UsualRange:
+    """Within what one number of a kernel varies from night to night, where no change was found. Shares of its level."""
+
+    timed_pass: str
+    workload: str
+    metric: str  # time_us or peak_bytes
+    gpu: str
+    nights: int
+    low: float
+    high: float
+    scatter: float  # standard deviation of a run's log time within a night; 0 where it was not kept
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """One kernel of bench or verify: head as the candidate, the base as the original."""
 
@@ -240,6 +254,7 @@ class MeasuredKernel:
     benchmark: BenchmarkResult | None = None
     verdict: Verdict | None = None
     skipped: Failure | None = None  # why it was not measured
+    usual: tuple[UsualRange, ...] = ()  # by its own nights on such a GPU, where there are enough
 
 
 @dataclass(frozen=True)

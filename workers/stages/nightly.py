@@ -443,8 +443,10 @@ class _Kernel:
         def look_at_all(session: Any) -> list[dict[str, Any]]:
             rows = []
             for key, points in history.read(session, night.repository, self.name, night.testbed):
-                own = key.provider == KERNEL and points and points[-1].revision == night.revision
-                candidate = looked(key, points, history.changes_of(session, key)) if own else None
+                # Only nights are in the order of the commits: a job measures its base whenever it is asked to.
+                nights = [point for point in points if point.source is Source.night]
+                own = key.provider == KERNEL and nights and nights[-1].revision == night.revision
+                candidate = looked(key, nights, history.changes_of(session, key)) if own else None
                 if candidate is not None:
                     rows.append(_candidate_form(key, candidate))
             return rows

@@ -318,6 +318,20 @@ def test_a_host_without_a_gpu_ends_the_night_with_what_to_do() -> None:
     assert caught.value.failure == NO_GPU
 
 
+def test_what_a_job_measured_since_is_no_night_and_hides_no_regression() -> None:
+    library = Library()
+    library.quiet(3)
+    with library.database.write() as session:
+        series = list(history.read(session, REPOSITORY))
+        for night in range(60, 67):
+            later = [(key, replace(points[-1], revision=sha(night), source=Source.job)) for key, points in series]
+            history.add(session, [(key, replace(one, value=one.value * 1.5)) for key, one in later])
+    library.slow = 1.2
+    summary = library.night(changed("geglu"))
+    times = [change for change in summary.changes if change.metric == Metric.time_us]
+    assert {(change.state, change.good) for change in times} == {(State.confirmed, sha(3))}
+
+
 def test_a_kernel_that_cannot_be_measured_does_not_stop_the_others() -> None:
     library = Library()
     context = library.context(kernels=KERNELS)
