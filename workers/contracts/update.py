@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
-from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
+from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, Image, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.nightly import BisectSummary, DigestUpdate, NightlySummary, RegressionUpdate
 from workers.contracts.variant import (
@@ -61,15 +61,6 @@ def unreadable(changes: Iterable[FileChange]) -> Failure | None:
 
 def _is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-@dataclass(frozen=True)
-class Image:
-    """A picture for the conversation; ``alt`` is its text form."""
-
-    name: str
-    digest: str
-    alt: str
 
 
 @dataclass(frozen=True)
