@@ -8,6 +8,7 @@ from functools import lru_cache
 from gpu_runner.contracts import from_json
 from workers.contracts import JobRequest
 from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.nightly.detection import LEAST_WINDOW, level_changes
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.job_numbers import STAGES, base_numbers
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
@@ -66,6 +67,7 @@ __all__ = [
     "repositories",
     "simulate",
     "step_of",
+    "warm",
     "worse_rows",
 ]
 
@@ -145,6 +147,16 @@ def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelSta
             return history_views.states(session, repository, runtime.clock(), kernel)
         version = history_views.version(session)
     return _all_states(runtime.database, repository, version, int(runtime.clock() // 3600))
+
+
+def warm() -> bool:
+    """Prepare what the overviews show, so that nobody waits for it after a start or a night; False, as nothing is left to do."""
+    names = repositories()
+    for name in names:
+        kernel_states(name)
+    if names:
+        level_changes([1.0] * LEAST_WINDOW)  # its first use imports numpy and ruptures, which takes a second
+    return False
 
 
 @lru_cache(maxsize=8)
