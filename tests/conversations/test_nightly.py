@@ -126,7 +126,13 @@ def test_a_second_command_while_a_night_goes_on_names_that_one(open_talk: Open) 
     talk.listen()
     assert len(inbox.find_jobs(REPOSITORY)) == 1
     assert any("already" in body for body in talk.heard(number))
-    inbox.cancel(talk.job().job_id, "maintainer")
+    for _ in range(2):
+        talk.say(number, "/kernel nightly --gpu sm_100")
+        talk.listen()
+    jobs = inbox.find_jobs(REPOSITORY)
+    assert [job.request.options.gpu for job in jobs] == [None, "sm_100"], "another architecture has a night of its own"
+    for job in jobs:
+        inbox.cancel(job.job_id, "maintainer")
     talk.settle()
     talk.skip(number)
 
