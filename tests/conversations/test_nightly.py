@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from inline_snapshot import snapshot
@@ -19,6 +20,8 @@ from gpu_runner.contracts import (
     Word,
     to_json,
 )
+from service.dispatch.schedule import Nights
+from service.repo_config import PATH
 from tests.conversations.conftest import Open
 from tests.conversations.normal import folded
 from tests.conversations.talk import REPOSITORY, Talk
@@ -134,6 +137,42 @@ def test_a_second_command_while_a_night_goes_on_names_that_one(open_talk: Open) 
     for job in jobs:
         inbox.cancel(job.job_id, "maintainer")
     talk.settle()
+    talk.skip(number)
+
+
+def begun(talk: Talk, schedule: Nights) -> list[tuple[str | None, JobState]]:
+    """Look at what is due, let it happen, and give the nights that there were, by architecture."""
+    assert schedule.step() is False
+    talk.settle()
+    return [(job.request.options.gpu, job.state) for job in inbox.find_jobs(REPOSITORY)]
+
+
+def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_measured(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for action, answer in {"doctor": HOST, "verify": VERDICT, "benchmark": measured(200.0)}.items():
+        talk.answer(action, to_json(answer), always=True)
+    now = [datetime(2026, 3, 1, 2, 16, tzinfo=UTC)]
+
+    def nights() -> Nights:  # as of a process that has just started
+        return Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
+
+    assert begun(talk, nights()) == [], "no configuration names a time"
+    config = f'[nightly]\nat = "02:17"\nissue = {number}\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config.encode()})
+    assert begun(talk, nights()) == [], "a minute early"
+    now[0] += timedelta(minutes=3)
+    one = nights()
+    assert begun(talk, one) == begun(talk, one) == begun(talk, nights()) == [(None, JobState.done)]
+    assert any("**No regression at" in body for body in talk.heard(number))
+    now[0] += timedelta(days=1)
+    assert len(begun(talk, one)) == 1, "the same commit once more would say nothing"
+    config += 'gpus = ["sm_90", "sm_100"]\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config.encode()})
+    assert len(begun(talk, one)) == 3
+    now[0] += timedelta(hours=12)
+    talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + b"# later\n"})
+    assert len(begun(talk, nights())) == 3, "too late for this night"
     talk.skip(number)
 
 
