@@ -1,4 +1,4 @@
-"""A comparison takes as many rounds as the series' own scatter asks for, and is held against what its nights vary by."""
+"""A comparison takes as many rounds as the series' own scatter asks for, and is judged by what its nights vary by."""
 
 from __future__ import annotations
 
