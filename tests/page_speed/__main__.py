@@ -56,7 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     size = Path(str(database.engine.url.database)).stat().st_size
     print(f"database: {size / 2**20:,.0f} MiB; {os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}\n")
     print(
-        "| page | goal | first | fastest | median | slowest | CPU, median | size |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+        "| page | goal | first | fastest | median | slowest | CPU, median | size |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
     history.warm()  # as the service does in the background
     app = FastAPI()

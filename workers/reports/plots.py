@@ -201,8 +201,8 @@ def draw_range(
     """Draw what a bisection measured of one row over the commits of its range; none where nothing could be compared."""
     if len(places) < 2:
         return ()
-    named = ", ".join(labels[place] for place in culprits) or "no commit"
-    alt = f"{what} over {len(labels)} commits, {len(places)} of them compared; it rises at {named}"
+    named = ", ".join(str(place + 1) for place in culprits) or "none"
+    alt = f"{what} over {len(labels)} commits, {len(places)} of them compared; worse from number {named} on"
     return (store(context, "bisect.png", range_plot(what, labels, places, culprits), alt),)
 
 
@@ -226,12 +226,11 @@ def range_plot(what: str, labels: Sequence[str], places: Sequence[RangePlace], c
 MOST_NIGHTS = 60
 
 
-def draw_series(
-    context: StageContext, file_name: str, what: str, points: Sequence[Point], good: str, bad: str
-) -> Image:
-    """Draw the newest nights of a series, with a line between the good commit and the bad one."""
+def draw_series(context: StageContext, file_name: str, what: str, points: Sequence[Point], bad: str) -> Image:
+    """Draw the newest nights of a series, with a line before the bad commit."""
     shown = points[-MOST_NIGHTS:]
-    alt = f"{what}: {len(shown)} nights; the line is between {good[:12]} and {bad[:12]}"
+    changed = [point.revision for point in shown].index(bad)
+    alt = f"{what}: {len(shown)} nights, changed in number {changed + 1}"
     return store(context, file_name, series_plot(what, shown, bad), alt)
 
 

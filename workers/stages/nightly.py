@@ -192,7 +192,7 @@ def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Imag
         nights = [point for point in series[key] if point.source is Source.night]
         unit = "peak memory, bytes" if metric is Metric.peak_bytes else "time, microseconds"
         what = f"{kernel}: {unit}, {worst.timed_pass}, {worst.workload}"
-        return to_json(draw_series(night.context, f"{kernel}-history.png", what, nights, worst.good, worst.bad))
+        return to_json(draw_series(night.context, f"{kernel}-history.png", what, nights, worst.bad))
 
     return (from_json(Image, night.context.memo(f"{kernel}-history", draw)),)
 
