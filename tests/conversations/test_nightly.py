@@ -226,11 +226,11 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     assert talk.heard(issue) == [], "a comment only when something new is known"
     night(talk, number, 260.0, "five")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT6`: forward time 1.300 times what it was at T=4096 I=11008."
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT7`: forward time 1.300 times what it was at T=4096 I=11008."
     )
     night(talk, number, 200.0, "six")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` has recovered** at `COMMIT7` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
+        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     night(talk, number, 230.0, "seven")
