@@ -17,6 +17,7 @@ from service.addresses import Addresses
 from service.deliveries import DeliveryProcessor, Missed, Unheard
 from service.dispatch.desk import Desk
 from service.dispatch.events import handles, settled
+from service.dispatch.schedule import Nights
 from service.github.clients import GitHubClients
 from service.health import Health, health_router
 from service.loops import Loop, Loops, Wake
@@ -24,11 +25,13 @@ from service.pages.routes import Pages, pages_router
 from service.publisher.publisher import Publisher
 from service.settings import Settings, checked
 from service.webhook import Intake, Recorder, webhook_route
-from workers import artifacts, inbox, outbox
+from workers import artifacts, history, inbox, outbox
 from workers.redaction import know
 
 STOP_S = 5.0  # for the recorder to write what waits
 MISSED_EVERY_S = 300.0
+NIGHTS_EVERY_S = 300.0
+PAGES_EVERY_S = 60.0
 UNHEARD_AFTER_S = 150.0  # by then what was delivered at the start has been acknowledged
 MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
 
@@ -106,7 +109,10 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
         parts.wake_deliveries.ring,
     )
     missed.append(Loop("missed-comments", unheard.step, Wake(), MISSED_EVERY_S, UNHEARD_AFTER_S))
-    return Loops([*deliveries, *publishers, *(missed if deliveries else [])])
+    nights = Nights(parts.desk, lambda: _watched(settings.repositories))
+    missed.append(Loop("nights", nights.step, Wake(), NIGHTS_EVERY_S))
+    pages = Loop("pages", history.warm, Wake(), PAGES_EVERY_S)
+    return Loops([*deliveries, *publishers, *([*missed, pages] if deliveries else [])])
 
 
 def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:

@@ -19,6 +19,8 @@ PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
 MOST_DOTS = 200  # in a line
 MOST_SHOWN = 80  # characters of a wrong value
+TIME = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d")
+MOST_GPUS = 8
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slug>[a-z0-9](?:[a-z0-9_-]{0,99}))")
 
@@ -43,6 +45,15 @@ class LimitsConfig:
 
 
 @dataclass(frozen=True)
+class NightlyConfig:
+    """When nights start by themselves, and where they are reported; without both, none does."""
+
+    at: str | None = None  # HH:MM, UTC
+    issue: int | None = None
+    gpus: tuple[str, ...] = ()  # a night for each of these architectures; empty: one, on whatever is there
+
+
+@dataclass(frozen=True)
 class RepoConfig:
     """The configuration, with a default for everything that is not said."""
 
@@ -54,6 +65,7 @@ class RepoConfig:
     conventional_commits: bool = False
     gpu: str | None = None  # None: whatever is there
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    nightly: NightlyConfig = field(default_factory=NightlyConfig)
 
     @property
     def teams(self) -> tuple[tuple[str, str], ...]:
@@ -112,6 +124,20 @@ def _read_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= 1_000_000 else None
 
 
+def _read_time(value: Any) -> str | None:
+    return value if isinstance(value, str) and TIME.fullmatch(value) else None
+
+
+def _read_issue(value: Any) -> int | None:
+    return value if type(value) is int and 0 < value < 2**31 else None
+
+
+def _read_gpus(value: Any) -> tuple[str, ...] | None:
+    named = [_read_gpu(item) for item in value] if isinstance(value, list) and 0 < len(value) <= MOST_GPUS else []
+    found = tuple(dict.fromkeys(item for item in named if item is not None))
+    return found if found and None not in named else None
+
+
 _DEFAULTS = LimitsConfig()
 _LAYOUT_WORDS = " or ".join(f'"{name}"' for name in LAYOUTS)
 _AUTHOR_WORDS = " or ".join(f'"{name.value}"' for name in AuthorName)
@@ -162,8 +188,23 @@ KEYS: tuple[Key, ...] = (
         "minutes of GPU time that the jobs of one person may take in 24 hours",
         _read_count,
     ),
+    Key("nightly.at", 'a time in UTC such as "02:17"', "never", "when a night starts by itself", _read_time),
+    Key(
+        "nightly.issue",
+        "the number of an issue",
+        "none",
+        "where such nights are reported; needed for them",
+        _read_issue,
+    ),
+    Key(
+        "nightly.gpus",
+        'a list of architectures such as ["sm_90", "sm_100"]',
+        "`gpu`",
+        "one night for each of them, side by side",
+        _read_gpus,
+    ),
 )
-TABLES = ("limits",)
+TABLES: dict[str, type[Any]] = {"limits": LimitsConfig, "nightly": NightlyConfig}
 
 
 def parse_repo_config(source: str | bytes) -> RepoConfig:
@@ -202,8 +243,12 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
             values |= {f"{name}.{key}": _value(text, f"{name}.{key}", item) for key, item in value.items()}
         else:
             values[name] = _value(text, name, value)
-    limits = {name.removeprefix("limits."): value for name, value in values.items() if "." in name}
-    return RepoConfig(**{n: v for n, v in values.items() if "." not in n}, limits=LimitsConfig(**limits))
+    plain = {name: value for name, value in values.items() if "." not in name}
+    tables: dict[str, Any] = {
+        table: kind(**{n.removeprefix(f"{table}."): v for n, v in values.items() if n.startswith(f"{table}.")})
+        for table, kind in TABLES.items()
+    }
+    return RepoConfig(**plain, **tables)
 
 
 def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
@@ -260,9 +305,9 @@ def _value(text: str, name: str, value: Any) -> Any:
     key = next((key for key in KEYS if key.name == name), None)
     line = _line_of(text, name)
     if key is None:
-        names = [key.name for key in KEYS] + list(TABLES)
-        near = _same_word(name) or get_close_matches(name, names, n=1, cutoff=0.6)
-        fix = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
+        names = [key.name for key in KEYS]
+        near = _same_word(name) or get_close_matches(name, [*names, *TABLES], n=1, cutoff=0.6)
+        fix = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names)}."
         raise RepoConfigError(f"unknown key `{clip(redact(name), MOST_SHOWN)}`", line, fix)
     read = key.read(value)
     if read is None:

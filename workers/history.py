@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gpu_runner.contracts import from_json
+from workers.contracts import JobRequest
 from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.nightly.detection import LEAST_WINDOW, level_changes
 from workers.nightly.export import Format, NoParquetError, exported
+from workers.nightly.job_numbers import STAGES, base_numbers
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Retention, week_start
-from workers.nightly.series import KERNEL, Metric, Point, Testbed
+from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
 from workers.nightly.views import (
     ChangeMark,
@@ -54,6 +58,7 @@ __all__ = [
     "export",
     "forget",
     "gpus",
+    "import_jobs",
     "import_library_csv",
     "kernel_history",
     "kernel_states",
@@ -62,13 +67,14 @@ __all__ = [
     "repositories",
     "simulate",
     "step_of",
+    "warm",
     "worse_rows",
 ]
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a CSV's lines: ``known`` points were there before, ``dropped`` lines cannot be used, as ``problems`` say."""
+    """What was brought in: ``known`` points were there before, ``dropped`` lines or results cannot be used, as ``problems`` say."""
 
     new: int
     known: int
@@ -86,6 +92,21 @@ def import_library_csv(text: str, repository: str) -> Imported:
     with current().database.write() as session:
         new = history.add(session, rows.numbers)
     return Imported(new, len(rows.numbers) - new, rows.dropped, rows.problems)
+
+
+def import_jobs(repository: str) -> Imported:
+    """Keep what the repository's earlier jobs measured at the commits that they started from."""
+    numbers, problems = list[tuple[SeriesKey, Point]](), list[str]()
+    with current().database.write() as session:
+        for request, stage, summary, ended_at in history.job_results(session, repository):
+            try:
+                read = from_json(JobRequest, request), from_json(STAGES[stage], summary)
+            except ValueError as error:
+                problems.append(f"a result of {request.get('key')} has the form of another version: {error}")
+                continue
+            numbers += base_numbers(*read, ended_at)
+        new = history.add(session, numbers)
+    return Imported(new, len(numbers) - new, len(problems), tuple(problems))
 
 
 def export(repository: str, form: Format) -> bytes:
@@ -126,6 +147,16 @@ def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelSta
             return history_views.states(session, repository, runtime.clock(), kernel)
         version = history_views.version(session)
     return _all_states(runtime.database, repository, version, int(runtime.clock() // 3600))
+
+
+def warm() -> bool:
+    """Prepare what the overviews show, so that nobody waits for it after a start or a night; False, as nothing is left to do."""
+    names = repositories()
+    for name in names:
+        kernel_states(name)
+    if names:
+        level_changes([1.0] * LEAST_WINDOW)  # its first use imports numpy and ruptures, which takes a second
+    return False
 
 
 @lru_cache(maxsize=8)

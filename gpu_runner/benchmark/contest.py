@@ -13,12 +13,20 @@ from gpu_runner.benchmark.conditions import Reading
 from gpu_runner.benchmark.contender import Computed, Contender
 from gpu_runner.benchmark.material import Material
 from gpu_runner.benchmark.notes import Remarks
-from gpu_runner.benchmark.race import BASELINES, CANDIDATE, CONTROL, ORIGINAL, Race, question
+from gpu_runner.benchmark.race import (
+    BASELINES,
+    CANDIDATE,
+    CONTROL,
+    ORIGINAL,
+    Race,
+    looks_of,
+    question,
+)
 from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.referee import Referee
 from gpu_runner.benchmark.roofline import floor
 from gpu_runner.benchmark.rows import ContenderStatus, Finish, row
-from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass, WorkloadTiming
+from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
@@ -139,7 +147,8 @@ class Contest:
                 self.remarks.lack(f"The budget of {self.request.budget_s:.0f} s ended before {workload.label()}.")
                 break
             begin = time.monotonic()
-            share_s = (deadline - begin) / (len(cases) - place)
+            left = [sum(self._units(label).values()) for label in (one.label() for one, _ in cases[place:])]
+            share_s = (deadline - begin) * left[0] / sum(left)
             self.progress(f"benchmark: {workload.label()}")
             here, preparing = material, self._prepare(material)
             # The reference runs while contenders are prepared, and is done before anything is timed.
@@ -161,10 +170,13 @@ class Contest:
 
     def _workload(self, material: Material, rows: dict[Pass, Rows], end: float) -> None:
         passes = list(material.secrets)
+        units = self._units(material.workload.label())
         races: dict[Pass, Race] = {}
         for number, timed_pass in enumerate(passes):
-            share_s = max(LEAST_PASS_S, (end - time.monotonic()) / (len(passes) - number))
-            race = races[timed_pass] = Race(list(self.contenders), question(tuple(self.contenders)))
+            part = units[timed_pass] / sum(units[one] for one in passes[number:])
+            share_s = max(LEAST_PASS_S, (end - time.monotonic()) * part)
+            names = tuple(self.contenders)
+            race = races[timed_pass] = Race(names, question(names), looks_of(units[timed_pass]))
             run_race(race, self.contenders, timed_pass, share_s, self.read)
             if timed_pass in rows:
                 self._check(material, rows[timed_pass], timed_pass)
@@ -177,6 +189,11 @@ class Contest:
             waiting = [name for name, one in self.contenders.items() if timed_pass in one.waits]
             self.remarks.add(notes.waits(timed_pass, waiting))
             self.remarks.complete &= len(race.units) >= race.looks[0]
+
+    def _units(self, workload: str) -> dict[Pass, int]:
+        """How long the races of a workload may be, which is also how the time is shared."""
+        known = {one.timed_pass: one.pairs for one in self.request.lengths if one.workload == workload}
+        return {one: looks_of(known.get(one, USUAL_PAIRS))[-1] for one in self.request.passes}
 
     def _check(self, material: Material, rows: Rows, timed_pass: Pass) -> None:
         """Compare the results of the timed runs with the truth: a wrong candidate loses its times, a wrong original keeps them."""

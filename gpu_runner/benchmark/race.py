@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import estimate
 from gpu_runner.benchmark.conditions import Reading, disturbed, typical_clock
-from gpu_runner.contracts.benchmark import BenchmarkRequest, Comparison, Word
+from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Comparison, Word
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.verify import CandidateSource
 
@@ -70,7 +70,19 @@ def turns(contenders: Sequence[str]) -> Iterator[tuple[str, ...]]:
         order = order[1:] + order[:1]
 
 
-LOOKS = (10, 14, 20, 28, 40)  # units; with fewer than ten, no interval at the early level exists
+FIRST_LOOK, MOST_UNITS = 10, 160  # with fewer than ten no interval at the early level exists
+LOOK_COUNT = 5
+
+
+def looks_of(units: int) -> tuple[int, ...]:
+    """When the evidence of a race of so many units at most is looked at, each time after the same factor more."""
+    most = min(MOST_UNITS, max(FIRST_LOOK, units))
+    steps = LOOK_COUNT - 1
+    places = (round(FIRST_LOOK * (most / FIRST_LOOK) ** (step / steps)) for step in range(LOOK_COUNT))
+    return tuple(dict.fromkeys(places))
+
+
+LOOKS = looks_of(USUAL_PAIRS)  # 10, 14, 20, 28, 40
 LEAST_PAIRS = 6  # for a verdict: the median lies between the least and the most of so few at more than the last level
 EARLY_LEVEL = 0.995
 LAST_LEVEL = 0.95

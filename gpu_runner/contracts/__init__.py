@@ -1,11 +1,13 @@
 """The door of the runner: what is asked of it and what it answers, importable with the standard library alone."""
 
 from gpu_runner.contracts.benchmark import (
+    USUAL_PAIRS,
     BenchmarkRequest,
     BenchmarkResult,
     Comparison,
     Conditions,
     Pass,
+    RaceLength,
     Timing,
     Word,
     WorkloadTiming,
@@ -65,6 +67,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "TABLE",
     "UNARY_OPERATORS",
+    "USUAL_PAIRS",
     "Action",
     "BenchmarkRequest",
     "BenchmarkResult",
@@ -102,6 +105,7 @@ __all__ = [
     "ProblemError",
     "ProfileRequest",
     "ProfileResult",
+    "RaceLength",
     "RecordRequest",
     "RecordResult",
     "RecordedCall",

@@ -29,6 +29,18 @@ class Word(StrEnum):
     undecided = "undecided"
 
 
+USUAL_PAIRS = 40  # of rounds, that one pass of one workload takes at most where a request names no length
+
+
+@dataclass(frozen=True)
+class RaceLength:
+    """How many pairs of rounds one pass of one workload is worth at most."""
+
+    workload: str  # its label
+    timed_pass: Pass
+    pairs: int
+
+
 @dataclass(frozen=True)
 class BenchmarkRequest:
     """Time a candidate against eager and ``torch.compile`` on the problem's workloads, and against ``original``, the kernel in the
@@ -46,6 +58,7 @@ class BenchmarkRequest:
     standing: bool = (
         False  # the candidate is the existing kernel: where its values are wrong it keeps its time, with a note
     )
+    lengths: tuple[RaceLength, ...] = ()  # by a kernel's own history; what is not named takes the usual one
 
 
 @dataclass(frozen=True)

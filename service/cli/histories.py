@@ -45,6 +45,22 @@ def import_history(
     say(f"{name}: {done.new} points are new, {done.known} were known, {done.dropped} lines cannot be used.")
 
 
+@app.command("import-jobs")
+def import_jobs(repo: Checkout = None, repository: Repository = None) -> None:
+    """Keep what earlier jobs measured of the repository's own kernels, at the commits that they started from.
+
+    Exit 0 done, 2 what is named cannot be used.
+    """
+    from workers import history
+
+    with reporting():
+        name = _named(repo, repository)
+        done = history.import_jobs(name)
+    for problem in done.problems:
+        say(problem)
+    say(f"{name}: {done.new} points are new, {done.known} were known, {done.dropped} results cannot be used.")
+
+
 @app.command("export-history")
 def export_history(
     out: Annotated[Path, typer.Argument(help="The file to write: .csv, .json or .parquet.")],

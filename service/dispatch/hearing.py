@@ -105,7 +105,7 @@ def is_person(desk: Desk, text: Text) -> bool:
 def hear(desk: Desk, github: GitHubClient, text: Text) -> Hearing:
     """Ask GitHub what is to be known before words are obeyed: the permission, and the default branch's configuration."""
     repository = github.repository.info()
-    config, reply = _configuration(github, repository.default_branch)
+    config, reply = configuration(github, repository.default_branch)
     permission = github.repository.permission(text.actor.login)
     if config.teams and permission.lower() not in WRITING:
         config = _with_teams(github, config, text.actor.login)
@@ -119,7 +119,8 @@ def _with_teams(github: GitHubClient, config: RepoConfig, login: str) -> RepoCon
     return replace(config, allow=(*config.allow, login)) if member else config
 
 
-def _configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str | None]:
+def configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str | None]:
+    """A repository's configuration, and where it cannot be used the reply that says why."""
     try:
         source = github.repository.text(PATH, branch)
         return (RepoConfig() if source is None else parse_repo_config(source)), None

@@ -289,7 +289,10 @@ def nightly(hearing: Hearing, command: Command) -> str | None:
     """Start to measure the default branch, as every night; give the answer where no job is started."""
     key, inbox = hearing.key(command), hearing.desk.inbox
     active = inbox.find_jobs(hearing.text.place.repository, active=True)
-    known = job_of(hearing, key) or next((job for job in active if job.request.verb is Verb.nightly), None)
+    options = job_options(command.options, hearing.config)
+    # Nights on hosts of other architectures go on side by side: their numbers are other series.
+    nights = [job for job in active if job.request.verb is Verb.nightly and job.request.options.gpu == options.gpu]
+    known = job_of(hearing, key) or next(iter(nights), None)
     if known is not None:
         return None if known.request.key == key else reply_known(known, hearing.links(known))
     refused = hearing.config_reply or limit_reply(hearing)
@@ -309,7 +312,7 @@ def nightly(hearing: Hearing, command: Command) -> str | None:
             base_sha=base_sha,
             snapshot=hearing.desk.snapshot(hearing.github, base_sha),
             problem=ProblemText(ProblemKind.missing),
-            options=job_options(command.options, hearing.config),
+            options=options,
             kernels=command.names,
         )
     )

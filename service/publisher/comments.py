@@ -12,7 +12,7 @@ from service.publisher import culprits
 from service.publisher.commits import publish_check
 from service.publisher.publication import Publication
 from service.report.job import asks, checkpoint_comment, reminder_comment, report_comment
-from service.report.layout import NO_JOB, Kind, Marker, find_marker, signed
+from service.report.layout import NO_JOB, Kind, Marker, find_marker, pictures, signed
 from service.report.nightly import (
     Brought,
     digest_comment,
@@ -156,16 +156,19 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
     known = culprits.of_regression(publication, update)
     pulls = culprits.mark(publication, tuple(culprit for culprit, _ in known))
     brought = tuple((culprit.sha, title, pulls.get(culprit.sha)) for culprit, title in known)
+    plots = pictures(update.images, publication.image_urls(update.images))
     if issue is None:
         # A recovery without an issue: somebody deleted it, or the regression was confirmed on a checkout.
         if update.stands:
             issues.open(
-                regression_title(update), regression_issue(update, publication.update_id, brought), (REGRESSION_LABEL,)
+                regression_title(update),
+                regression_issue(update, publication.update_id, brought, plots),
+                (REGRESSION_LABEL,),
             )
         return Effect()
     comment_id = None
     if not is_first(issue.body, publication.update_id):
-        comment_id = _say_once(publication, issue.number, update, brought)
+        comment_id = _say_once(publication, issue.number, update, brought, plots)
     if update.stands and not issue.is_open:
         issues.reopen(issue.number)
     elif not update.stands and issue.is_open:
@@ -197,8 +200,10 @@ def _marked(publication: Publication, wanted: Marker) -> IssueInfo | None:
     return next((issue for issue in found if find_marker(issue.body) == wanted), None)
 
 
-def _say_once(publication: Publication, number: int, update: RegressionUpdate, brought: tuple[Brought, ...]) -> int:
-    body = regression_comment(update, publication.job.job_id, publication.update_id, brought)
+def _say_once(
+    publication: Publication, number: int, update: RegressionUpdate, brought: tuple[Brought, ...], plots: str
+) -> int:
+    body = regression_comment(update, publication.job.job_id, publication.update_id, brought, plots)
     return _write_once(publication, number, Kind.regression, body)
 
 

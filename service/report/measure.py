@@ -35,6 +35,7 @@ from workers.contracts import JobView, MeasuredKernel, MeasureSummary, Verb
 TITLES = {**CONTENDERS, CANDIDATE: "head", ORIGINAL: "base"}
 MAX_NAMED = 5
 MAX_ROWS = 48
+MEMORY_MARGIN = 0.01  # peak memory is counted, not timed: a smaller difference is the allocator's
 LARGER = 1.05  # peak memory of head over base, beyond which it is named in the first line
 HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "so it is")
 
@@ -152,6 +153,7 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
         table(HEADER, rows[:MAX_ROWS], numeric=(2, 3, 4)),
         folded("More kernels", table(HEADER, rows[MAX_ROWS:], numeric=(2, 3, 4))),
         f"<sub>{noise}</sub>" if noise and rows else "",
+        unusual_section(summary),
         skipped_list(summary),
         bullets([sentence(note) for note in summary.notes]),
         pictures(summary.images, image_urls),
@@ -160,6 +162,47 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
         provenance_line(summary.provenance),
         repetition(summary.reproduce),
     )
+
+
+def unusual_section(summary: MeasureSummary) -> str:
+    """What of the differences lies outside of what each kernel's own nights vary by; empty where no kernel has enough nights."""
+    known = [kernel for kernel in summary.kernels if kernel.usual]
+    if not known:
+        return ""
+    judged = [one for kernel in known for one in _against_nights(kernel)]
+    unusual = [text for is_unusual, text in judged if is_unusual]
+    usual = [text for is_unusual, text in judged if not is_unusual]
+    names = ", ".join(code(kernel.kernel) for kernel in known[:MAX_NAMED]) + (
+        " and others" if known[MAX_NAMED:] else ""
+    )
+    head = f"**Unusual for {names}**, by the nights on {inline(known[0].usual[0].gpu, 60)}:"
+    nothing = f"Nothing is unusual for {names}, by the nights on {inline(known[0].usual[0].gpu, 60)}."
+    return paragraphs(
+        paragraphs(head, bullets(unusual[:MAX_ROWS])) if unusual else nothing,
+        folded("Different, but within what the nights vary by", bullets(usual[:MAX_ROWS])) if usual else "",
+    )
+
+
+def _against_nights(kernel: MeasuredKernel) -> list[tuple[bool, str]]:
+    """Each difference that was found in a row with a past: whether it leaves the range of the nights, and the sentence."""
+    ranges = {(one.timed_pass, one.workload, one.metric): one for one in kernel.usual}
+    judged = []
+    for row in kernel.benchmark.rows if kernel.benchmark else ():
+        place, found = (row.timed_pass.value, row.workload.label()), compared(row)
+        differs = found is not None and found.word in (Word.slower, Word.faster)
+        ratios = {
+            "time_us": 1 / found.speedup if found is not None and differs else None,
+            "peak_bytes": row.memory_ratio,
+        }
+        for metric, value in ratios.items():
+            past = ranges.get((*place, metric))
+            if value is None or past is None or (metric == "peak_bytes" and abs(value - 1) <= MEMORY_MARGIN):
+                continue
+            span = f"{counted(past.nights, 'night')} vary from {past.low - 1:+.1%} to {past.high - 1:+.1%}"
+            where = f"{code(kernel.kernel)} {place[0]}, {inline(place[1], 120)}"
+            what = "time" if metric == "time_us" else "peak memory"
+            judged.append((not past.low <= value <= past.high, f"{where}: {what} {value - 1:+.1%}; {span}."))
+    return judged
 
 
 def skipped_list(summary: MeasureSummary) -> str:

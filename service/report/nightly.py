@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from service.escape import code, code_block, inline, plain, sentence
-from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, signed, table
+from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, pictures, signed, table
 from service.report.status import reason
 from service.report.verdicts import Conclusion, provenance_line
 from workers.contracts import (
@@ -180,13 +180,14 @@ def regression_title(update: RegressionUpdate) -> str:
     return f"{plain(update.kernel, 80)} {became} on {plain(update.gpu, 60)}"
 
 
-def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence[Brought] = ()) -> str:
+def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence[Brought] = (), plots: str = "") -> str:
     """The issue's body, by whose last line it is found again."""
     text = paragraphs(
         _head(update),
         _next(),
         _brought(brought),
         changes_table(update.changes),
+        plots,
         _reproduce(update, brought),
         "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
         _first(update_id),
@@ -194,11 +195,13 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
     return signed(text, NO_JOB, Kind.regression, update.key())
 
 
-def regression_comment(update: RegressionUpdate, job_id: str, update_id: str, brought: Sequence[Brought] = ()) -> str:
+def regression_comment(
+    update: RegressionUpdate, job_id: str, update_id: str, brought: Sequence[Brought] = (), plots: str = ""
+) -> str:
     """What is new, as a comment on the issue."""
     if update.stands:
         text = paragraphs(
-            _head(update), _next(), _brought(brought), changes_table(update.changes), _reproduce(update, brought)
+            _head(update), _next(), _brought(brought), changes_table(update.changes), plots, _reproduce(update, brought)
         )
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
@@ -312,13 +315,16 @@ def bisected_verdict(summary: BisectSummary) -> str:
     return f"**{code(summary.kernel)} became worse in {places}** between {good} and {bad}{grown}."
 
 
-def bisected_sections(summary: BisectSummary) -> str:
-    """The commits, and what it took."""
+def bisected_sections(summary: BisectSummary, image_urls: Mapping[str, str] | None = None) -> str:
+    """The commits, the plot where it was published, and what it took."""
     titles, pulls = dict(summary.titles), dict(summary.pulls)
     steps = f"{counted(summary.steps, 'comparison')}, each an interleaved run of two commits"
     spent = f"<sub>{steps} on {inline(summary.gpu, 60)}.</sub>"
     return paragraphs(
-        bullets([_line(one, titles, pulls) for one in summary.suspects]), spent, provenance_line(summary.provenance)
+        bullets([_line(one, titles, pulls) for one in summary.suspects]),
+        pictures(summary.images, image_urls or {}),
+        spent,
+        provenance_line(summary.provenance),
     )
 
 

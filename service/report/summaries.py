@@ -133,7 +133,7 @@ TELLINGS: dict[type, Telling] = {
     ),
     BisectSummary: Telling(
         lambda s, _job: bisected_verdict(s),
-        lambda s, _job, _urls: bisected_sections(s),
+        lambda s, _job, urls: bisected_sections(s, urls),
         lambda s: Conclusion.neutral if s.suspects else Conclusion.success,
         lambda s, _job, _links: bisected_after(s),
     ),

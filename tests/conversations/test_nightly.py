@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from inline_snapshot import snapshot
@@ -19,6 +20,8 @@ from gpu_runner.contracts import (
     Word,
     to_json,
 )
+from service.dispatch.schedule import Nights
+from service.repo_config import PATH
 from tests.conversations.conftest import Open
 from tests.conversations.normal import folded
 from tests.conversations.talk import REPOSITORY, Talk
@@ -87,7 +90,8 @@ def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Op
 | `geglu` | backward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
 | `geglu` | full | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |\
 """)
-    assert set(talk.hub.branches(REPOSITORY)) == set(branches), "nothing is written into the repository"
+    pictures = {"kernelsmith-assets"}  # the plot of the issue; no number is written into the repository
+    assert set(talk.hub.branches(REPOSITORY)) == {*branches, *pictures}
     for issue, _, _ in issues(talk, number):
         talk.skip(issue)
     assert {job.state for job in inbox.find_jobs(REPOSITORY)} == {JobState.done}
@@ -126,8 +130,50 @@ def test_a_second_command_while_a_night_goes_on_names_that_one(open_talk: Open) 
     talk.listen()
     assert len(inbox.find_jobs(REPOSITORY)) == 1
     assert any("already" in body for body in talk.heard(number))
-    inbox.cancel(talk.job().job_id, "maintainer")
+    for _ in range(2):
+        talk.say(number, "/kernel nightly --gpu sm_100")
+        talk.listen()
+    jobs = inbox.find_jobs(REPOSITORY)
+    assert [job.request.options.gpu for job in jobs] == [None, "sm_100"], "another architecture has a night of its own"
+    for job in jobs:
+        inbox.cancel(job.job_id, "maintainer")
     talk.settle()
+    talk.skip(number)
+
+
+def begun(talk: Talk, schedule: Nights) -> list[tuple[str | None, JobState]]:
+    """Look at what is due, let it happen, and give the nights that there were, by architecture."""
+    assert schedule.step() is False
+    talk.settle()
+    return [(job.request.options.gpu, job.state) for job in inbox.find_jobs(REPOSITORY)]
+
+
+def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_measured(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for action, answer in {"doctor": HOST, "verify": VERDICT, "benchmark": measured(200.0)}.items():
+        talk.answer(action, to_json(answer), always=True)
+    now = [datetime(2026, 3, 1, 2, 16, tzinfo=UTC)]
+
+    def nights() -> Nights:  # as of a process that has just started
+        return Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
+
+    assert begun(talk, nights()) == [], "no configuration names a time"
+    config = f'[nightly]\nat = "02:17"\nissue = {number}\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config.encode()})
+    assert begun(talk, nights()) == [], "a minute early"
+    now[0] += timedelta(minutes=3)
+    one = nights()
+    assert begun(talk, one) == begun(talk, one) == begun(talk, nights()) == [(None, JobState.done)]
+    assert any("**No regression at" in body for body in talk.heard(number))
+    now[0] += timedelta(days=1)
+    assert len(begun(talk, one)) == 1, "the same commit once more would say nothing"
+    config += 'gpus = ["sm_90", "sm_100"]\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config.encode()})
+    assert len(begun(talk, one)) == 3
+    now[0] += timedelta(hours=12)
+    talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + b"# later\n"})
+    assert len(begun(talk, nights())) == 3, "too late for this night"
     talk.skip(number)
 
 
@@ -162,6 +208,8 @@ No other commit lies between the two nights:
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 
+![geglu: time, microseconds, forward, T=4096 I=11008: 4 nights, changed in number 4](https://hub/octo/kernels/raw/COMMIT5/JOB4/geglu-history.png)
+
 On a checkout, on a machine with such a GPU:
 
 ```sh
@@ -178,11 +226,11 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     assert talk.heard(issue) == [], "a comment only when something new is known"
     night(talk, number, 260.0, "five")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT6`: forward time 1.300 times what it was at T=4096 I=11008."
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT7`: forward time 1.300 times what it was at T=4096 I=11008."
     )
     night(talk, number, 200.0, "six")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` has recovered** at `COMMIT7` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
+        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     night(talk, number, 230.0, "seven")
@@ -278,6 +326,8 @@ def test_a_comment_has_a_range_searched_and_the_pull_request_of_the_commit_is_ma
 - `COMMIT3` Merge pull request #&#8203;2 from change-slow, pull request #2
 - `COMMIT4` Say two
 - `COMMIT2` Say three
+
+![geglu: time, forward, T=4096 I=11008 over 4 commits, 4 of them compared; worse from number 2, 3, 4 on](https://hub/octo/kernels/raw/COMMIT5/JOB1/bisect.png)
 
 <sub>5 comparisons, each an interleaved run of two commits on NVIDIA H200.</sub>
 

@@ -337,6 +337,15 @@ class ArtifactView:
 
 
 @dataclass(frozen=True)
+class Image:
+    """A picture for the conversation; ``alt`` is its text form."""
+
+    name: str
+    digest: str
+    alt: str
+
+
+@dataclass(frozen=True)
 class TimelineEvent:
     """Something that happened to a job."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from workers.contracts.job import Failure
+from workers.contracts.job import Failure, Image
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class RegressionUpdate:
     changes: tuple[NightChange, ...]
     stands: bool
     wrong: str | None = None  # what the verdict says where values are wrong
+    images: tuple[Image, ...] = ()
 
     def key(self) -> str:
         """The issue's key."""
@@ -68,6 +69,7 @@ class BisectSummary:
     titles: tuple[tuple[str, str], ...] = ()  # of the suspects: commit, and its message's first line
     provenance: tuple[tuple[str, str], ...] = ()
     pulls: tuple[tuple[str, int], ...] = ()  # commit, and the pull request that brought it; known once it is published
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True)

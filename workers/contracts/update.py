@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
-from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
+from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, Image, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.nightly import BisectSummary, DigestUpdate, NightlySummary, RegressionUpdate
 from workers.contracts.variant import (
@@ -61,15 +61,6 @@ def unreadable(changes: Iterable[FileChange]) -> Failure | None:
 
 def _is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-@dataclass(frozen=True)
-class Image:
-    """A picture for the conversation; ``alt`` is its text form."""
-
-    name: str
-    digest: str
-    alt: str
 
 
 @dataclass(frozen=True)
@@ -231,6 +222,20 @@ class ConfirmSummary:
 
 
 @dataclass(frozen=True)
+class UsualRange:
+    """Within what one number of a kernel varies from night to night, where no change was found. Shares of its level."""
+
+    timed_pass: str
+    workload: str
+    metric: str  # time_us or peak_bytes
+    gpu: str
+    nights: int
+    low: float
+    high: float
+    scatter: float  # standard deviation of a run's log time within a night; 0 where it was not kept
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """One kernel of bench or verify: head as the candidate, the base as the original."""
 
@@ -240,6 +245,7 @@ class MeasuredKernel:
     benchmark: BenchmarkResult | None = None
     verdict: Verdict | None = None
     skipped: Failure | None = None  # why it was not measured
+    usual: tuple[UsualRange, ...] = ()  # by its own nights on such a GPU, where there are enough
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from gpu_runner.contracts import BenchmarkResult, Word
 
 LARGER = 1.01  # peak memory, new over old
-MEMORY = "peak memory"
+TIME, MEMORY = "time", "peak memory"
 Row = tuple[str, str, str]  # time or peak memory, pass, size
 
 
@@ -105,7 +105,7 @@ def _words(result: BenchmarkResult | None) -> dict[Row, Word]:
         place = (row.timed_pass.value, row.workload.label())
         for one in row.comparisons:
             if (one.contender, one.baseline) == ("candidate", "original"):
-                words["time", *place] = one.word
+                words[TIME, *place] = one.word
         if row.memory_ratio is not None:
             words[MEMORY, *place] = Word.slower if row.memory_ratio > LARGER else Word.same
     return words

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from gpu_runner.contracts import Word
-from workers.nightly.series import Metric, Point
+from workers.nightly.series import Metric, Point, Source
 
 FLOOR = 0.01  # a smaller change is not looked into, however quiet a series is
 UNKNOWN_BAND = 0.03  # of a series with too short a past to have a band of its own
@@ -122,6 +122,13 @@ def improvement(points: Sequence[Point], since: float, changes: Sequence[Change]
     middle = expected.level * math.sqrt(ratio)
     good = next((point for point in reversed(past) if point.value >= middle), past[-1])
     return Candidate(good.revision, points[-1].revision, ratio, Evidence.faster)
+
+
+def own_past(points: Sequence[Point], changes: Sequence[Change]) -> tuple[Point, ...]:
+    """The points that say where a series stands and how it varies: its nights since the newest change that stands."""
+    nights = [point for point in points if point.source is Source.night and point.value > 0]
+    usable = _sound(nights, changes)
+    return tuple(usable[max(_begin(usable, changes), len(usable) - MOST_POINTS) :])
 
 
 def settle(candidate: Candidate, word: Word | None) -> State:

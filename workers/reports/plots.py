@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Check, Comparison, Verdict, Word, WorkloadTiming
 from workers.contracts import Image, MeasuredKernel
 from workers.engine.protocol import StageContext
+from workers.nightly.series import Point
 
 
 def store(context: StageContext, file_name: str, content: bytes, alt: str) -> Image:
@@ -179,4 +181,73 @@ def comparison_plot(rows: Sequence[tuple[str, Comparison]]) -> bytes:
     axes.set_xlabel("times as fast as the base (95% interval); right of the line is faster")
     axes.set_title("head against base", loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
+    return png_of(figure)
+
+
+@dataclass(frozen=True)
+class RangePlace:
+    """One commit of a range that was compared: new over old, chained over the good commits, with its 95% interval."""
+
+    place: int
+    level: float
+    low: float | None = None
+    high: float | None = None
+    worse: bool = False
+
+
+def draw_range(
+    context: StageContext, what: str, labels: Sequence[str], places: Sequence[RangePlace], culprits: Sequence[int]
+) -> tuple[Image, ...]:
+    """Draw what a bisection measured of one row over the commits of its range; none where nothing could be compared."""
+    if len(places) < 2:
+        return ()
+    named = ", ".join(str(place + 1) for place in culprits) or "none"
+    alt = f"{what} over {len(labels)} commits, {len(places)} of them compared; worse from number {named} on"
+    return (store(context, "bisect.png", range_plot(what, labels, places, culprits), alt),)
+
+
+def range_plot(what: str, labels: Sequence[str], places: Sequence[RangePlace], culprits: Sequence[int]) -> bytes:
+    """Draw a point and an interval for each compared commit; a line where it became worse."""
+    figure, axes = figure_of(3.4)
+    for one in places:
+        colour = WORD_COLOURS[Word.slower] if one.worse else WORD_COLOURS[Word.same]
+        around = None if one.low is None or one.high is None else [[one.level - one.low], [one.high - one.level]]
+        axes.errorbar(one.place, one.level, yerr=around, fmt="o", markersize=5, capsize=2, color=colour)
+    for place in culprits:
+        axes.axvline(place - 0.5, color=COLOURS["floor"], linewidth=1.2, linestyle="--")
+    shown = sorted({one.place for one in places} | set(culprits))
+    axes.set_xticks(shown, [labels[place] for place in shown], rotation=60, ha="right", fontsize=7)
+    axes.set_xlim(-0.7, len(labels) - 0.3)
+    axes.set_ylabel("new over old (95% interval)")
+    axes.set_title(what, loc="left", fontsize=11)
+    return png_of(figure)
+
+
+MOST_NIGHTS = 60
+
+
+def draw_series(context: StageContext, file_name: str, what: str, points: Sequence[Point], bad: str) -> Image:
+    """Draw the newest nights of a series, with a line before the bad commit."""
+    shown = points[-MOST_NIGHTS:]
+    changed = [point.revision for point in shown].index(bad)
+    alt = f"{what}: {len(shown)} nights, changed in number {changed + 1}"
+    return store(context, file_name, series_plot(what, shown, bad), alt)
+
+
+def series_plot(what: str, points: Sequence[Point], bad: str) -> bytes:
+    """Draw numbers over the commits in the order of the nights, with their 20th to 80th percentile."""
+    figure, axes = figure_of(3.0)
+    places = range(len(points))
+    axes.plot(places, [point.value for point in points], ".-", color=COLOURS["candidate"], linewidth=1.2)
+    lows = [point.value if point.low is None else point.low for point in points]
+    highs = [point.value if point.high is None else point.high for point in points]
+    axes.fill_between(places, lows, highs, color=COLOURS["candidate"], alpha=0.2, linewidth=0)
+    changed = next((place for place, point in enumerate(points) if point.revision == bad), None)
+    if changed is not None:
+        axes.axvline(changed - 0.5, color=COLOURS["floor"], linewidth=1.2, linestyle="--")
+    step = max(1, len(points) // 10)
+    axes.set_xticks(
+        places[::step], [point.revision[:8] for point in points[::step]], rotation=60, ha="right", fontsize=7
+    )
+    axes.set_title(what, loc="left", fontsize=11)
     return png_of(figure)

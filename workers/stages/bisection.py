@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, to_json
 from workers.contracts import (
+    AssetsUpdate,
     BisectSummary,
     FailureCode,
+    Image,
     ReportUpdate,
     StageName,
     Suspect,
@@ -16,7 +19,8 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout
-from workers.nightly.bisection import Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.nightly.bisection import MEMORY, TIME, Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.reports.plots import RangePlace, against_original, draw_range
 from workers.reports.provenance import provenance
 from workers.stages.bench import keep_json, known_problem, layout_for
 from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, Gate, timing_budget_s
@@ -47,6 +51,7 @@ class Bisect:
         search.rows = worse_rows(whole)
         found = bisect(last + 1, search.step) if search.rows else None
         suspects = () if found is None else tuple(search.suspect(culprit) for culprit in found.culprits)
+        images = search.drawn(() if found is None else found.culprits)
         named = {sha for suspect in suspects for sha in suspect.commits}
         summary = BisectSummary(
             search.kernel,
@@ -56,12 +61,15 @@ class Bisect:
             search.commits[0].sha,
             search.commits[last].sha,
             report.gpu,
-            _grown(whole, search.rows),
+            max((middle for middle, _, _ in _growths(whole, search.rows).values()), default=None),
             tuple((commit.sha, commit.title) for commit in search.commits if commit.sha in named),
             host if whole is None else provenance(context.request, whole),
+            images=images,
         )
         keep_json(context, "report.json", summary)
-        return StageResult({"summary": to_json(summary)}, (ReportUpdate(summary),), checkpoint=False)
+        return StageResult(
+            {"summary": to_json(summary)}, (AssetsUpdate(images), ReportUpdate(summary)), checkpoint=False
+        )
 
 
 @dataclass
@@ -112,6 +120,27 @@ class _Range:
         """What the comparison says about the rows that count."""
         return step_of(self.measured(old, new), self.rows)
 
+    def drawn(self, culprits: Sequence[Culprit]) -> tuple[Image, ...]:
+        """The row that grew most, at each commit that was compared, as a share of what it was at the first one."""
+        grown = _growths(self._known[0, len(self.commits) - 1], self.rows)
+        if not grown:
+            return ()
+        row = max(grown, key=lambda one: grown[one][0])
+        levels, places = {0: 1.0}, [RangePlace(0, 1.0)]
+        for (old, new), result in sorted(self._known.items()):
+            # A commit is first compared with the oldest good one, whose own level is known by then.
+            growth = _growths(result, frozenset([row])).get(row)
+            if growth is None or new in levels or old not in levels:
+                continue
+            middle, low, high = (None if one is None else one * levels[old] for one in growth)
+            levels[new] = middle or 1.0
+            worse = any(culprit.bad <= new for culprit in culprits)
+            places.append(RangePlace(new, levels[new], low, high, worse))
+        kind, timed_pass, workload = row
+        what = f"{self.kernel}: {kind}, {timed_pass}, {workload}"
+        labels = [commit.sha[:8] for commit in self.commits]
+        return draw_range(self.context, what, labels, places, [culprit.bad for culprit in culprits])
+
     def suspect(self, culprit: Culprit) -> Suspect:
         """A culprit by its commits."""
         between = self.commits[culprit.good + 1 : culprit.bad + 1]
@@ -147,13 +176,17 @@ class _Range:
         return self._trees[place]
 
 
-def _grown(result: BenchmarkResult | None, rows: frozenset[Row]) -> float | None:
-    """New time over old, or new memory over old, of what grew most."""
-    grown = []
+Growth = tuple[float, float | None, float | None]  # new over old, with its 95% interval where it was timed
+
+
+def _growths(result: BenchmarkResult | None, rows: frozenset[Row]) -> dict[Row, Growth]:
+    """New over old of each of the rows that was measured."""
+    growths: dict[Row, Growth] = {}
     for row in result.rows if result is not None else ():
         place = (row.timed_pass.value, row.workload.label())
-        if ("time", *place) in rows:
-            grown += [1 / one.speedup for one in row.comparisons if one.baseline == "original"]
-        if row.memory_ratio is not None and any(known[1:] == place and known[0] != "time" for known in rows):
-            grown.append(row.memory_ratio)
-    return max(grown, default=None)
+        pair = against_original(row)
+        if pair is not None:
+            growths[TIME, *place] = (1 / pair.speedup, 1 / pair.speedup_high, 1 / pair.speedup_low)
+        if row.memory_ratio is not None:
+            growths[MEMORY, *place] = (row.memory_ratio, None, None)
+    return {row: growth for row, growth in growths.items() if row in rows}

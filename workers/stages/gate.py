@@ -29,6 +29,7 @@ from gpu_runner.contracts import (
     Problem,
     ProfileRequest,
     ProfileResult,
+    RaceLength,
     RecordRequest,
     RecordResult,
     SourceFile,
@@ -177,6 +178,7 @@ class Gate:
         existing: bool = False,
         lasting: bool = True,
         more: Mapping[str, str] | None = None,
+        lengths: tuple[RaceLength, ...] = (),
     ) -> BenchmarkResult:
         """The times of a kernel; ``existing``: it is the repository's own, and keeps its time where its values are off."""
         request = BenchmarkRequest(
@@ -187,6 +189,7 @@ class Gate:
             original=original,
             contenders=contenders,
             standing=existing,
+            lengths=lengths,
         )
         return from_json(
             BenchmarkResult, _payload(self._ask(key, request, Action.benchmark, self._with(more), lasting))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpu_runner.contracts import to_json
+from gpu_runner.contracts import from_json, to_json
 from workers.contracts import (
     AssetsUpdate,
     Failure,
@@ -15,15 +16,20 @@ from workers.contracts import (
     ReportUpdate,
     StageName,
     UserFacingError,
+    UsualRange,
     Verb,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import ExistingKernel, Layout
+from workers.nightly.job_numbers import base_numbers
+from workers.nightly.series import host_testbed
+from workers.nightly.significance import race_lengths, usual_ranges
 from workers.reports.plots import draw_comparison
 from workers.reports.provenance import provenance, reproduce_bench
 from workers.stages.bench import keep_json, known_problem, layout_for
 from workers.stages.gate import MOST_KERNELS, Gate, timing_budget_s
 from workers.stages.problem import parse
+from workers.store import history
 from workers.tree import Tree, read_tarball
 
 BASE_FILE, HEAD_FILE = "base.tar.gz", "head.tar.gz"
@@ -49,9 +55,9 @@ class Measure:
         wanted, notes = _wanted(context, layout, base.tree, head.tree)
         job = context.request
         gate = Gate(context, {BASE_FILE: job.snapshot, HEAD_FILE: job.head_snapshot or job.snapshot})
-        kernels = tuple(
-            _one(gate, layout, base, head, name, touched) for name, touched in list(wanted.items())[:MOST_KERNELS]
-        )
+        names = list(wanted)[:MOST_KERNELS]
+        usual = _usual(gate, names) if job.verb is Verb.bench else {}
+        kernels = tuple(_one(gate, layout, base, head, name, wanted[name], usual.get(name, ())) for name in names)
         measured = [kernel.benchmark for kernel in kernels if kernel.benchmark is not None]
         images = draw_comparison(context, kernels)
         request = context.request
@@ -65,6 +71,8 @@ class Measure:
             reproduce_bench(request),
             notes,
         )
+        measured_at = float(context.memo("measured_at", context.now))
+        context.history(lambda session: history.add(session, base_numbers(request, summary, measured_at)))
         keep_json(context, "report.json", summary)
         return StageResult(
             {"summary": to_json(summary)}, (AssetsUpdate(images), ReportUpdate(summary)), checkpoint=False
@@ -99,7 +107,40 @@ def _wanted(
     return touched, notes
 
 
-def _one(gate: Gate, layout: Layout, base: Side, head: Side, name: str, touched: tuple[str, ...]) -> MeasuredKernel:
+def _usual(gate: Gate, names: Sequence[str]) -> dict[str, tuple[UsualRange, ...]]:
+    """What the kernels' own nights vary by on the GPU of the host that is at work; a host is asked only where there are nights."""
+    context, repository = gate.context, gate.context.request.origin.repository
+
+    def with_nights() -> list[str]:
+        return context.history(lambda s: [name for name in names if history.has_nights(s, repository, name)])
+
+    kernels = context.memo("with_nights", with_nights)
+    if not kernels:
+        return {}
+    report, host = gate.host()
+    if report.gpu is None:
+        return {}
+    testbed = host_testbed(report.gpu, dict(host))
+
+    def ranges() -> dict[str, tuple[UsualRange, ...]]:
+        return {
+            name: context.history(lambda s, name=name: usual_ranges(history.own_series(s, repository, name), testbed))  # type: ignore[misc]
+            for name in kernels
+        }
+
+    stored = context.memo("usual", ranges)
+    return {name: tuple(from_json(UsualRange, one) for one in forms) for name, forms in stored.items()}
+
+
+def _one(
+    gate: Gate,
+    layout: Layout,
+    base: Side,
+    head: Side,
+    name: str,
+    touched: tuple[str, ...],
+    usual: tuple[UsualRange, ...],
+) -> MeasuredKernel:
     path = layout.existing(head.tree).get(name) or layout.existing(base.tree).get(name) or name
     try:
         before, after = _existing(layout, name, base, "the base"), _existing(layout, name, head, "the head")
@@ -115,8 +156,12 @@ def _one(gate: Gate, layout: Layout, base: Side, head: Side, name: str, touched:
             return MeasuredKernel(name, after.path, touched, verdict=verdict)
         gate.context.note(f"measuring {name}")
         budget_s = timing_budget_s(len(problem.workloads))
-        measured = gate.benchmark(f"{name}-benchmark", problem, candidate, budget_s=budget_s, original=original)
-        return MeasuredKernel(name, after.path, touched, benchmark=measured)
+        lengths = race_lengths(usual)
+        measured = gate.benchmark(
+            f"{name}-benchmark", problem, candidate, budget_s=budget_s, original=original, lengths=lengths
+        )
+        there = tuple(one for one in usual if one.gpu == measured.gpu)
+        return MeasuredKernel(name, after.path, touched, benchmark=measured, usual=there)
     except UserFacingError as error:
         return MeasuredKernel(name, path, touched, skipped=error.failure)
 

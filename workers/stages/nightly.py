@@ -16,12 +16,15 @@ from gpu_runner.contracts import (
     Verdict,
     Word,
     WorkloadTiming,
+    from_json,
     to_json,
 )
 from workers.contracts import (
+    AssetsUpdate,
     DigestUpdate,
     Failure,
     FailureCode,
+    Image,
     NightChange,
     NightKernel,
     NightlySummary,
@@ -47,6 +50,7 @@ from workers.nightly.series import (
     host_testbed,
     points_of,
 )
+from workers.reports.plots import draw_series
 from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
 from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, SNAPSHOT_FILE, Gate, timing_budget_s
@@ -148,9 +152,13 @@ class Nightly:
             tuple(improved),
             provenance(context.request, night.measured) if night.measured else night.host,
         )
+        images = tuple(image for update in news for image in update.images)
+        assets = (AssetsUpdate(images),) if images else ()
         digest = () if planned.week is None or not improved else (_digest(night, planned.week, improved),)
         keep_json(context, "report.json", summary)
-        return StageResult({"summary": to_json(summary)}, (*news, *digest, ReportUpdate(summary)), checkpoint=False)
+        return StageResult(
+            {"summary": to_json(summary)}, (*assets, *news, *digest, ReportUpdate(summary)), checkpoint=False
+        )
 
 
 def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
@@ -162,12 +170,31 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
     )
     if not news:
         return []
-    gpu = night.testbed.gpu
+    gpu, images = night.testbed.gpu, _drawn(night, kernel.kernel, news)
     left = night.context.memo(
         f"{kernel.kernel}-stands",
         lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
     )
-    return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong)]
+    return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong, images)]
+
+
+def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Image, ...]:
+    """The series of the change that is the largest, with its nights; none where nothing became slower or larger."""
+    timed = [one for one in news if one.state == State.confirmed and one.metric != Metric.wrong_values]
+    if not timed:
+        return ()
+    worst = max(timed, key=lambda one: one.ratio)
+    metric, repository = Metric(worst.metric), night.repository
+    key = SeriesKey(repository, kernel, KERNEL, worst.timed_pass, worst.workload, metric, night.testbed)
+
+    def draw() -> Any:
+        series = night.context.history(lambda s: dict(history.read(s, repository, kernel, night.testbed)))
+        nights = [point for point in series[key] if point.source is Source.night]
+        unit = "peak memory, bytes" if metric is Metric.peak_bytes else "time, microseconds"
+        what = f"{kernel}: {unit}, {worst.timed_pass}, {worst.workload}"
+        return to_json(draw_series(night.context, f"{kernel}-history.png", what, nights, worst.bad))
+
+    return (from_json(Image, night.context.memo(f"{kernel}-history", draw)),)
 
 
 def _digest(night: Night, week: float, improved: Sequence[NightChange]) -> DigestUpdate:
@@ -443,8 +470,10 @@ class _Kernel:
         def look_at_all(session: Any) -> list[dict[str, Any]]:
             rows = []
             for key, points in history.read(session, night.repository, self.name, night.testbed):
-                own = key.provider == KERNEL and points and points[-1].revision == night.revision
-                candidate = looked(key, points, history.changes_of(session, key)) if own else None
+                # Only nights are in the order of the commits: a job measures its base whenever it is asked to.
+                nights = [point for point in points if point.source is Source.night]
+                own = key.provider == KERNEL and nights and nights[-1].revision == night.revision
+                candidate = looked(key, nights, history.changes_of(session, key)) if own else None
                 if candidate is not None:
                     rows.append(_candidate_form(key, candidate))
             return rows

@@ -10,11 +10,12 @@ from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from workers.contracts import regression_key
+from workers.contracts import StageName, regression_key
 from workers.nightly.detection import Candidate, Change, Evidence, State
+from workers.nightly.job_numbers import STAGES
 from workers.nightly.planning import DAY_S, Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
-from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
+from workers.store.models import Job, MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange, StageAttempt
 
 MOST_AT_ONCE = 500  # rows in a statement; SQLite takes a bounded number of values
 Ratio = tuple[float, float | None, float | None]  # new over old, with its interval where there is one
@@ -22,16 +23,29 @@ INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.inse
 
 
 def add(session: Session, numbers: Iterable[tuple[SeriesKey, Point]]) -> int:
-    """Keep points, and give how many were new; a series' number at a revision stays as it was measured first."""
+    """Keep points, and give how many were new; a series' number at a revision stays as it was measured first.
+
+    But a night's takes the place of a job's: only nights are in the order of the commits.
+    """
     ids: dict[SeriesKey, int] = {}
     rows = []
     for key, point in numbers:
         if key not in ids:
             ids[key] = _series(session, key)
         rows.append({"series_id": ids[key]} | asdict(point))
-    return sum(
-        _insert(session, MeasuredPoint, rows[at : at + MOST_AT_ONCE]) for at in range(0, len(rows), MOST_AT_ONCE)
+    return sum(_keep(session, rows[at : at + MOST_AT_ONCE]) for at in range(0, len(rows), MOST_AT_ONCE))
+
+
+def _keep(session: Session, rows: Sequence[dict[str, Any]]) -> int:
+    insert = INSERT[session.get_bind().dialect.name](MeasuredPoint).values(list(rows))
+    number = ("measured_at", "value", "low", "high", "samples", "floor_share", "sm_clock_mhz", "source")
+    of_night = (MeasuredPoint.source == Source.job.value) & (insert.excluded.source == Source.night.value)
+    kept = insert.on_conflict_do_update(
+        index_elements=["series_id", "revision"],
+        set_={name: insert.excluded[name] for name in number},
+        where=of_night,
     )
+    return len(session.execute(kept.returning(MeasuredPoint.id)).all())
 
 
 def add_commit(session: Session, repository: str, revision: str, snapshot: str, measured_at: float) -> None:
@@ -85,6 +99,39 @@ def read(
             .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
         )
         yield key_of(row), tuple(point_of(point) for point in points)
+
+
+def own_series(
+    session: Session, repository: str, kernel: str
+) -> Iterator[tuple[SeriesKey, tuple[Point, ...], tuple[Change, ...]]]:
+    """A kernel's series with their points and changes."""
+    for key, points in read(session, repository, kernel):
+        yield key, points, changes_of(session, key)
+
+
+def has_nights(session: Session, repository: str, kernel: str) -> bool:
+    """Whether a night has measured a kernel."""
+    query = (
+        select(MeasuredPoint.id)
+        .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel)
+        .where(MeasuredPoint.source == Source.night.value)
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
+def job_results(session: Session, repository: str) -> Iterator[tuple[Any, StageName, Any, float]]:
+    """What the jobs of a repository measured at the commit that they are at now: request, stage, summary, time; oldest first."""
+    query = (
+        select(Job.request, StageAttempt.stage, StageAttempt.output, StageAttempt.ended_at)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(Job.repository == repository, StageAttempt.generation == Job.generation)
+        .where(StageAttempt.stage.in_([stage.value for stage in STAGES]), StageAttempt.ended_at.is_not(None))
+        .order_by(StageAttempt.ended_at, StageAttempt.id)
+    )
+    for request, stage, output, ended_at in session.execute(query):
+        if output is not None and "summary" in output:
+            yield request, StageName(stage), output["summary"], ended_at
 
 
 def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[str, tuple[str, float]]:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from gpu_runner.benchmark.conditions import Reading
-from gpu_runner.benchmark.race import Race, RaceQuestion
+from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion
 
 SAMPLES = 6
 
@@ -26,10 +26,16 @@ class Machine:
 QUESTION = RaceQuestion("candidate", ("original", "eager", "torch_compile"), ("control", "original"))
 
 
-def run(times_us: dict[str, float], machine: Machine, seed: int, question: RaceQuestion = QUESTION) -> Race:
+def run(
+    times_us: dict[str, float],
+    machine: Machine,
+    seed: int,
+    question: RaceQuestion = QUESTION,
+    looks: tuple[int, ...] = LOOKS,
+) -> Race:
     """Race until it is finished."""
     stream = random.Random(seed)
-    race = Race(list(times_us), question)
+    race = Race(list(times_us), question, looks)
     luck = {name: 1 + stream.gauss(0, machine.process) for name in times_us}
     level, turn = 1.0, 0
     while not race.finished:

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_runner.benchmark import measure
 from gpu_runner.child.input_sets import Ring
-from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, SourceFile, Word, Workload
+from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, RaceLength, SourceFile, Word, Workload
 from tests.gpu_runner.benchmark.stage import Room, Stage
 
 PROBLEM = """
@@ -94,6 +94,19 @@ def test_an_original_is_timed_beside_the_candidate_and_is_what_a_row_speaks_of(m
     assert first.timings[0].peak_bytes == 64
     assert first.timings[0].host_us is not None
     assert first.bound == "memory"
+
+
+def test_the_one_pass_that_a_request_gives_more_rounds_takes_them_and_the_others_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 1% apart, where no word is due: every race goes on for as long as it may.
+    costs = COSTS | {"candidate": 101.0}
+    lengths = (RaceLength("T=7 H=33", Pass.backward, 60),)
+    asked = request(HONEST, HONEST, contenders=("original",), passes=(Pass.forward, Pass.backward), lengths=lengths)
+    result = Stage(monkeypatch, costs).run(asked)
+    blocks = {(row.workload.label(), row.timed_pass): row.timings[0].blocks for row in result.rows}
+    assert blocks.pop(("T=7 H=33", Pass.backward)) == 120
+    assert set(blocks.values()) == {80}
 
 
 def test_without_an_original_the_control_is_the_candidate_once_more(monkeypatch: pytest.MonkeyPatch) -> None:

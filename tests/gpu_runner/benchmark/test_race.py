@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gpu_runner.benchmark.conditions import Reading
-from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion
+from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion, looks_of
 from gpu_runner.contracts import Word
 from tests.gpu_runner.benchmark.machine import Machine, run
 
@@ -39,6 +39,13 @@ def test_a_slowdown_of_three_percent_is_found_in_at_least_38_of_40_tries(machine
     races = [run(times(TIMES_US[seed % len(TIMES_US)], 1.03), machine, 1000 + seed, PAIR) for seed in range(40)]
     assert sum(race.comparisons()[0].word is Word.slower for race in races) >= 38
     assert all(race.comparisons()[0].word is not Word.faster for race in races)
+
+
+@pytest.mark.parametrize(
+    ("units", "looks"), [(1, (10,)), (40, LOOKS), (160, (10, 20, 40, 80, 160)), (10**6, (10, 20, 40, 80, 160))]
+)
+def test_the_looks_of_a_longer_race_are_as_few_and_further_apart(units: int, looks: tuple[int, ...]) -> None:
+    assert looks_of(units) == looks
 
 
 def test_what_is_clear_is_settled_at_the_first_look_and_takes_no_more_time() -> None:

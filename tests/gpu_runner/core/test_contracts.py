@@ -46,6 +46,7 @@ from gpu_runner.contracts import (
     Picture,
     ProfileRequest,
     ProfileResult,
+    RaceLength,
     RecordedCall,
     RecordedTensor,
     RecordRequest,
@@ -177,7 +178,15 @@ EXAMPLES = {
         excused=(Evidence("gradient", "too far", "T=7 float32", "gradient of b", error=0.0071, allowed=0.0063),),
     ),
     "benchmark_request": BenchmarkRequest(
-        "source", CANDIDATE, "float16", (Pass.forward,), (ROWS,), 30.0, original=CANDIDATE, contenders=("eager",)
+        "source",
+        CANDIDATE,
+        "float16",
+        (Pass.forward,),
+        (ROWS,),
+        30.0,
+        original=CANDIDATE,
+        contenders=("eager",),
+        lengths=(RaceLength("T=4096 H=8192 bfloat16", Pass.forward, 80),),
     ),
     "benchmark_result": BenchmarkResult(
         (TIMING,), False, "NVIDIA H200", 4240.0, (("driver", "570"),), True, ("note",), 700.5, 60.25

@@ -25,6 +25,7 @@ from tests.service.io.test_pages import EVIL, Elements
 from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point
 from tests.workers.store.fixtures import database_url, postgres_server, world
 from tests.workers.store.worlds import World
+from workers import history as door
 from workers import inbox
 from workers.contracts import regression_key
 from workers.history import ComparedSeries, Difference
@@ -432,3 +433,23 @@ def test_weeks_that_are_over_are_read_once_and_the_last_two_each_time(world: Wor
         (fresh,) = history_views.states(session, REPOSITORY, world.clock.now)
     assert again.trend == state.trend
     assert len(fresh.trend) < len(state.trend)
+
+
+def test_an_overview_that_was_prepared_after_a_night_is_not_read_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(world, KEY)
+    assert door.warm() is False
+    with client() as pages:
+        expected = pages.get("/kernels").text
+        with monkeypatch.context() as patch:
+            patch.setattr(history_views, "states", None)
+            assert pages.get("/kernels").text == expected
+            with world.runtime.database.write() as session:
+                history.add(session, [(KEY, at(90, 300.0))])
+            with pytest.raises(TypeError):
+                pages.get("/kernels")
+        assert door.warm() is False
+        with monkeypatch.context() as patch:
+            patch.setattr(history_views, "states", None)
+            assert "300" in pages.get("/kernels").text

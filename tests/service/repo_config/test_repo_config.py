@@ -13,6 +13,7 @@ from service.commands.command import GivenOptions
 from service.repo_config import (
     KEYS,
     LimitsConfig,
+    NightlyConfig,
     RepoConfig,
     RepoConfigError,
     configuration_table,
@@ -35,6 +36,11 @@ conventional_commits = true
 jobs_per_day_per_person = 3
 gpu_minutes_per_day = 0
 gpu_minutes_per_day_per_person = 7
+
+[nightly]
+at = "02:17"
+issue = 12
+gpus = ["h100", "sm_100"]
 """
 
 
@@ -54,6 +60,7 @@ def test_every_key_is_read() -> None:
         conventional_commits=True,
         gpu="sm_90",
         limits=LimitsConfig(3, 0, 7),
+        nightly=NightlyConfig("02:17", 12, ("sm_90", "sm_100")),
     )
     assert parse_repo_config(WHOLE.encode("utf-8-sig").replace(b"\n", b"\r\n")) == parse_repo_config(WHOLE)
 
@@ -194,3 +201,20 @@ def test_a_command_goes_before_the_configuration() -> None:
 def test_the_docs_have_the_table() -> None:
     assert configuration_table() in PAGE.read_text(encoding="utf-8")
     assert all(f"`{key.name}`" in configuration_table() for key in KEYS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'at = "2:17"',
+        'at = "24:00"',
+        "at = 217",
+        "issue = 0",
+        "issue = true",
+        "gpus = []",
+        'gpus = ["sm_90", "toaster"]',
+    ],
+)
+def test_a_night_that_cannot_be_is_refused_on_its_line(line: str) -> None:
+    message, number, _ = wrong(f"[nightly]\n{line}\n")
+    assert (message.startswith(f"`nightly.{line.split(maxsplit=1)[0]}` cannot be"), number) == (True, 2)

@@ -12,6 +12,7 @@ from service.escape import CODE_SPAN
 from service.report.benchmarks import by_pass
 from service.report.job import check_run_output, report_comment
 from service.report.layout import find_marker, length
+from service.report.measure import unusual_section
 from service.report.status import status_comment
 from tests.conversations.normal import folded, gist
 from tests.service.report.facts import LINKS, VERDICT, WRONG, attempt
@@ -30,7 +31,7 @@ from tests.service.report.kernels_facts import (
     asked,
     row,
 )
-from workers.contracts import JobState, MeasuredKernel, ReportUpdate, StageName, StageState, Verb
+from workers.contracts import JobState, MeasuredKernel, ReportUpdate, StageName, StageState, UsualRange, Verb
 
 OTHER = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 
@@ -435,3 +436,37 @@ def test_foreign_text_does_nothing() -> None:
 def test_many_kernels_fit_into_one_comment() -> None:
     many = tuple(replace(RMS, kernel=f"kernel_{number}") for number in range(40))
     assert length(bench(*many)) <= 65_536
+
+
+def nights(
+    kernel: MeasuredKernel, timed_pass: Pass, low: float, high: float, metric: str = "time_us"
+) -> MeasuredKernel:
+    ranges = [
+        UsualRange(timed_pass.value, size.label(), metric, "NVIDIA H200", 27, low, high, 0.004) for size in SIZES[:1]
+    ]
+    return replace(kernel, usual=(*kernel.usual, *ranges))
+
+
+def test_a_difference_is_named_unusual_only_where_it_leaves_what_the_kernels_nights_vary_by() -> None:
+    rms = nights(nights(RMS, Pass.forward, 0.99, 1.01), Pass.backward, 0.6, 1.4)
+    text = unusual_section(
+        replace(MEASURE, kernels=(rms, nights(LAYER, Pass.forward, 0.99, 1.01, "peak_bytes"), GEGLU))
+    )
+    assert text == snapshot("""\
+**Unusual for `rms_norm`, `layer_norm`**, by the nights on NVIDIA H200:
+
+- `rms_norm` forward, M=2048 N=4096 bfloat16: time -9.1%; 27 nights vary from -1.0% to +1.0%.
+- `layer_norm` forward, M=2048 N=4096 bfloat16: peak memory +10.0%; 27 nights vary from -1.0% to +1.0%.
+
+<details><summary>Different, but within what the nights vary by</summary>
+
+- `rms_norm` backward, M=2048 N=4096 bfloat16: time -37.5%; 27 nights vary from -40.0% to +40.0%.
+
+</details>\
+""")
+    quiet = nights(GEGLU, Pass.forward, 0.97, 1.03)
+    assert unusual_section(replace(MEASURE, kernels=(quiet,))) == snapshot(
+        "Nothing is unusual for `geglu`, by the nights on NVIDIA H200."
+    )
+    assert unusual_section(MEASURE) == ""
+    assert text in bench(rms, nights(LAYER, Pass.forward, 0.99, 1.01, "peak_bytes"), GEGLU)

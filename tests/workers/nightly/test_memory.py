@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
-from gpu_runner.contracts import BenchmarkResult, Conditions, Pass, Timing, Workload, WorkloadTiming
+from gpu_runner.contracts import BenchmarkResult, Conditions, Pass, Timing, Workload, WorkloadTiming, to_json
+from tests.service.report.facts import REQUEST
+from tests.service.report.kernels_facts import PROFILE_SUMMARY
 from tests.workers.nightly.numbers import DAY_S, H200, KEY, REPOSITORY, point
 from tests.workers.store.worlds import World
+from workers.contracts import MeasuredKernel, MeasureSummary, StageName
+from workers.history import import_jobs
 from workers.nightly.planning import Retention, forgotten
 from workers.nightly.series import Metric, Source, Testbed, points_of
 from workers.store import history
-from workers.store.models import SeriesChange
+from workers.store.models import Job, SeriesChange, StageAttempt
 
 HOST = (("gpu_uuid", "GPU-1"), ("driver", "580.159.04"), ("torch", "2.11.0"), ("triton", "3.6.0"))
 
@@ -142,3 +148,66 @@ def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World
 def test_the_newest_point_of_a_series_is_never_forgotten() -> None:
     assert forgotten([(1, 0.0), (2, 5.0)], Retention(1, 1), 1e10) == [1]
     assert forgotten([], Retention(1, 1), 1e10) == []
+
+
+def test_a_night_takes_the_place_of_a_jobs_number_and_nothing_takes_the_place_of_a_nights(world: World) -> None:
+    database = world.runtime.database
+    night, job = point(1, 100.0), replace(point(1, 130.0), measured_at=5.0, source=Source.job)
+    with database.write() as session:
+        assert history.add(session, [(KEY, job)]) == 1
+        assert history.add(session, [(KEY, replace(job, value=140.0))]) == 0
+        assert history.add(session, [(KEY, night)]) == 1
+        assert history.add(session, [(KEY, job)]) == 0
+        assert history.add(session, [(KEY, replace(night, value=99.0))]) == 0
+    with database.read() as session:
+        assert list(history.read(session, REPOSITORY)) == [(KEY, (night,))]
+
+
+def job_row(session: Session, number: int, summary: object, stage: StageName, **fields: Any) -> None:
+    """Keep a job that ended, with the output of one stage."""
+    request = replace(REQUEST, key=f"comment/{number}", **fields)
+    job = Job(
+        job_id=f"job{number}",
+        key=request.key,
+        repository=request.origin.repository,
+        number=7,
+        kernel=request.kernel,
+        request=to_json(request),
+        state="done",
+        created_at=1.0,
+        updated_at=2.0,
+        branch="kernelsmith/job",
+    )
+    attempt = StageAttempt(
+        job_id=job.job_id, generation=1, stage=stage, attempt=1, state="done", output={"summary": to_json(summary)}
+    )
+    attempt.ended_at = float(number)
+    session.add_all([job, attempt])
+
+
+def test_what_earlier_jobs_measured_at_the_commit_they_started_from_is_brought_in_once(world: World) -> None:
+    pair = result(Timing("candidate", 80.0, peak_bytes=64), Timing("original", 100.0, peak_bytes=32))
+    repository = replace(REQUEST.origin, repository=REPOSITORY)
+    alone = result(Timing("candidate", 95.0))
+    profiled = replace(
+        PROFILE_SUMMARY, benchmark=alone, reading=replace(PROFILE_SUMMARY.reading, path="src/ops/geglu.py")
+    )
+    with world.runtime.database.write() as session:
+        benched = MeasureSummary((MeasuredKernel("geglu", "geglu.py", (), pair),), "base", "head", "main")
+        job_row(session, 1, benched, StageName.measure, origin=repository)
+        job_row(session, 2, profiled, StageName.profile, origin=repository, base_sha="start")
+        on_pull = replace(repository, is_pull=True)
+        job_row(session, 3, profiled, StageName.profile, origin=on_pull, base_sha="of a pull request")
+        job_row(session, 4, {"$": "MeasureSummary"}, StageName.measure, origin=repository)
+        job_row(session, 5, benched, StageName.measure)  # of another repository
+    for new, known in ((3, 0), (0, 3)):
+        done = import_jobs(REPOSITORY)
+        assert (done.new, done.known, done.dropped) == (new, known, 1)
+    assert "comment/4" in done.problems[0]
+    with world.runtime.database.read() as session:
+        series = {key.metric: points for key, points in history.read(session, REPOSITORY)}
+    assert [(one.revision, one.value, one.measured_at, one.source) for one in series[Metric.time_us]] == [
+        ("base", 100.0, 1.0, Source.job),
+        ("start", 95.0, 2.0, Source.job),
+    ]
+    assert [(one.revision, one.value) for one in series[Metric.peak_bytes]] == [("base", 32.0)]

@@ -15,6 +15,7 @@ from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
 from tests.workers.stages.test_nightly import report, sha
 from workers.contracts import (
+    AssetsUpdate,
     BisectSummary,
     FailureCode,
     FileChange,
@@ -24,6 +25,8 @@ from workers.contracts import (
     UserFacingError,
     Verb,
 )
+from workers.reports import plots
+from workers.reports.plots import RangePlace
 from workers.stages.bisection import Bisect
 from workers.stages.gate import NO_GPU
 
@@ -61,8 +64,10 @@ def searched(times: Sequence[float | None], merges: Sequence[int] = (), kernel: 
 
 def found(context: FakeContext) -> BisectSummary:
     result = context.run(Bisect())
-    (update,) = result.updates
+    assets, update = result.updates
+    assert isinstance(assets, AssetsUpdate)
     assert isinstance(update, ReportUpdate)
+    assert assets.images == update.summary.images
     assert not result.checkpoint
     return from_json(BisectSummary, result.output["summary"])
 
@@ -120,3 +125,29 @@ def test_a_host_without_a_gpu_ends_the_job_with_what_to_do() -> None:
     with pytest.raises(UserFacingError) as caught:
         found(context)
     assert caught.value.failure == NO_GPU
+
+
+def test_what_was_compared_is_drawn_with_the_commits_at_which_it_became_worse() -> None:
+    context = searched([1.0, 1.0, 1.2, 1.2, 1.2, 1.5, 1.5])
+    (image,) = found(context).images
+    assert image.digest in context.blobs
+    assert image.alt.endswith("over 7 commits, 7 of them compared; worse from number 3, 6 on")
+    assert "time, " in image.alt
+
+
+def test_a_second_culprit_stands_on_top_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[RangePlace] = []
+
+    def plot(what: str, labels: Sequence[str], places: Sequence[RangePlace], culprits: Sequence[int]) -> bytes:
+        drawn.extend(places)
+        return b"a picture"
+
+    monkeypatch.setattr(plots, "range_plot", plot)
+    times = [1.0, 1.0, 1.2, 1.2, 1.2, 1.5, 1.5]
+    found(searched(times))
+    assert {one.place: one.level for one in drawn} == {one.place: pytest.approx(times[one.place]) for one in drawn}
+    assert {one.place for one in drawn if one.worse} == set(range(2, 7)) & {one.place for one in drawn}
+
+
+def test_a_range_that_cannot_be_compared_has_no_picture() -> None:
+    assert found(searched([None, 1.0, 1.3])).images == ()

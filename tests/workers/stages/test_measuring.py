@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, Status, Verdict, from_json
+from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, HostReport, Pass, Status, Verdict, from_json
 from tests.workers.layouts.standing import NORM
-from tests.workers.stages.answers import WRONG, benchmark
+from tests.workers.nightly.numbers import KEY, point
+from tests.workers.stages.answers import SIZES, WRONG, benchmark
 from tests.workers.stages.context import FakeContext, comparing
 from tests.workers.stages.library import PATH, tree
 from workers.contracts import (
@@ -19,7 +21,9 @@ from workers.contracts import (
     Verb,
 )
 from workers.engine.protocol import StageResult
+from workers.nightly.series import Metric, Source
 from workers.stages.measure import MOST_KERNELS, Measure
+from workers.store import history
 from workers.tree import Tree
 
 OPS = "src/liger_kernel/ops"
@@ -168,3 +172,50 @@ def test_the_base_is_named_as_it_was_asked_for() -> None:
     assert measure(context)[0].against == "the merge base with main"
     context = comparing({"benchmark": SAME}, BASE, changed("geglu"), against="v1.2")
     assert measure(context)[0].against == "v1.2"
+
+
+HOST = (("gpu_uuid", "GPU-1"), ("driver", "580.159.04"), ("torch", "2.11.0"), ("triton", "3.6.0"))
+GPU = HostReport("3.12", "2.11.0", "3.6.0", "NVIDIA H200", "sm_90", "580.159.04", 1, 4240.0, (), (), (), ())
+WORKLOAD = SIZES[0].label()
+
+
+def remembering(context: FakeContext, scatter: float = 0.005) -> FakeContext:
+    """Give the context a host with a GPU, on which twenty nights measured the forward pass of geglu."""
+    context.host = HOST
+    context.answers["doctor"] = GPU
+    key = replace(KEY, repository=context.request.origin.repository, workload=WORKLOAD)
+    nights = [point(night, 200.0, low=200.0 * (1 - scatter), high=200.0 * (1 + scatter)) for night in range(20)]
+    context.history(lambda session: history.add(session, [(key, one) for one in nights]))
+    return context
+
+
+def test_a_kernel_with_nights_is_compared_with_what_they_vary_by_and_takes_the_rounds_that_its_scatter_needs() -> None:
+    for scatter, lengths in ((0.005, ()), (0.04, (Pass.forward,))):
+        context = remembering(comparing({"benchmark": SAME}, BASE, changed("geglu", "softmax")), scatter)
+        summary, _ = measure(context)
+        assert context.order == ["doctor host", "benchmark geglu-benchmark", "benchmark softmax-benchmark"]
+        asked = [[one.timed_pass for one in request.lengths] for _, request in context.asked[1:]]
+        assert asked == [list(lengths), []]
+        (usual,), nothing = (kernel.usual for kernel in summary.kernels)
+        assert (usual.timed_pass, usual.workload, usual.nights, nothing) == ("forward", WORKLOAD, 20, ())
+
+
+def test_without_nights_no_host_is_asked_what_it_is() -> None:
+    context = comparing({"benchmark": SAME}, BASE, changed("geglu"))
+    summary, _ = measure(context)
+    assert (context.order, summary.kernels[0].usual) == (["benchmark geglu-benchmark"], ())
+
+
+def test_nights_on_another_gpu_than_the_one_that_measured_are_not_compared_with() -> None:
+    context = remembering(comparing({"benchmark": SAME}, BASE, changed("geglu")))
+    context.answers["benchmark"] = lambda request: replace(SAME(request), gpu="NVIDIA B200")
+    assert measure(context)[0].kernels[0].usual == ()
+
+
+def test_the_base_that_was_measured_is_kept_as_a_number_of_its_commit() -> None:
+    context = comparing({"benchmark": benchmark(0.5)}, BASE, changed("geglu"))
+    measure(context)
+    rows = context.history(lambda session: list(history.read(session, context.request.origin.repository)))
+    times = {point.value for key, points in rows for point in points if key.metric is Metric.time_us}
+    assert times == {200.0}, "not the head's"
+    assert {(point.revision, point.source) for _, points in rows for point in points} == {("a" * 40, Source.job)}

@@ -23,6 +23,7 @@ from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
 from workers.contracts import (
+    AssetsUpdate,
     DigestUpdate,
     FailureCode,
     FileChange,
@@ -122,7 +123,7 @@ def run(context: FakeContext) -> NightlySummary:
     result = context.run(Nightly())
     *news, update = result.updates
     assert isinstance(update, ReportUpdate)
-    assert all(isinstance(one, RegressionUpdate) for one in news)
+    assert all(isinstance(one, AssetsUpdate | RegressionUpdate) for one in news)
     assert not result.checkpoint
     return from_json(NightlySummary, result.output["summary"])
 
@@ -316,6 +317,38 @@ def test_a_host_without_a_gpu_ends_the_night_with_what_to_do() -> None:
     with pytest.raises(UserFacingError) as caught:
         context.run(Nightly())
     assert caught.value.failure == NO_GPU
+
+
+def test_the_issue_of_a_regression_has_a_plot_of_its_series_which_is_published_first() -> None:
+    library = Library()
+    library.quiet(3)
+    library.slow = 1.2
+    context = library.context(changed("geglu"))
+    result = context.run(Nightly())
+    assets, news = result.updates[:2]
+    assert isinstance(assets, AssetsUpdate) and isinstance(news, RegressionUpdate)
+    (image,) = news.images
+    assert assets.images == (image,)
+    assert image.alt.endswith("4 nights, changed in number 4")
+    assert image.digest in context.blobs
+    library.slow = 1.0
+    assert not any(isinstance(one, AssetsUpdate) for one in library.context(LIBRARY).run(Nightly()).updates), (
+        "a recovery has no plot"
+    )
+
+
+def test_what_a_job_measured_since_is_no_night_and_hides_no_regression() -> None:
+    library = Library()
+    library.quiet(3)
+    with library.database.write() as session:
+        series = list(history.read(session, REPOSITORY))
+        for night in range(60, 67):
+            later = [(key, replace(points[-1], revision=sha(night), source=Source.job)) for key, points in series]
+            history.add(session, [(key, replace(one, value=one.value * 1.5)) for key, one in later])
+    library.slow = 1.2
+    summary = library.night(changed("geglu"))
+    times = [change for change in summary.changes if change.metric == Metric.time_us]
+    assert {(change.state, change.good) for change in times} == {(State.confirmed, sha(3))}
 
 
 def test_a_kernel_that_cannot_be_measured_does_not_stop_the_others() -> None:

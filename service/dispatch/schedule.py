@@ -1,0 +1,94 @@
+"""Nights that start by themselves, at the time that a repository's configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+
+import structlog
+
+from service.commands.command import GivenOptions
+from service.dispatch.desk import Desk
+from service.dispatch.hearing import configuration
+from service.github.errors import GitHubError
+from service.repo_config import RepoConfig, job_options
+from workers.contracts import JobRequest, JobState, JobView, Origin, ProblemKind, ProblemText, Verb
+
+LATE = timedelta(hours=6)  # after its time a night is begun no more, such as after an outage
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class Nights:
+    """Starts a job for each night that is due: once a day and architecture, whichever process looks first."""
+
+    desk: Desk
+    repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _done: set[str] = field(default_factory=set)
+
+    def step(self) -> bool:
+        """Look once; there is never more to do at once."""
+        for repository, installation_id in self.repositories():
+            try:
+                self._look(repository, installation_id)
+            except GitHubError as error:
+                log.warning("night_not_started", repository=repository, error=str(error))
+        return False
+
+    def _look(self, repository: str, installation_id: int | None) -> None:
+        github = self.desk.client(repository, installation_id)
+        info = github.repository.info()
+        config, wrong = configuration(github, info.default_branch)
+        nightly, day = config.nightly, due(config, self.clock())
+        if wrong is not None or nightly.issue is None or day is None:
+            return
+        wanted = {_key(repository, day, gpu): gpu for gpu in nightly.gpus or (config.gpu,)}
+        wanted = {key: gpu for key, gpu in wanted.items() if key not in self._done}
+        if not wanted:
+            return
+        branch = config.base_branch or info.default_branch
+        head = github.git.head(branch)
+        nights = [job for job in self.desk.inbox.find_jobs(repository) if job.request.verb is Verb.nightly]
+        for key, gpu in wanted.items():
+            if head is not None and not _is_known(key, gpu, head, nights):
+                origin = Origin(
+                    repository, nightly.issue, self.desk.clients.bot_login(), installation_id=installation_id
+                )
+                self.desk.inbox.submit(
+                    JobRequest(
+                        key=key,
+                        verb=Verb.nightly,
+                        kernel="nightly",
+                        origin=origin,
+                        base_ref=branch,
+                        base_sha=head,
+                        snapshot=self.desk.snapshot(github, head),
+                        problem=ProblemText(ProblemKind.missing),
+                        options=job_options(GivenOptions(gpu=gpu), config),
+                    )
+                )
+            self._done.add(key)
+
+
+def due(config: RepoConfig, now: datetime) -> str | None:
+    """The day, in UTC, whose night is to be begun now; None where none is."""
+    if config.nightly.at is None:
+        return None
+    begin = datetime.combine(now.date(), time.fromisoformat(config.nightly.at), UTC)
+    begin = begin if begin <= now else begin - timedelta(days=1)
+    return begin.date().isoformat() if now - begin <= LATE else None
+
+
+def _key(repository: str, day: str, gpu: str | None) -> str:
+    return f"{repository}#night:{day}:{gpu or 'any'}"
+
+
+def _is_known(key: str, gpu: str | None, head: str, nights: list[JobView]) -> bool:
+    """Whether it was begun, one is under way there, or the last one measured this very commit: there would be nothing to tell."""
+    same = [job for job in nights if job.request.options.gpu == gpu]
+    under_way = any(job.state in (JobState.queued, JobState.running) for job in same)
+    measured = bool(same) and same[-1].state is JobState.done and same[-1].request.base_sha == head
+    return under_way or measured or any(job.request.key == key for job in nights)
