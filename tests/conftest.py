@@ -11,10 +11,14 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.workers.store.servers import Postgres
 
 SLOW_S = 10.0
 SLOWEST_FILES = int(os.environ.get("SLOWEST_FILES", "10"))
@@ -25,6 +29,9 @@ for _name in list(os.environ):
     if _name.startswith(("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")):
         del os.environ[_name]
 os.environ["TRITON_INTERPRET"] = "1"
+# Otherwise each of the processes that tests start compiles the product anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # The suite runs its own code alone, and in containers where nothing else holds. Levels that hold are used all the same.
 os.environ["KERNELSMITH_REQUIRE_ISOLATION"] = '["process"]'
 
@@ -117,6 +124,10 @@ def pytest_collection_finish() -> None:
         from tests import done_once
 
         done_once.do_once()
+    if "workers.stages.table" in sys.modules:
+        from tests import outlined
+
+        outlined.outline()
     if "workers.gpu_host.execute" in sys.modules:
         from tests import warm_runner
 
@@ -158,6 +169,15 @@ def _logging_as_it_was() -> Iterator[None]:
     structlog.configure(**before)
     if not configured:
         structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """A PostgreSQL of this process's own. Here alone: a fixture that two conftests import is set up twice."""
+    from tests.workers.store.servers import postgres
+
+    with postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

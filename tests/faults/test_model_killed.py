@@ -34,7 +34,8 @@ from tests.faults.processes import parent_of, until
 from tests.workers.stages.modelling import DIAGNOSIS
 from workers.contracts import FailureCode, JobState
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
+# In `make test`, tests/workers/engine/test_killed_asking.py kills what asks a model, at every boundary and without an installation.
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 DIAGNOSED, FIRST, REPAIR, LAST = QUESTIONS
 
@@ -72,7 +73,6 @@ def test_the_worker_is_killed_while_a_model_is_asked_and_between_its_answer_and_
     assert asking.paid() == [*answered(DIAGNOSED), *[(FIRST, "lost")] * 2, *answered(FIRST, REPAIR, LAST)]
 
 
-@pytest.mark.long
 def test_the_runner_and_the_gpu_host_are_killed_while_they_judge_and_time_what_a_model_wrote(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -96,7 +96,6 @@ def test_the_runner_and_the_gpu_host_are_killed_while_they_judge_and_time_what_a
     assert asking.paid() == answered(*QUESTIONS)
 
 
-@pytest.mark.long
 def test_the_machine_that_asks_and_the_one_that_judges_lose_their_power(
     asking_machines: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -119,7 +118,6 @@ def test_the_machine_that_asks_and_the_one_that_judges_lose_their_power(
     assert asking_machines.paid() == [*answered(DIAGNOSED), (FIRST, "lost"), *answered(FIRST, REPAIR, LAST)]
 
 
-@pytest.mark.long
 def test_a_provider_that_is_down_ends_the_job_with_nothing_better_and_retry_comes_to_the_same_when_it_is_well(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -152,7 +150,6 @@ def test_a_provider_that_is_down_ends_the_job_with_nothing_better_and_retry_come
     assert asking.paid() == [*answered(DIAGNOSED), *[down] * 3, *answered(FIRST, REPAIR), again, *answered(LAST)]
 
 
-@pytest.mark.long
 def test_a_job_that_is_cancelled_while_a_model_is_asked_leaves_nothing_and_retry_asks_that_alone_again(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:

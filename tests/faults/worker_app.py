@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kombu import Connection
 
+from tests import outlined
 from tests.faults.clock import clock_of
 from tests.recorded import runner
 from tests.recorded.pause import pause
@@ -18,6 +19,7 @@ from workers.settings import Settings
 # A worker whose Redis a test kills looks for it again five times a second; Celery, which has no setting for it, waits 2, 4, 6 s.
 Connection.ensure_connection = partialmethod(Connection.ensure_connection, interval_start=0.2, interval_step=0)
 
+outlined.outline()
 DESK = Path(os.environ["KERNELSMITH_TESTS_DESK"])
 
 _runtime = runtime.build(Settings())

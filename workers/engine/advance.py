@@ -30,7 +30,7 @@ from workers.pipelines.transitions import MAX_LOSSES, Move, after_stage, retry_d
 from workers.runtime import Runtime
 from workers.store import attempts, jobs, updates
 from workers.store.attempts import Lease
-from workers.store.codec import read_feedback, storable
+from workers.store.codec import storable
 from workers.store.views import view
 
 LOSSES_FIX = "find what killed them (dmesg: memory); if it was this work, `/kernel cancel` ends its job"
@@ -68,7 +68,7 @@ def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, AttemptCont
         if job is None or row is None:
             return None
         lease = Lease(job_id, row.id, row.lease_token or "")
-        context = AttemptContext(runtime, lease, view(session, job, now), row.attempt, read_feedback(row.feedback))
+        context = AttemptContext(runtime, lease, view(session, job, now), row, attempts.memos(session, row.id))
         return lease, StageName(row.stage), context, row.losses
 
 

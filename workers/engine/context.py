@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
-from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
 from workers.engine.lease import Begun, LeaseLost, Suspended, leased
 from workers.engine.protocol import DEFAULT_LIMITS, T
@@ -20,29 +19,33 @@ from workers.models.protocol import Answer, ModelError, Question
 from workers.runtime import Runtime
 from workers.store import attempts, gpu_work, updates
 from workers.store.attempts import Lease
-from workers.store.codec import storable
+from workers.store.codec import read_feedback, storable
 from workers.store.models import Job, StageAttempt
 
 MAX_NOTE = 300
 
 
 class AttemptContext:
-    """Implements ``StageContext`` for one run; ``emitted`` are the run's updates so far."""
+    """Implements ``StageContext`` for one run; ``emitted`` are the run's updates so far.
+
+    ``memos`` are what earlier runs of the attempt have kept: read once, as nearly all of them are wanted again.
+    """
 
     def __init__(
-        self, runtime: Runtime, lease: Lease, job: JobView, attempt: int, feedback: tuple[Feedback, ...]
+        self, runtime: Runtime, lease: Lease, job: JobView, claimed: StageAttempt, memos: dict[str, Any]
     ) -> None:
         self._runtime = runtime
         self._lease = lease
-        self._notes = 0
+        self._memos = memos
+        self._notes, self._notes_shown = 0, claimed.notes
         self._waits = True  # False while something is tried meanwhile
         self._begun: dict[str, str] = {}
         self._questions = Questions(runtime, lease, self.cancelled)
         self.lost = threading.Event()
         self.emitted: list[Update] = []
         self.job = job
-        self.attempt = attempt
-        self.feedback = feedback
+        self.attempt = claimed.attempt
+        self.feedback = read_feedback(claimed.feedback)
 
     @property
     def request(self) -> JobRequest:
@@ -103,14 +106,15 @@ class AttemptContext:
             self._waits = True
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
-        with self._leased() as (session, _, row):
-            known = attempts.memo(session, row.id, key)
-        if known is not None:
-            return known.value
+        if key in self._memos:
+            return self._memos[key]
+        with self._leased():  # before what may take long
+            pass
         value = to_json(function())
         self._runtime.at_boundary("memo_computed")
         with self._leased() as (session, _, row):
             attempts.keep_memo(session, row, key, value)
+        self._memos[key] = value
         self._runtime.at_boundary("memo_kept")
         return value
 
@@ -137,10 +141,11 @@ class AttemptContext:
         if not self._waits:
             return  # notes are known by their number, and what is tried meanwhile is tried in each run another number of times
         self._notes += 1
+        if self._notes <= self._notes_shown:
+            return
         with self._leased() as (session, job, row):
-            if self._notes > row.notes:
-                row.notes, row.note = self._notes, storable(text, MAX_NOTE)
-                updates.append_status(session, job, self._runtime.clock())
+            row.notes, row.note = self._notes, storable(text, MAX_NOTE)
+            updates.append_status(session, job, self._runtime.clock())
 
     def artifact(self, name: str, content: bytes, media_type: str) -> str:
         digest = self._runtime.blobs.put(content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -45,10 +44,10 @@ class KernelCall:
         target: ast.expr = ast.Name(symbol, ast.Load())
         if self.applied:
             target = ast.Attribute(target, "apply", ast.Load())
-        made: ast.expr = ast.Call(target, [copy.deepcopy(argument) for argument in self.arguments], [])
+        made: ast.expr = ast.Call(target, list(self.arguments), [])
         if self.index is not None:
             made = ast.Subscript(made, ast.Constant(self.index), ast.Load())
-        return ast.unparse(ast.fix_missing_locations(ast.Expression(made)))
+        return ast.unparse(made)
 
 
 def read_call(text: str) -> KernelCall | None:

@@ -113,9 +113,10 @@ def release(row: StageAttempt) -> None:
     row.not_before = 0.0  # the pause was for the case that this worker is lost
 
 
-def memo(session: Session, attempt_id: int, key: str) -> StageMemo | None:
-    """What was kept under a key in an attempt."""
-    return session.scalar(select(StageMemo).where(StageMemo.attempt_id == attempt_id, StageMemo.key == key))
+def memos(session: Session, attempt_id: int) -> dict[str, Any]:
+    """What was kept in an attempt, by key."""
+    query = select(StageMemo.key, StageMemo.value).where(StageMemo.attempt_id == attempt_id)
+    return {row.key: row.value for row in session.execute(query)}
 
 
 def keep_memo(session: Session, row: StageAttempt, key: str, value: Any) -> None:

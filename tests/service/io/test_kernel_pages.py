@@ -23,7 +23,7 @@ from service.pages.routes import Pages, pages_router
 from tests.service.io.samples import request
 from tests.service.io.test_pages import EVIL, Elements
 from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point
-from tests.workers.store.fixtures import database_url, postgres_server, world
+from tests.workers.store.fixtures import database_url, world
 from tests.workers.store.worlds import World
 from workers import history as door
 from workers import inbox
@@ -36,7 +36,7 @@ from workers.redaction import know
 from workers.store import history, history_views
 from workers.store.models import GpuWork, MeasuredPoint, StageAttempt
 
-__all__ = ["database_url", "postgres_server", "world"]
+__all__ = ["database_url", "world"]
 
 NIGHTS = 30
 LIBRARY = replace(KEY, workload="T=4096 I=11008 dtype=bfloat16", testbed=Testbed(H200.gpu))

@@ -18,10 +18,10 @@ import pytest
 from service.pages.export import export_pages
 from tests.service.io.test_kernel_pages import change, keep
 from tests.workers.nightly.numbers import KEY, REPOSITORY
-from tests.workers.store.fixtures import database_url, postgres_server, world
+from tests.workers.store.fixtures import database_url, world
 from tests.workers.store.worlds import World
 
-__all__ = ["database_url", "postgres_server", "world"]
+__all__ = ["database_url", "world"]
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )

@@ -11,13 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.few import few
 from tests.workers.compiler.assembled import PROPERTIES
 
-FEW = ("layer_norm", "softmax")
-NAMES = [
-    *FEW,
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("rms_norm", "dyt", "cross_entropy", "sparsemax")),
-]
+NAMES = few(["layer_norm", "softmax", "rms_norm", "dyt", "cross_entropy", "sparsemax"], ["layer_norm"])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The fixtures of this folder's tests."""
 
 from tests.service.local.conftest import environment
-from tests.workers.store.fixtures import database_url, local, postgres_server, world
+from tests.workers.store.fixtures import database_url, local, world
 
-__all__ = ["database_url", "environment", "local", "postgres_server", "world"]
+__all__ = ["database_url", "environment", "local", "world"]

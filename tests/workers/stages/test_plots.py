@@ -1,11 +1,20 @@
-"""The plot of errors claims what the verdict holds: what passed is never beyond what was allowed."""
+"""Plots are PNG files of the same bytes for the same figures; that of errors never shows what passed beyond what was allowed."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
+
+import pytest
+from PIL import Image
+
 from gpu_runner.contracts import BenchmarkResult, Check, Evidence, Status, Verdict
+from tests.outlined import painted
+from tests.service.report.kernels_facts import FASTER, LAYER, OPTIMIZED, RMS
 from tests.workers.stages.answers import answers
 from tests.workers.stages.context import optimizing
-from workers.reports.plots import draw_plots, worst_shares
+from workers.reports.plots import accuracy_plot, compared, comparison_plot, draw_plots, speed_plot, worst_shares
+from workers.reports.variants import variants_plot
 
 CHECKS = (
     Check("gradient", "T=1 H=1 float32", True, "gradient of x", 3.9e-5, 4.1e-5),  # as what stands errs
@@ -29,3 +38,24 @@ def test_the_words_of_the_plot_say_where_what_stands_allowed_it() -> None:
         verdict = Verdict(Status.passed, checks=CHECKS, excused=excused)
         (accuracy,) = draw_plots(context, "layer_norm", verdict, BenchmarkResult((), False, None, None))
         assert accuracy.alt.endswith(f"the worst is 0.95 of what is allowed{words}")
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        lambda: accuracy_plot("layer_norm", Verdict(Status.passed, checks=CHECKS)),
+        lambda: speed_plot("layer_norm", FASTER),
+        lambda: comparison_plot(compared([RMS, LAYER])),
+        lambda: variants_plot("layer_norm", OPTIMIZED.variants),
+    ],
+    ids=["accuracy", "speed", "comparison", "variants"],
+)
+def test_a_plot_is_a_picture_whose_bytes_repeat(plot: Callable[[], bytes]) -> None:
+    with painted():
+        first, again = plot(), plot()
+    with Image.open(io.BytesIO(first)) as picture:
+        picture.load()
+        assert picture.format == "PNG" and picture.width > 900 and picture.height > 250
+        assert len(picture.getcolors(picture.width * picture.height)) > 10
+    assert again == first
+    assert plot() != first and plot() == plot()  # an outline, as the other tests have it

@@ -1,5 +1,5 @@
 """The fixtures of this folder's tests."""
 
-from tests.workers.store.fixtures import database_url, local, postgres_server, world
+from tests.workers.store.fixtures import database_url, local, world
 
-__all__ = ["database_url", "local", "postgres_server", "world"]
+__all__ = ["database_url", "local", "world"]

@@ -8,21 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.workers.store import worlds
-from tests.workers.store.servers import Postgres, postgres
+from tests.workers.store.servers import Postgres
 from tests.workers.store.worlds import World
 from workers import runtime
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Postgres]:
-    """A PostgreSQL of this test run's own."""
-    with postgres() as server:
-        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str | None:
     """The URL of a fresh database, None for the default one in the data folder."""
+    return fresh_database(request)
+
+
+def fresh_database(request: pytest.FixtureRequest) -> str | None:
     if request.param == "sqlite":
         return None
     server: Postgres = request.getfixturevalue("postgres_server")
