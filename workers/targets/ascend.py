@@ -136,7 +136,7 @@ class Ascend:
                 shape = [
                     int(d) if d.isdigit() else sizes.get(d, 1) for d in max((s.dims for s in problem.inputs), key=len)
                 ]
-                tilings.append(_tiling(launcher.name, match, shape, workload.label))
+                tilings.append(_tiling(launcher.name, match, shape, workload.label()))
         return tuple(tilings)
 
 

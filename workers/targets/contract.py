@@ -11,6 +11,7 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.calls import is_function
 
 SAVE = "save_for_backward"
+VIEWS = frozenset({"contiguous", "detach", "reshape", "view"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def read_contract(source: str, function: str, exported: Iterable[str]) -> ApiCon
     if not {"forward", "backward"} <= set(methods) or "setup_context" in methods:
         raise _unreadable(function, "it has no forward with a context and backward")
     forward, backward = methods["forward"], methods["backward"]
-    public = {n.name: n for n in module.body if isinstance(n, ast.FunctionDef) and n.name in set(exported)}
+    names = frozenset(exported)
+    public = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef) and node.name in names}
     parameters = _parameters(forward)[1:]
     gradients = _last_return(backward)
     if forward.args.vararg or forward.args.kwarg or forward.args.kwonlyargs:
@@ -86,7 +88,7 @@ def read_contract(source: str, function: str, exported: Iterable[str]) -> ApiCon
         returns=_last_return(forward),
         upstream=tuple(parameter.name for parameter in _parameters(backward)[1:]),
         gradients=gradients,
-        saved=tuple(dict.fromkeys(ast.unparse(arg) for call in _calls(forward, SAVE) for arg in call.args)),
+        saved=tuple(dict.fromkeys(_viewed(arg) for call in _calls(forward, SAVE) for arg in call.args)),
         attributes=tuple(dict.fromkeys(_context_attributes(forward))),
         contiguous=all(_is_contiguous(method) for method in (forward, backward)),
         distributed="DTensor" in ast.unparse(forward),
@@ -131,7 +133,14 @@ def _last_return(function: ast.FunctionDef) -> tuple[str, ...]:
     if not returned:
         return ()
     last = returned[-1]
-    return tuple(map(ast.unparse, last.elts)) if isinstance(last, ast.Tuple) else (ast.unparse(last),)
+    return tuple(map(_viewed, last.elts)) if isinstance(last, ast.Tuple) else (_viewed(last),)
+
+
+def _viewed(node: ast.expr) -> str:
+    """The tensor of which an expression is another view."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
+        node = node.func.value
+    return ast.unparse(node)
 
 
 def _is_contiguous(function: ast.FunctionDef) -> bool:
