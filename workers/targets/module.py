@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,9 +84,20 @@ def ported_module(
     Raises:
         UserFacingError: a CALL computes its arguments, or the contract has defaults that only its own module knows.
     """
-    title = f"{variants[0].problem.title.rstrip('.')}."
-    bound = tuple(_bound(variant, contract) for variant in variants)
+    bound = tuple(_bound(variant, contract) for variant in _sharing(variants))
+    defaults = {parameter.name: parameter.default for parameter in contract.parameters}
+    usual = min(bound, key=lambda one: sum(text != defaults[name] for name, text in one.constants.items()))
+    title = f"{usual.variant.problem.title.rstrip('.')}."
     return _Writer(name, contract, bound, frozenset(free), title, contiguous).module()
+
+
+def _sharing(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """The variants, those with the same kernels under one name."""
+    first: dict[str, Variant] = {}
+    for variant in variants:
+        first.setdefault(variant.proposal.source.replace(variant.name, ""), variant)
+    owners = (first[variant.proposal.source.replace(variant.name, "")] for variant in variants)
+    return tuple(Variant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
 
 
 def _bound(variant: Variant, contract: ApiContract) -> _Bound:
@@ -166,10 +178,12 @@ class _Writer:
         forward, backward = [], []
         for text in self._refusals():
             forward += text
-        for one in self.bound:
-            mark = [f'ctx.variant = "{one.variant.name}"'] if len(self.bound) > 1 else []
-            forward += _guarded([*mark, *self._forward(one)], self._condition(one))
-            backward += _guarded(self._backward(one), mark[0].replace("=", "==") if mark else "")
+        groups = {one.variant.name: [o for o in self.bound if o.variant.name == one.variant.name] for one in self.bound}
+        for name, (one, *others) in groups.items():
+            several = len(groups) > 1
+            mark = [f'ctx.variant = "{name}"'] if several else []
+            forward += _guarded([*mark, *self._forward(one)], self._condition(one, *others))
+            backward += _guarded(self._backward(one), f'ctx.variant == "{name}"' if several else "")
         if len(self.bound) > 1:
             forward.append(self._none_left())
         return "\n".join(
@@ -204,9 +218,12 @@ class _Writer:
         )
         return tuple(f"{name} = {' or '.join(texts)}" for name, texts in values)
 
-    def _condition(self, one: _Bound) -> str:
-        texts = ((name, one.constants.get(name)) for name in self.discriminating)
-        return " and ".join(f"{name} is not None" if text is None else _equals(name, text) for name, text in texts)
+    def _condition(self, *alike: _Bound) -> str:
+        """When a call is one of several variants with the same kernels."""
+        values = {name: list(dict.fromkeys(one.constants.get(name) for one in alike)) for name in self.discriminating}
+        if math.prod(map(len, values.values())) == len(alike):  # every combination of their values
+            return " and ".join(_is_one_of(name, texts) for name, texts in values.items())
+        return " or ".join(f"({self._condition(one)})" for one in alike)
 
     def _forward(self, one: _Bound) -> list[str]:
         signature, names = one.variant.signature, self._names(one)
@@ -315,6 +332,13 @@ def _literal(parameter: Parameter, contract: ApiContract) -> str | None:
     except ValueError as error:
         raise _unbound(contract, f"the default of `{parameter.name}` is no literal") from error
     return parameter.default
+
+
+def _is_one_of(name: str, texts: list[str | None]) -> str:
+    if None in texts:  # a variant takes any value but the constants of the others
+        return f"{name} is not None"
+    known = [text for text in texts if text is not None]
+    return _equals(name, known[0]) if len(known) == 1 else f"{name} in ({', '.join(known)})"
 
 
 def _equals(name: str, text: str, *, negated: bool = False) -> str:

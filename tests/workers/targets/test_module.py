@@ -95,9 +95,20 @@ def test_variants_are_chosen_by_the_constants_in_which_they_differ() -> None:
         for mode in modes
     )
     module = ported_module("norm", contract_of(NORM, "NormFunction"), several, ("in_place",), DECORATOR)
-    assert "if casting_mode == 'llama':\n            ctx.variant = \"norm_llama\"" in module.source
-    assert 'if ctx.variant == "norm_gemma":' in module.source
+    assert "if casting_mode in ('llama', 'gemma'):" in module.source, "the same kernels serve both"
+    assert "_norm_gemma" not in module.source and "ctx.variant" not in module.source
     assert "takes casting_mode = 'llama' or 'gemma'" in module.source
+    compile(module.source, "norm.py", "exec")
+
+
+def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
+    with_offset = "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)"
+    plain = "NormFunction.apply(x, None, eps, 0.0, 'llama', True)"
+    several = (variant("norm_weight", "rms_norm", with_offset), variant("norm_plain", "rms_norm_plain", plain))
+    module = ported_module("norm", contract_of(NORM, "NormFunction"), several, ("in_place",), DECORATOR)
+    assert 'if W is not None:\n            ctx.variant = "norm_weight"' in module.source
+    assert 'if W is None:\n            ctx.variant = "norm_plain"' in module.source
+    assert 'if ctx.variant == "norm_plain":' in module.source
     assert module.source.count("def _block(") == 1, "what both need stands once"
     compile(module.source, "norm.py", "exec")
 

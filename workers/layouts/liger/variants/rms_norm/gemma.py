@@ -6,7 +6,7 @@ import torch
 def reference(x: torch.Tensor, w: torch.Tensor, eps: float = 1e-6, offset: float = 1.0) -> torch.Tensor:
     h = x.float()
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
-    return (h * (w.float() + offset)).to(x.dtype)
+    return ((w.float() + offset) * h).to(x.dtype)
 
 
 INPUTS = {"x": "T H", "w": {"dims": "H", "role": "parameter"}}
