@@ -118,7 +118,12 @@ class Port:
             tilings=tilings,
             parities=parities,
             style=style,
-            risks=(*_risks(given, module), *([] if lowered_kernels else [NOT_LOWERED]), *given.target.impossible_here),
+            risks=(
+                *_risks(given, module),
+                *_overflows(given.target, lowered_kernels),
+                *([] if lowered_kernels else [NOT_LOWERED]),
+                *given.target.impossible_here,
+            ),
             problem_source=given.problems[0][1].source,
             lowered=lowered_kernels,
             buffer_bits=given.target.buffer_bits,
@@ -202,6 +207,15 @@ def _lowered(
         return to_json(lowered(python, source, kernel_requests(source, variants, tilings)))
 
     return tuple(from_json(LoweredKernel, form) for form in bench.context.memo("lowered", ask))
+
+
+def _overflows(target: Target, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"`{kernel.name}` may need {kernel.bits:,} bits of the {target.buffer_bits:,} of the buffer: if its compiler reports an "
+        "overflow, raise the memory multiplier of its launcher."
+        for kernel in kernels
+        if kernel.bits > target.buffer_bits
+    )
 
 
 def _risks(given: Subject, module: PortedModule) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Ascend:
     device = "npu"
     buffer_bits = stand_in.CAPACITY_BITS
     contiguous = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
-    impossible_here = (
+    impossible_here: tuple[str, ...] = (
         "Values and gradients were judged in Triton's interpreter, not on an NPU.",
         "Times need an NPU: run the library's benchmark script there, and `msprof` for what bounds it.",
         "How the unified buffer is filled is an estimate: the NPU's own compiler allocates it.",
@@ -161,7 +161,7 @@ def _tiling(name: str, match: re.Match[str], shape: list[int], label: str) -> Ke
 
 
 def _cut(shape: tuple[int, ...], multiplier: float) -> tuple[int, ...]:
-    tiled = stand_in.compute_default_tiling_strategy(0.8, 4, multiplier, (shape,), (0,))
+    tiled = stand_in.compute_default_tiling_strategy(0.8, 4, multiplier, (shape,), (0,))  # type: ignore[no-untyped-call]
     return tuple(int(size) for size in tiled[0])
 
 

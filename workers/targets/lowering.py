@@ -26,12 +26,12 @@ def kernel_requests(
             spec.name: "i64" if (spec.dtype or "").startswith("int") else "bf16" for spec in variant.problem.inputs
         }
         types |= dict.fromkeys(variant.signature.saved, "fp32")
-    requests = []
+    requests: list[dict[str, object]] = []
     for node in ast.parse(source).body:
         if not isinstance(node, ast.FunctionDef) or not node.decorator_list or "_kernel" not in node.name:
             continue
         launcher, _, wide = node.name.partition("_kernel")
-        tiling = tiles.get(f"{launcher} (wide)" if wide else launcher) or tiles.get(launcher)
+        tiling = tiles.get(f"{launcher} (wide)" if wide else launcher)
         rows, columns = (tiling.rows, tiling.columns) if tiling else (1, 1024)
         given = [argument.arg for argument in node.args.args if argument.annotation is None]
         constants = [argument.arg for argument in node.args.args if argument.annotation is not None]

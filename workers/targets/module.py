@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gpu_runner.contracts import Problem
@@ -84,19 +84,22 @@ def ported_module(
     Raises:
         UserFacingError: a CALL computes its arguments, or the contract has defaults that only its own module knows.
     """
-    bound = tuple(_bound(variant, contract) for variant in _sharing(variants))
+    bound = tuple(_bound(variant, contract) for variant in _sharing(variants, name))
     defaults = {parameter.name: parameter.default for parameter in contract.parameters}
     usual = min(bound, key=lambda one: sum(text != defaults[name] for name, text in one.constants.items()))
     title = f"{usual.variant.problem.title.rstrip('.')}."
     return _Writer(name, contract, bound, frozenset(free), title, contiguous).module()
 
 
-def _sharing(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
-    """The variants, those with the same kernels under one name."""
+def _sharing(variants: tuple[Variant, ...], name: str) -> tuple[Variant, ...]:
+    """The variants, those with the same kernels under one name: the operator's where all have the same."""
     first: dict[str, Variant] = {}
     for variant in variants:
-        first.setdefault(variant.proposal.source.replace(variant.name, ""), variant)
-    owners = (first[variant.proposal.source.replace(variant.name, "")] for variant in variants)
+        first.setdefault(variant.proposal.source.replace(variant.name, name), variant)
+    if len(first) == 1:
+        shared = replace(variants[0].proposal, source=next(iter(first)))
+        return tuple(Variant(name, variant.problem, shared) for variant in variants)
+    owners = (first[variant.proposal.source.replace(variant.name, name)] for variant in variants)
     return tuple(Variant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
 
 

@@ -18,8 +18,9 @@ ADDRESSES = frozenset({"cols", "mask", "col_mask", "row_mask", "rows", "offsets"
 def live_tiles(source: str) -> float:
     """The most float32 tiles that are alive at once in a kernel: named values, and those inside of an expression.
 
-    An upper bound: a buffer is counted as free only after the last statement that reads its value, and no operation is taken
-    to write into its operand's. Addresses and masks are not counted, since the copies that use them take sizes and strides.
+    An upper bound: a buffer is free only after the last statement that reads its value, and no operation writes into its
+    operand's. A column of a number for each row takes a tile where it meets one. Addresses and masks of copies take none,
+    since copies have sizes and strides.
     """
     function = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     reading = _Reading()
@@ -42,6 +43,7 @@ class _Reading:
     ranges: list[_Range] = field(default_factory=list)
     bound: dict[str, _Range] = field(default_factory=dict)  # the value that a name has
     inner: list[float] = field(default_factory=list)  # tiles inside of each statement's expression
+    columns: set[str] = field(default_factory=set)  # names of a number for each row
 
     def block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -68,11 +70,19 @@ class _Reading:
         own = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if isinstance(own, ast.Name):
             self.bound.pop(own.id, None)
+            self._column(own.id, statement.value, is_tile)
             if is_tile and not _is_address(own.id):
                 peak -= 1.0  # the result is counted by its name
                 self.bound[own.id] = _Range(place, place)
                 self.ranges.append(self.bound[own.id])
         self.inner.append(max(peak, 0.0))
+
+    def _column(self, name: str, value: ast.expr, is_tile: bool) -> None:
+        """Keep in mind which names are columns of a number for each row, which an operation with a tile broadcasts."""
+        known = not is_tile and any(other in self.columns for other in _names(value))
+        text = ast.unparse(value)
+        if not _is_address(name) and (known or "keep_dims=True" in text or ("tl.load(" in text and "+ rows" in text)):
+            self.columns.add(name)
 
     def _expression(self, node: ast.expr) -> tuple[bool, float]:
         """Whether an expression is a tile, and the most tiles without a name while it is computed, its result included."""
@@ -117,6 +127,7 @@ class _Reading:
             peak = max(peak, kept + inside)
             kept += float(tile and not isinstance(operand, ast.Name))
             is_tile = is_tile or tile
+        kept += float(is_tile and any(isinstance(one, ast.Name) and one.id in self.columns for one in operands))
         return is_tile, max(peak, kept + 1.0) if is_tile else peak
 
     def peak(self) -> float:
