@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.contracts import Problem, Status, Verdict, from_json, to_json
+from gpu_runner.contracts import Problem, Status, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -46,7 +46,6 @@ from workers.stages.bench import (
 )
 from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
 from workers.stages.problem import parse
-from workers.targets.ascend import port_path, unported
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import PortedModule, Variant, ported_module
@@ -106,7 +105,7 @@ class Port:
         context.note("running the library's style check")
         changes, style = bench.gate.style("style", bench.layout, bench.tree, written)
         parities = tuple(_parity(bench, given, variant, changes) for variant in variants)
-        source = next(change.text or "" for change in changes if change.path == port_path(given.kernel.name))
+        source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         tilings = given.target.tilings(variants[0].problem, source)
         lowered_kernels = _lowered(bench, source, variants, tilings)
         summary = PortSummary(
@@ -173,11 +172,7 @@ def _parity(bench: Bench, given: Subject, variant: Variant, changes: tuple[FileC
     verdict = bench.gate.verify(f"verify-{variant.name}", variant.problem, form, lasting=False)
     if verdict.status is not Status.passed:
         raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
-    return Parity(variant.name, variant.problem.call or "", _light(verdict))
-
-
-def _light(verdict: Verdict) -> Verdict:
-    return replace(verdict, checks=())
+    return Parity(variant.name, variant.problem.call or "", replace(verdict, checks=()))
 
 
 def _api(given: Subject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
@@ -189,7 +184,8 @@ def _api(given: Subject, module: PortedModule, tree: Tree) -> tuple[PortedName, 
         note = "arguments and results of the default" if symbol.source else symbol.why_not
         rows.append(PortedName(symbol.name, symbol.source is not None, note))
     rows += [
-        PortedName(name, False, "not ported: the default stays") for name in unported(given.kernel, contract, tree)
+        PortedName(name, False, "not ported: the default stays")
+        for name in given.target.unported(given.kernel, contract, tree)
     ]
     return tuple(rows)
 

@@ -51,6 +51,14 @@ class Ascend:
         "How the unified buffer is filled is an estimate: the NPU's own compiler allocates it.",
     )
 
+    def path(self, kernel: ExistingKernel) -> str:
+        """The file of a port."""
+        return port_path(kernel.name)
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of the default operator's file, which stay the default's on this device."""
+        return tuple(name for name in defined_functions(tree.read(kernel.path) or "") if name != contract.function)
+
     def check(self, kernel: ExistingKernel, tree: Tree) -> None:
         """Whether the repository has the backend and no port of the kernel yet.
 
@@ -250,8 +258,3 @@ def _test_source(kernel: ExistingKernel, module: PortedModule, contract: ApiCont
     listed = ", ".join(f'"{name}"' for name in module.exports)
     exports = f"({listed},)" if len(module.exports) == 1 else f"({listed})"
     return TEST.format(name=kernel.name, function=contract.function, exports=exports)
-
-
-def unported(kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
-    """Other Functions of the default operator's file, which stay the default's on this device."""
-    return tuple(name for name in defined_functions(tree.read(kernel.path) or "") if name != contract.function)

@@ -23,6 +23,10 @@ class Target(Protocol):
     contiguous: str  # the line that imports the decorator of forward and backward
     impossible_here: tuple[str, ...]  # what only a host with the device can say, a sentence each
 
+    def path(self, kernel: ExistingKernel) -> str:
+        """The file of a port."""
+        ...
+
     def check(self, kernel: ExistingKernel, tree: Tree) -> None:
         """Whether the repository has this target and no port of the kernel yet."""
         ...
@@ -41,6 +45,10 @@ class Target(Protocol):
 
     def free(self, contract: ApiContract) -> tuple[str, ...]:
         """Parameters that choose memory or launches, and change no values."""
+        ...
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of the default operator's file, which stay the default's on this device."""
         ...
 
     def changes(
