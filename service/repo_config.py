@@ -271,6 +271,7 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         repairs=given.repairs or standard.repairs,
         choose=given.choose or standard.choose,
         profile=given.profile,
+        to=given.to,
     )
 
 

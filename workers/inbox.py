@@ -59,6 +59,7 @@ __all__ = [
     "look_over",
     "look_over_modify",
     "look_over_optimize",
+    "look_over_port",
     "model_use",
     "needs_model",
     "operation",
@@ -162,6 +163,17 @@ def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: st
 
     try:
         return bench.look_over_modify(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
+    except UserFacingError as error:
+        return error.failure
+
+
+def look_over_port(kernel: str, to: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Check a port command against its repository, running nothing; the kernel's name there, or why it cannot be ported."""
+    from workers.stages.port import port_subject
+    from workers.tree import read_tarball
+
+    try:
+        return port_subject(kernel, to, problem, read_tarball(current().blobs.get(snapshot)), layout).kernel.name
     except UserFacingError as error:
         return error.failure
 

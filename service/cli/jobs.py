@@ -200,6 +200,31 @@ def modify(
 
 
 @app.command()
+def port(
+    name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
+    to: Annotated[str, typer.Option(help="The target, such as ascend.")] = "ascend",
+    repo: Repo = Path(),
+    auto: Auto = False,
+    problem: Annotated[
+        Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
+    ] = None,
+    layout: Layout = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Port an operator of a checkout to another device with the same API, and prove its values and gradients.
+
+    Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+
+    source = text_of(problem) if problem is not None else ""
+    asked = LocalJob(name, source, JobOptions(layout=layout, auto=auto, to=to), fresh, Verb.port)
+    ended(run_job(asked, repo, out, as_json=as_json))
+
+
+@app.command()
 def compare(
     names: Annotated[
         list[str] | None, typer.Argument(help="The kernels; by default those that the change touches.")

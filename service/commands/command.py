@@ -107,6 +107,7 @@ class GivenOptions:
     choose: Choose | None = None
     dry_run: bool = False
     profile: bool = False
+    to: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned")
+TARGETS = ("ascend",)
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
 # A branch, tag or commit: what git takes as a name, and nothing that it would read as an expression or as another repository.
@@ -234,7 +235,7 @@ GRAMMAR: tuple[Rule, ...] = (
         (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
         synonyms=("build", "add", "write", "generate", "implement", "new"),
-        suggested_for=("make", "port", "fuse"),
+        suggested_for=("make", "fuse"),
     ),
     Rule(
         Verb.optimize,
@@ -277,6 +278,21 @@ GRAMMAR: tuple[Rule, ...] = (
         "it computes today where the library's is not known",
         synonyms=("fix", "update", "change", "extend", "edit", "adapt"),
         suggested_for=("patch", "refactor", "repair", "rename"),
+    ),
+    Rule(
+        Verb.port,
+        "Port an existing operator to another device with the same API, and prove it, on a pull request.",
+        "/kernel port rms_norm --to ascend",
+        (_NAMED_KERNEL, _PROBLEM),
+        (
+            Option("to", "the device and language to port to", choices=TARGETS, default="ascend"),
+            _LAYOUT,
+            _AUTO,
+            _DRY_RUN,
+        ),
+        "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+        synonyms=("migrate",),
+        suggested_for=("npu", "ascend"),
     ),
     Rule(
         Verb.tune,

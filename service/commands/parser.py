@@ -483,6 +483,7 @@ def _options(command: Command) -> list[str]:
     given = command.options
     pairs = (
         ("author", given.author and given.author.value),
+        ("to", given.to),
         ("layout", given.layout),
         ("gpu", given.gpu),
         ("goal", given.goal and given.goal.value),

@@ -277,6 +277,7 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         choose=Choose(values["choose"]) if "choose" in values else None,
         dry_run=bool(values.get("dry-run")),
         profile=bool(values.get("profile")),
+        to=values.get("to"),
     )
 
 

@@ -59,6 +59,12 @@ class Inbox(Protocol):
         """The kernel's name in the repository, or everything that a modify command lacks there."""
         ...
 
+    def look_over_port(
+        self, kernel: str, to: str, problem: ProblemText, snapshot: str, layout: str | None
+    ) -> str | Failure:
+        """The kernel's name in the repository, or why it cannot be ported to a target."""
+        ...
+
     def estimate(self, request: JobRequest) -> Estimate:
         """What a job would take at most, starting nothing."""
         ...

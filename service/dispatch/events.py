@@ -28,7 +28,17 @@ from service.dispatch.payloads import (
     rerequest_of,
     review_of,
 )
-from service.dispatch.starting import AnswerError, create, is_own, measure, measure_again, modify, nightly, optimize
+from service.dispatch.starting import (
+    AnswerError,
+    create,
+    is_own,
+    measure,
+    measure_again,
+    modify,
+    nightly,
+    optimize,
+    port,
+)
 from service.dispatch.verbs import (
     ACTIVE,
     STOPPED,
@@ -57,6 +67,7 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
     Verb.modify: modify,
+    Verb.port: port,
     Verb.tune: optimize,
     Verb.profile: optimize,
     Verb.bench: measure,

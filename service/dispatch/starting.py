@@ -259,7 +259,7 @@ def _in_words(wait_s: float) -> str:
 
 
 LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
-WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.tune)
+WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.tune)
 
 
 def create(hearing: Hearing, command: Command) -> str | None:
@@ -281,6 +281,15 @@ def modify(hearing: Hearing, command: Command) -> str | None:
 
     def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
         return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, options.layout)
+
+    return _start(hearing, command, look_over)
+
+
+def port(hearing: Hearing, command: Command) -> str | None:
+    """Start to port a kernel to a target; give the answer where no job is started."""
+
+    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+        return hearing.desk.inbox.look_over_port(name, options.to or "ascend", problem, snapshot, options.layout)
 
     return _start(hearing, command, look_over)
 

@@ -43,6 +43,7 @@ COMMANDS = (
     ("`/kernel create", "`kernelsmith create"),
     ("`/kernel optimize", "`kernelsmith optimize"),
     ("`/kernel modify", "`kernelsmith modify"),
+    ("`/kernel port", "`kernelsmith port"),
     ("`/kernel bench", "`kernelsmith compare"),
     ("`/kernel verify", "`kernelsmith compare --verify"),
     ("`/kernel nightly", "`kernelsmith nightly"),
@@ -102,7 +103,7 @@ def configured(checkout: Checkout, commit: str, options: JobOptions) -> JobOptio
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """The request of a create, an optimize or a modify, which starts from HEAD.
+    """The request of a create, an optimize, a modify or a port, which starts from HEAD.
 
     Raises:
         UserFacingError: it cannot be carried out as it stands.
@@ -114,6 +115,8 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     problem = asked.given or block
     if asked.verb is Verb.modify:
         name = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
+    elif asked.verb is Verb.port:
+        name = inbox.look_over_port(asked.name, options.to or "ascend", problem, digest, options.layout)
     elif asked.verb is Verb.optimize:
         name = inbox.look_over_optimize(asked.name, problem, digest, options)
     else:
@@ -130,6 +133,8 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         parts += [str(options.variants), options.target or ""]
     if options.profile:
         parts += ["profile"]
+    if asked.verb is Verb.port:
+        parts += [options.to or ""]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(

@@ -12,6 +12,7 @@ from service.report.layout import Kind, Links, bullets, folded, paragraphs, rati
 from service.report.modify import TITLES as CHANGE_TITLES
 from service.report.modify import confirmed_verdict, files_table, modified_verdict, warning
 from service.report.optimize import APPLIED_TITLES, finalized_verdict, lineage, variants_table
+from service.report.port import ported_sections, ported_verdict
 from service.report.status import job_footer
 from service.report.verdicts import provenance_line, verdict_section, verdict_words
 from workers.contracts import (
@@ -51,6 +52,7 @@ SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.revision: "Revise the {kernel} kernel",
     CommitPurpose.optimization: "Optimize the {kernel} kernel",
     CommitPurpose.modification: "Change the {kernel} kernel",
+    CommitPurpose.port: "Port {kernel} to another device",
     CommitPurpose.restoration: "Restore the {kernel} kernel",
     CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
 }
@@ -65,6 +67,7 @@ REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.modification: (
         "Its values and gradients were proved against the reference, and the library's whole test file passes with it."
     ),
+    CommitPurpose.port: "Its values and gradients were proved against the reference; the default operator is unchanged.",
     CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
     CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
 }
@@ -78,6 +81,7 @@ TYPES: dict[CommitPurpose, str] = {
     CommitPurpose.revision: "fix",
     CommitPurpose.optimization: "perf",
     CommitPurpose.modification: "feat",
+    CommitPurpose.port: "feat",
     CommitPurpose.restoration: "revert",
     CommitPurpose.benchmark_data: "test",
 }
@@ -112,6 +116,8 @@ def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
     if update.modification is not None:
         first = job.request.words.strip().partition("\n")[0]
         return clip(conventional("feat", f"Change {kernel}: {plain(first, 100)}", job), TITLE_LIMIT)
+    if update.port is not None:
+        return clip(conventional("feat", f"Port {kernel} to {plain(update.port.language, 40)}", job), TITLE_LIMIT)
     if update.profile is None:
         return clip(conventional("perf", f"Optimize {kernel}{_gain(update.optimization)}", job), TITLE_LIMIT)
     return clip(conventional("feat", f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", job), TITLE_LIMIT)
@@ -131,6 +137,9 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
 def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
     if update.modification is not None:
         return _changed(update.modification, update.confirmation, job, links)
+    if update.port is not None:
+        asked = f"It was asked for {_origin(job, links)}. The default operator is unchanged."
+        return (f"{ported_verdict(update.port, job)}\n{asked}", ported_sections(update.port))
     if update.profile is not None:
         return _new(update, update.profile, job, links)
     return _optimized(update, job, links)

@@ -76,6 +76,7 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.finalize: "apply the winner, run the library's own checks and tests, the report",
     StageName.modify: "ask a model for the change, prove it, run the library's whole test file",
     StageName.confirm: "prove and test what was pushed once more, measure it beside what stood, the report",
+    StageName.port: "read the API of the default operator, write its kernels for the target, prove values and gradients",
     StageName.measure: "find the kernels that are touched, and compare each on both commits",
     StageName.nightly: "measure every kernel, keep the numbers, compare what changed with the last good commit",
     StageName.bisect: "compare commits of the range with the good one, half of what is left each time",

@@ -45,6 +45,7 @@ from service.report.optimize import (
     optimized_sections,
     optimized_verdict,
 )
+from service.report.port import ported_holds, ported_sections, ported_verdict
 from service.report.profiled import profiled_holds, profiled_sections, profiled_verdict
 from service.report.status import pull_link
 from service.report.verdicts import Conclusion
@@ -60,6 +61,7 @@ from workers.contracts import (
     ModifySummary,
     NightlySummary,
     OptimizeSummary,
+    PortSummary,
     ProfileSummary,
     Summary,
     ValidateSummary,
@@ -128,6 +130,7 @@ TELLINGS: dict[type, Telling] = {
     ConfirmSummary: Telling(
         confirmed_verdict, lambda s, _job, urls: confirmed_sections(s, urls), lambda s: _passed(not confirmed_faults(s))
     ),
+    PortSummary: Telling(ported_verdict, lambda s, _job, _urls: ported_sections(s), lambda s: _passed(ported_holds(s))),
     NightlySummary: Telling(
         nightly_verdict, lambda s, _job, _urls: nightly_sections(s), nightly_conclusion, nightly_after
     ),

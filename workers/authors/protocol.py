@@ -34,6 +34,7 @@ class SourceStyle:
     rounds_as_reference: bool = (
         False  # values are rounded where the reference's operators round, not at the stores alone
     )
+    target: str = "gpu"  # whose schedules write the kernels: "gpu", or "ascend"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ class Verb(StrEnum):
     create = "create"
     optimize = "optimize"
     modify = "modify"
+    port = "port"
     tune = "tune"
     profile = "profile"
     bench = "bench"
@@ -40,6 +41,7 @@ class StageName(StrEnum):
     finalize = "finalize"
     modify = "modify"
     confirm = "confirm"
+    port = "port"
     measure = "measure"
     nightly = "nightly"
     bisect = "bisect"
@@ -215,6 +217,7 @@ class JobOptions:
     regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
     budget_minutes: int = 120  # nightly: of GPU time
     profile: bool = False  # create, modify: profile the new kernel once it is proved
+    to: str | None = None  # port: the target
 
 
 @dataclass(frozen=True)

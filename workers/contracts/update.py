@@ -31,6 +31,7 @@ class CommitPurpose(StrEnum):
     revision = "revision"
     optimization = "optimization"
     modification = "modification"
+    port = "port"
     restoration = "restoration"  # back to what stood before
     benchmark_data = "benchmark_data"
 
@@ -236,6 +237,65 @@ class UsualRange:
 
 
 @dataclass(frozen=True)
+class PortedName:
+    """A public name of the default operator's file, and what became of it; ``note`` names parameters of the repository."""
+
+    name: str
+    exported: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class KernelTiling:
+    """A kernel's tile at one size. ``used_bits`` is the estimate of the device's buffer by which it was chosen."""
+
+    kernel: str
+    workload: str
+    multiplier: float  # float32 tiles that are alive at once
+    rows: int
+    columns: int
+    programs: int
+    used_bits: int
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel that the target's compiler took; ``bits`` of its tiles are alive at once, counted in what it was lowered to."""
+
+    name: str
+    bits: int
+    copies: int  # between memory and the buffer, each of a whole tile
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The verdict on one way to call a port."""
+
+    name: str
+    call: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class PortSummary:
+    """The report of a port, and what a reviewer decides on."""
+
+    target: str
+    language: str
+    files: tuple[str, ...]  # paths
+    api: tuple[PortedName, ...]
+    narrowed: tuple[str, ...]  # parameters of which it takes some values alone, with those values
+    tilings: tuple[KernelTiling, ...]
+    parities: tuple[Parity, ...]
+    style: StyleOutcome
+    risks: tuple[str, ...]
+    problem_source: str
+    reproduce: str  # one command
+    buffer_bits: int = 0  # of the device's buffer that holds the tiles
+    lowered: tuple[LoweredKernel, ...] = ()  # by the target's own compiler; none where it is not installed
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """One kernel of bench or verify: head as the candidate, the base as the original."""
 
@@ -271,6 +331,7 @@ Summary = (
     | FinalizeSummary
     | ModifySummary
     | ConfirmSummary
+    | PortSummary
     | MeasureSummary
     | NightlySummary
     | BisectSummary
@@ -283,6 +344,7 @@ Report = (
     | FinalizeSummary
     | ProfileSummary
     | ConfirmSummary
+    | PortSummary
     | MeasureSummary
     | NightlySummary
     | BisectSummary
@@ -314,6 +376,7 @@ class PullRequestUpdate:
     optimization: FinalizeSummary | None = None
     modification: ModifySummary | None = None
     confirmation: ConfirmSummary | None = None  # of the modification, once it is there
+    port: PortSummary | None = None
 
 
 @dataclass(frozen=True)

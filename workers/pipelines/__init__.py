@@ -27,6 +27,7 @@ PIPELINES: dict[Verb, Pipeline] = {
     ),
     Verb.profile: (Step(StageName.profile, checkpoint=False),),
     Verb.modify: (Step(StageName.modify), Step(StageName.confirm)),
+    Verb.port: (Step(StageName.port),),
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),
     Verb.nightly: (Step(StageName.nightly, checkpoint=False),),

@@ -13,6 +13,7 @@ from workers.stages.measure import Measure
 from workers.stages.modify import Modify
 from workers.stages.nightly import Nightly
 from workers.stages.optimize import Optimize
+from workers.stages.port import Port
 from workers.stages.profiling import Profile
 from workers.stages.validate import Validate
 
@@ -25,6 +26,7 @@ STAGES: dict[StageName, Stage] = {
     StageName.finalize: Finalize(),
     StageName.modify: Modify(),
     StageName.confirm: Confirm(),
+    StageName.port: Port(),
     StageName.measure: Measure(),
     StageName.nightly: Nightly(),
     StageName.bisect: Bisect(),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.commands.command import Command, GivenOptions, Permalink, parse_permalink
-from service.commands.grammar import LAYOUTS
+from service.commands.grammar import LAYOUTS, TARGETS
 from service.commands.parser import parse_comment, render
 from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Verb
 
@@ -92,6 +92,12 @@ COMMANDS = st.one_of(
         TEXTS,
         st.one_of(st.none(), CODE),
         CHANGES,
+    ),
+    st.builds(
+        lambda name, problem, options: Command(Verb.port, name, problem, options=options),
+        NAMES,
+        PROBLEMS.filter(lambda problem: problem.kind is not ProblemKind.words),
+        st.builds(GivenOptions, to=st.one_of(st.none(), st.sampled_from(TARGETS)), auto=st.booleans()),
     ),
     st.builds(
         lambda names, options: Command(Verb.bench, names=tuple(names), options=options),

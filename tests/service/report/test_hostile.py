@@ -38,6 +38,7 @@ from tests.service.report.kernels_facts import FINALIZED, MEASURE, OPTIMIZED, PR
 from tests.service.report.test_attempts import TRIED
 from tests.service.report.test_escape import LIVE, PIECES
 from tests.service.report.test_modified import BROKEN, CHANGE, REPORT
+from tests.service.report.test_ported import PORT
 from workers.contracts import CheckpointUpdate, JobView, PullRequestUpdate, ReportUpdate, StageName, Summary
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -49,6 +50,7 @@ OTHERS: tuple[tuple[StageName, Summary], ...] = (
     (StageName.modify, CHANGE),
     (StageName.modify, BROKEN),
     (StageName.confirm, REPORT),
+    (StageName.port, PORT),
 )
 OURS = re.compile(
     r"</?(?:details|summary|sub|code)>|<br>|<!-- kernelsmith:job=j7k2 kind=[a-z]+(?: key=[a-z0-9-]+)? -->"

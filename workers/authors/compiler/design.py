@@ -54,6 +54,7 @@ def build_design(
     inputs: tuple[tuple[str, str], ...] = (),
     sizes: tuple[Workload, ...] = (),
     step_of: TimedPass | None = None,
+    target: str = "gpu",
 ) -> ProgramDesign:
     """The design of a problem's kernels; see ``SourceStyle.tunable``, ``Brief.may_overwrite`` and ``Brief.sizes``.
 
@@ -80,8 +81,9 @@ def build_design(
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
-    streamed = _read(program, kept) - read_again if tunable and step_of is None else frozenset()
-    form = Form(tunable, step_of or TimedPass.forward, streamed)
+    hints = tunable or target == "ascend"
+    streamed = _read(program, kept) - read_again if hints and step_of is None else frozenset()
+    form = Form(tunable, step_of or TimedPass.forward, streamed, target)
     kernel_name = f"_{name}_kernel" if step_of else f"_{name}_forward_kernel"
     forward = _scheduled(kernel_name, program, names, scalars, kept, inputs, form)
     backward: Schedule | None = None
@@ -91,7 +93,7 @@ def build_design(
         available = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         available += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
-            form = Form(tunable, TimedPass.backward, read_again if tunable else frozenset())
+            form = Form(tunable, TimedPass.backward, read_again if hints else frozenset(), target)
             backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, available, form)
             allowed = allowed_nodes(program, may_overwrite)
             taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)
@@ -173,7 +175,7 @@ def _scheduled(
     task = KernelTask(
         kernel_name, stores, (*_chunk_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
-    schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
+    schedule = next(schedule for schedule in SCHEDULES[form.target] if schedule.fits(task, program))
     return schedule.of(program, names, scalars, task, host)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import plain
@@ -193,7 +194,11 @@ def _sum_partials(partials, dtype):
 # Functions that launchers call, by the beginning of the call; those of the schedules stand between these two.
 SETTINGS = {
     "_tuned(": TUNED,
-    **{call: source for schedule in SCHEDULES for call, source in schedule.SOURCES.items()},
+    **{
+        call: source
+        for schedule in chain.from_iterable(SCHEDULES.values())
+        for call, source in schedule.SOURCES.items()
+    },
     "_sum_partials(": SUM_PARTIALS,
 }
 LIBDEVICE_TANH = ("triton.language.extra.libdevice", "tanh")
@@ -222,7 +227,7 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
     kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
-    settings = [source for call, source in SETTINGS.items() if call in text]
+    settings = _settings_in(text)
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
     source = "\n\n\n".join(blocks) + "\n"
@@ -232,9 +237,16 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     return Rendered("\n".join(imports.lines) + gap + wrapped(source, style.line_length))
 
 
+def _settings_in(text: str) -> list[str]:
+    """The functions that launchers call, and those that these call, in the table's order."""
+    called = {call for call in SETTINGS if call in text}
+    called |= {call for call in SETTINGS if any(call in SETTINGS[other] for other in called if other != call)}
+    return [source for call, source in SETTINGS.items() if call in called]
+
+
 def _imports(style: SourceStyle, text: str, tanh: bool) -> Imports:
     offered = dict(style.helpers)
-    used = [name for name in sorted(HELPERS) if name in text]
+    used = [name for name in sorted({*HELPERS, *offered}) if name in text]
     missing = [name for name in used if name not in offered]
     standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
     lines = [f"import {module}" for module in standard]

@@ -22,6 +22,12 @@ class Form:
     tunable: bool = False
     tuned_pass: Pass = Pass.forward
     streamed: frozenset[str] = frozenset()
+    target: str = "gpu"
+
+    @property
+    def strides_the_grid(self) -> bool:
+        """Whether each program takes many tiles in turn, because the grid has one for each core and no more."""
+        return self.target == "ascend"
 
     @property
     def last_rows_first(self) -> bool:

@@ -269,7 +269,15 @@ def whole(brief: Brief) -> Programs:
         CannotCompileError: it is beyond what the schedules express.
     """
     problem, graph = brief.problem, brief.graph
-    design = build_design(brief.name, problem, graph, brief.style.tunable, brief.may_overwrite, sizes=brief.sizes)
+    design = build_design(
+        brief.name,
+        problem,
+        graph,
+        brief.style.tunable,
+        brief.may_overwrite,
+        sizes=brief.sizes,
+        target=brief.style.target,
+    )
     names = design.names
     own = (*names.tensors.values(), *names.scalars.values(), *names.outputs)
     gradients = {name: gradient_text(design, name) for name, _ in design.program.gradients}
@@ -307,7 +315,9 @@ def in_parts(brief: Brief) -> Programs:
         if common is not None:
             stem, inputs, outputs = EACH + (f"_{common.group}" if common.group else ""), common.inputs, common.outputs
         own, tunable = f"{brief.name}_{stem}", brief.style.tunable
-        return own, build_design(own, part.problem, part.graph, tunable, allowed, outputs, inputs, brief.sizes)
+        return own, build_design(
+            own, part.problem, part.graph, tunable, allowed, outputs, inputs, brief.sizes, target=brief.style.target
+        )
 
     built = [build(index, common) for index, common in enumerate(given)]
     for group in {common.group for common in given if common is not None}:
@@ -351,7 +361,9 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
         own = f"{brief.name}_{label}"
         inputs = tuple((node, texts[node]) for node in step.tensors)
         tunable, sizes = brief.style.tunable, brief.sizes
-        design = build_design(own, step.problem, step.graph, tunable, (), outputs, inputs, sizes, step.timed)
+        design = build_design(
+            own, step.problem, step.graph, tunable, (), outputs, inputs, sizes, step.timed, brief.style.target
+        )
         table = dict(zip(design.names.outputs, outputs, strict=True))
         table |= {design.names.tensors[node]: text for node, text in inputs}
         table |= {text: names.scalars[name] for name, text in design.names.scalars.items()}

@@ -5,11 +5,15 @@ To add one, write a subclass of ``base.Schedule`` in a file of its own and put i
 
 from __future__ import annotations
 
+from workers.authors.compiler.schedules.ascend import AscendFlat, AscendRefused, AscendTile
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
 from workers.authors.compiler.schedules.segmented import Segmented
 from workers.authors.compiler.schedules.tile import Tile
 
-# The first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
-SCHEDULES: tuple[type[Schedule], ...] = (ProductSchedule, Segmented, Flat, Tile)
+# By target; the first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
+SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
+    "gpu": (ProductSchedule, Segmented, Flat, Tile),
+    "ascend": (AscendRefused, AscendFlat, AscendTile),
+}

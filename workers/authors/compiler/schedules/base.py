@@ -173,12 +173,13 @@ def started(
     kernel: KernelSource,
     grid: str,
     constants: Mapping[str, str],
-    num_warps: str = "num_warps",
+    num_warps: str | None = "num_warps",
     num_stages: str | None = None,
 ) -> list[str]:
     """Lines that start a kernel; ``constants`` has the value of each of its constants as source."""
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
-    settings = [*(f"{name}={constants[name]}" for name in kernel.constants), f"num_warps={num_warps}"]
+    settings = [f"{name}={constants[name]}" for name in kernel.constants]
+    settings += [f"num_warps={num_warps}"] if num_warps else []
     settings += [f"num_stages={num_stages}"] if num_stages else []
     return [f"{kernel.name}[{grid}](", *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
 
@@ -200,6 +201,11 @@ class KernelWriter:
         self.shared = worth_naming(use_counts(roots), (*reductions, *scans))
         self.others = self._fills(reductions)
 
+    @property
+    def form(self) -> Form:
+        """The form of the kernel."""
+        return self.task.form
+
     def tensor(self, load: Value) -> str:
         """The name of a loaded tensor."""
         return self.names.tensors[str(load.datum)]
@@ -214,7 +220,9 @@ class KernelWriter:
 
     def hint(self, load: Value) -> str:
         """A load's cache hint, as a further argument."""
-        return ", eviction_policy=STREAMED" if self.is_streamed(load) else ""
+        if not self.is_streamed(load):
+            return ""
+        return ', eviction_policy="evict_first"' if self.form.strides_the_grid else ", eviction_policy=STREAMED"
 
     @staticmethod
     def hint_lines(lines: list[str]) -> list[str]:

@@ -54,7 +54,7 @@ class Flat(Schedule):
 class FlatKernel(KernelWriter):
     def write(self) -> KernelSource:
         """The kernel as source."""
-        scope = self.scope()
+        scope = self.scope(2 if self.form.strides_the_grid else 1)
         for load in self.loads:
             name = self.tensor(load)
             scope.env[load] = name
@@ -73,13 +73,9 @@ class FlatKernel(KernelWriter):
         for buffer, text in stored:
             scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
         hints = self.hint_lines(scope.lines)
-        head = [
-            "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
-            f"    mask = {'(offsets < n_elements) | EVEN' if self.task.form.tunable else 'offsets < n_elements'}",
-            *self.scalar_lines(),
-            *hints,
-            "",
-        ]
+        head = [*self._place(), *self.scalar_lines(), *hints, ""]
+        if self.form.strides_the_grid:
+            head = [*self.scalar_lines(), *self._stride()]
         sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
         constants = [
             "BLOCK_SIZE",
@@ -87,3 +83,17 @@ class FlatKernel(KernelWriter):
             *(["EVICT_FIRST"] if hints else []),
         ]
         return self.finish(head + scope.lines, sizes, tuple(constants))
+
+    def _place(self) -> list[str]:
+        return [
+            "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
+            f"    mask = {'(offsets < n_elements) | EVEN' if self.form.tunable else 'offsets < n_elements'}",
+        ]
+
+    @staticmethod
+    def _stride() -> list[str]:
+        return [
+            "    for block in tl.range(tl.program_id(0), tl.cdiv(n_elements, BLOCK_SIZE), tl.num_programs(0)):",
+            "        offsets = tl.cast(block, tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
+            "        mask = offsets < n_elements",
+        ]

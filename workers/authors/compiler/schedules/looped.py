@@ -129,15 +129,17 @@ class LoopedKernel(KernelWriter):
 
     @property
     def block(self) -> str:
-        """The shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
-        return f"(BLOCK_SIZE // {LANE}, {LANE})" if self._online else "(BLOCK_SIZE,)"
+        """The shape of a block; maxima that grow do so for a few neighbours at a time where threads would have to meet."""
+        if not self._online:
+            return "(BLOCK_SIZE,)"
+        return "(1, BLOCK_SIZE)" if self.form.strides_the_grid else f"(BLOCK_SIZE // {LANE}, {LANE})"
 
     first_block = "start == 0"
 
     @property
     def lanes(self) -> str:
         """The shape of what is kept of each few neighbours."""
-        return f"(BLOCK_SIZE // {LANE}, 1)"
+        return "(1, 1)" if self.form.strides_the_grid else f"(BLOCK_SIZE // {LANE}, 1)"
 
     @property
     def reads_once(self) -> bool:
@@ -155,7 +157,7 @@ class LoopedKernel(KernelWriter):
 
     def write(self) -> KernelSource:
         """The kernel as source."""
-        persistent = self.task.sums_rows
+        persistent = self.task.sums_rows or self.form.strides_the_grid
         head, body = self.scope(), self.scope(2 if persistent else 1)
         for load in self.loads:
             if load.space == SCALAR:
@@ -311,8 +313,8 @@ class LoopedKernel(KernelWriter):
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
         if self._online:
-            lanes = f"tl.arange(0, BLOCK_SIZE // {LANE})[:, None] * {LANE}"
-            inner.line(f"cols = start + {lanes} + tl.arange(0, {LANE})[None, :]")
+            lanes = f"tl.arange(0, BLOCK_SIZE // {LANE})[:, None] * {LANE} + tl.arange(0, {LANE})[None, :]"
+            inner.line(f"cols = start + {'tl.arange(0, BLOCK_SIZE)[None, :]' if self.form.strides_the_grid else lanes}")
         elif any(str(value.datum).endswith("reverse") for value in self._scans(roots)):
             inner.line("cols = (tl.cdiv(n_cols, BLOCK_SIZE) - 1) * BLOCK_SIZE - start + tl.arange(0, BLOCK_SIZE)")
         else:

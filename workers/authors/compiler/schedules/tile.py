@@ -254,7 +254,7 @@ class TileKernel(KernelWriter):
         columns.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         self._hoist(columns)
         body.env.update(columns.env)
-        late = self._loops and not self.task.sums_rows and bool(columns.lines)
+        late = self._staged and not self.task.sums_rows and bool(columns.lines)
         head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
         self._rows(body)
         for load in self.loads:
@@ -275,7 +275,7 @@ class TileKernel(KernelWriter):
             lines += body.lines
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
         more = {"PERSISTENT": late, "EVEN": self.task.form.tunable, "EVICT_FIRST": bool(hints)}
-        constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._loops else [])]
+        constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._staged else [])]
         return self.finish(lines, sizes, (*constants, *(name for name, wanted in more.items() if wanted)))
 
     @staticmethod
@@ -285,7 +285,12 @@ class TileKernel(KernelWriter):
     @property
     def _loops(self) -> bool:
         """The number of tiles of a program is a setting where settings are tuned."""
-        return self.task.sums_rows or self.task.form.tunable
+        return self.task.sums_rows or self.form.tunable or self.form.strides_the_grid
+
+    @property
+    def _staged(self) -> bool:
+        """Whether the loop over tiles is pipelined by a setting."""
+        return self._loops and not self.form.strides_the_grid
 
     def extra_sizes(self) -> tuple[str, ...]:
         """The sizes that tensors with fewer rows need."""
@@ -414,7 +419,7 @@ class TileKernel(KernelWriter):
 
     def _turns(self, loop: RerolledLoop) -> str:
         """A loop of tiles that are on their way must hold no other loop: Triton pipelines the innermost one alone."""
-        if not self._loops:
+        if not self._staged:
             return f"for _ in range({loop.count}):"
         return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
 
@@ -468,8 +473,9 @@ class TileKernel(KernelWriter):
 
     def _loop(self) -> list[str]:
         tiles = "tl.cdiv(n_rows, BLOCK_ROWS)"
-        if not self.task.form.last_rows_first:
-            return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0), num_stages=NUM_STAGES):"]
+        if not self.form.last_rows_first:
+            stages = ", num_stages=NUM_STAGES" if self._staged else ""
+            return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0){stages}):"]
         return [
             "",
             "    # The last rows first: forward left them in the L2 cache.",

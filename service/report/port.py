@@ -1,0 +1,85 @@
+"""A port of an operator to another device: what a person decides on, and the job's report. Pure."""
+
+from __future__ import annotations
+
+from gpu_runner.contracts import Status
+from service.escape import code, inline, sentence
+from service.report.layout import bullets, folded, paragraphs, table
+from service.report.verdicts import style_section, verdict_section, verdict_words
+from workers.contracts import JobView, PortSummary
+
+
+def ported_verdict(summary: PortSummary, job: JobView) -> str:
+    """Whether the port holds, in one line."""
+    kernel, target = code(job.request.kernel), code(summary.target)
+    where = " in Triton's interpreter" if any(parity.verdict.interpreted for parity in summary.parities) else ""
+    words = "; ".join(dict.fromkeys(verdict_words(parity.verdict) for parity in summary.parities))
+    return f"**{kernel} is ported to {target}, and its values and gradients are proved{where}:** {words}."
+
+
+def ported_holds(summary: PortSummary) -> bool:
+    """Whether every call of the port passed, and the library's style check."""
+    return summary.style.passed and all(parity.verdict.status is Status.passed for parity in summary.parities)
+
+
+def ported_sections(summary: PortSummary) -> str:
+    """The task report: files, API, optimizations, tiling, parity, performance, risks."""
+    return paragraphs(
+        f"### Changed files\n\n{bullets([code(path, 200) for path in summary.files])}",
+        f"### API\n\n{_api(summary)}",
+        f"### Optimizations\n\n{bullets(_optimizations(summary))}",
+        f"### Tiling and launches\n\n{_tilings(summary)}",
+        f"### Parity\n\n{_parity(summary)}",
+        "### Performance\n\nNot measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
+        f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
+        *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
+        folded("Style check", style_section(summary.style)),
+    )
+
+
+def _api(summary: PortSummary) -> str:
+    rows = [(code(row.name, 80), "yes" if row.exported else "no", code(row.note, 300)) for row in summary.api]
+    return table(("name", "exported", "against the default operator"), rows)
+
+
+def _optimizations(summary: PortSummary) -> list[str]:
+    several = any(tiling.rows > 1 for tiling in summary.tilings)
+    wide = any(tiling.kernel.endswith("(wide)") for tiling in summary.tilings)
+    return [
+        "Blocks come from the unified buffer, by the library's own `compute_default_tiling_strategy`; the memory multiplier is "
+        "the largest number of float32 tiles that the kernel keeps at once, counted in its source.",
+        "Programs are as many as vector cores at most, and each strides over the grid.",
+        *(["Short rows share a two-dimensional block, with masks for rows and columns."] if several else []),
+        *(
+            ["Rows that the buffer does not hold are taken in blocks of columns, by kernels of their own."]
+            if wide
+            else []
+        ),
+        "Statistics and sums are kept in float32; results are cast where they are stored.",
+    ]
+
+
+def _tilings(summary: PortSummary) -> str:
+    rows = [
+        (
+            code(tiling.kernel, 80),
+            code(tiling.workload, 80),
+            f"{tiling.multiplier:g}",
+            f"{tiling.rows} x {tiling.columns}",
+            str(tiling.programs),
+            f"{tiling.used_bits:,} of {summary.buffer_bits:,}",
+        )
+        for tiling in summary.tilings
+    ]
+    lowered = [
+        f"{code(kernel.name, 80)} compiles with {inline(summary.language, 40)} to linalg: {kernel.copies} copies of whole tiles, "
+        f"at most {kernel.bits:,} bits of tiles alive"
+        for kernel in summary.lowered
+    ]
+    header = ("launcher", "size", "live float32 tiles", "block", "programs on 40 cores", "unified buffer, bits")
+    return paragraphs(table(header, rows, numeric=(2, 4, 5)), bullets(lowered))
+
+
+def _parity(summary: PortSummary) -> str:
+    rows = [(code(parity.call, 200), sentence(verdict_words(parity.verdict))) for parity in summary.parities]
+    return table(("call", "values and gradients"), rows)

@@ -1,0 +1,104 @@
+"""Port: an operator's API, its kernels for the target, the export, and parity; in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpu_runner.contracts import CaptureResult, Status, from_json
+from tests.workers.compiler.captured import captured
+from tests.workers.stages.answers import PASSED
+from tests.workers.stages.context import Answers, FakeContext, optimizing
+from tests.workers.stages.library import files
+from workers.contracts import CommitUpdate, FailureCode, PortSummary, ProblemKind, ProblemText, UserFacingError, Verb
+from workers.stages.port import Port
+from workers.targets.ascend import EXPORTS, UB_MANAGER, port_path
+from workers.tree import Tree
+
+BACKEND = {
+    UB_MANAGER: "def compute_default_tiling_strategy():\n    pass\n",
+    EXPORTS: "from liger_kernel.ops.backends._ascend.ops.dyt import LigerDyTFunction\n\n"
+    '__all__ = [\n    "LigerDyTFunction",\n]\n',
+}
+NAMES = ("LigerGELUMulFunction", "geglu_forward", "geglu_backward")
+EXPORTED = "".join(f"from liger_kernel.ops.geglu import {name}  # noqa: F401\n" for name in NAMES)
+
+
+def library(**more: str | None) -> Tree:
+    texts = files() | BACKEND
+    texts["src/liger_kernel/ops/__init__.py"] = EXPORTED
+    texts |= {path: text for path, text in more.items() if text is not None}
+    return Tree({path: text.encode() for path, text in texts.items() if more.get(path, "") is not None})
+
+
+def porting(answers: Answers | None = None, tree: Tree | None = None, to: str = "ascend") -> FakeContext:
+    given = {"capture": CaptureResult(captured("geglu_tanh")[1]), "verify": PASSED} | (answers or {})
+    context = optimizing(given, tree or library(), to=to)
+    nothing = ProblemText(ProblemKind.missing)
+    context.request = replace(context.request, verb=Verb.port, kernel="geglu", problem=nothing)
+    return context
+
+
+def ported(context: FakeContext) -> tuple[PortSummary, dict[str, str]]:
+    result = Port().run(context)
+    commit = next(update for update in result.updates if isinstance(update, CommitUpdate))
+    return from_json(PortSummary, result.output["summary"]), {c.path: c.text or "" for c in commit.changes}
+
+
+def failure(context: FakeContext) -> Any:
+    with pytest.raises(UserFacingError) as raised:
+        Port().run(context)
+    return raised.value.failure
+
+
+def test_a_port_is_the_operator_its_export_and_the_test_of_its_api() -> None:
+    summary, texts = ported(porting())
+    assert list(texts) == [port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"]
+    assert "class LigerGELUMulFunction(torch.autograd.Function):" in texts[port_path("geglu")]
+    module = "liger_kernel.ops.backends._ascend.ops.geglu"
+    for name in ("LigerGELUMulFunction", "geglu_forward", "geglu_backward"):
+        assert f"from {module} import {name}\n" in texts[EXPORTS]
+        assert f'    "{name}",\n' in texts[EXPORTS]
+    assert [(row.name, row.exported) for row in summary.api] == [(name, True) for name in NAMES]
+    assert {tiling.kernel for tiling in summary.tilings} == {"_geglu_forward", "_geglu_backward"}
+    assert all(0 < tiling.used_bits <= 0.75 * summary.buffer_bits for tiling in summary.tilings)
+    assert len({tiling.workload for tiling in summary.tilings}) == 3, "three shape groups"
+
+
+def test_a_port_is_judged_with_a_stand_in_that_is_never_committed() -> None:
+    context = porting()
+    _, texts = ported(context)
+    request = next(request for place, request in context.asked if place == "verify verify-geglu")
+    given = {file.path: file.text for file in request.candidate.files}
+    assert "CAPACITY_BITS" in given[UB_MANAGER] and given[EXPORTS] == ""
+    assert UB_MANAGER not in texts
+    assert set(request.candidate.screened) == set(given) - {UB_MANAGER, EXPORTS}
+
+
+def test_a_port_that_is_wrong_is_not_pushed() -> None:
+    wrong = replace(PASSED, status=Status.incorrect_values)
+    failed = failure(porting({"verify": wrong}))
+    assert failed.code is FailureCode.verdict and "Nothing was pushed" in failed.fix
+
+
+@pytest.mark.parametrize(
+    ("tree", "to", "message"),
+    [
+        (library(), "ascent", "there is no target `ascent`"),
+        (library(**{port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
+        (library(**{UB_MANAGER: None}), "ascend", f"the repository has no `{UB_MANAGER}`"),
+    ],
+)
+def test_what_cannot_be_ported_is_refused_before_anything_runs(tree: Tree, to: str, message: str) -> None:
+    context = porting(tree=tree, to=to)
+    failed = failure(context)
+    assert message in failed.message and failed.fix
+    assert context.asked == []
+
+
+def test_a_compiler_that_cannot_be_started_stops_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSMITH_ASCEND_PYTHON", "/nonexistent/python")
+    failed = failure(porting())
+    assert failed.code is FailureCode.environment and "KERNELSMITH_ASCEND_PYTHON" in failed.fix

@@ -1,0 +1,129 @@
+"""What Triton-Ascend is asked, what it answers, and how full its tiles make the buffer."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.workers.compiler.test_ascend import PORTED, ported
+from workers.contracts import FailureCode, KernelTiling, LoweredKernel, UserFacingError
+from workers.targets import stand_in
+from workers.targets.ascend_lowering import buffer_bits, device_functions
+from workers.targets.lowering import kernel_requests, lowered
+
+LOWERED = """\
+module {
+  func.func @k(%arg0: memref<?xbf16>) {
+    %cst = arith.constant 0.0 : f32
+    %0 = tensor.empty() : tensor<1024xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<1024xf32>) -> tensor<1024xf32>
+    scf.for %i = %a to %b step %c  : i32 {
+      %alloc = memref.alloc() : memref<1024xbf16>
+      %2 = bufferization.to_tensor %alloc restrict writable : memref<1024xbf16>
+      %3 = arith.extf %2 : tensor<1024xbf16> to tensor<1024xf32>
+      %4 = arith.mulf %3, %1 : tensor<1024xf32>
+      %5 = arith.addf %4, %4 : tensor<1024xf32>
+    }
+    return
+  }
+}
+"""
+TILE = 1024 * 32
+
+
+def test_tiles_are_alive_from_their_line_to_the_last_that_uses_them() -> None:
+    # With the third line of values: its own tile and the one before; the bf16 copy is dead by then.
+    assert buffer_bits(LOWERED) == 2 * TILE
+
+
+def test_a_constant_tile_counts_where_a_loop_adds_to_it() -> None:
+    carried = LOWERED.replace(" : i32 {", " iter_args(%t = %1) -> (tensor<1024xf32>) : i32 {")
+    assert buffer_bits(carried) == 3 * TILE
+
+
+SOURCE = """
+@triton.jit
+def _k_forward_kernel(y_ptr, rstd_ptr, x_ptr, eps, n_rows, BLOCK_ROWS: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    pass
+
+
+@triton.jit
+@other
+def _decorated_kernel(x_ptr):
+    pass
+
+
+@triton.jit
+def _default_kernel(x_ptr, n=print("runs when it is defined")):
+    pass
+"""
+
+
+def test_functions_that_run_something_where_they_are_defined_are_left_out() -> None:
+    assert [function.name for function in device_functions(SOURCE)] == ["_k_forward_kernel"]
+
+
+def test_a_kernel_is_asked_for_at_the_tile_that_its_launcher_chooses() -> None:
+    tilings = [
+        KernelTiling("_k_forward", "large", 4.0, 2, 4096, 40, 1),
+        KernelTiling("_k_forward", "small", 4.0, 1, 64, 4, 1),
+    ]
+    asked = kernel_requests(SOURCE, (), tilings)[0]
+    assert asked["constants"] == {"BLOCK_ROWS": 2, "BLOCK_SIZE": 4096}
+    assert asked["signature"] == {
+        "y_ptr": "*bf16",
+        "rstd_ptr": "*bf16",
+        "x_ptr": "*bf16",
+        "eps": "fp32",
+        "n_rows": "i32",
+    }
+
+
+def python(folder: Path, answer: object, status: int = 0) -> str:
+    """A stand-in for the other environment's Python."""
+    script = folder / "python"
+    script.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(answer)}'\necho no triton >&2\nexit {status}\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return str(script)
+
+
+def test_what_the_compiler_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+    with pytest.raises(UserFacingError) as raised:
+        lowered(python(tmp_path, [{"name": "k", "error": "error: unsupported"}]), "", [])
+    failure = raised.value.failure
+    assert (failure.code, failure.log) == (FailureCode.verdict, "error: unsupported")
+    assert failure.message == "Triton-Ascend does not compile `k`"
+
+
+def test_an_environment_without_triton_ascend_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserFacingError) as raised:
+        lowered(python(tmp_path, [], status=1), "", [])
+    assert raised.value.failure.code is FailureCode.environment
+    assert raised.value.failure.log == "no triton" and "pip install triton-ascend" in (raised.value.failure.fix or "")
+
+
+def test_kernels_that_compile_are_given_with_their_tiles(tmp_path: Path) -> None:
+    assert lowered(python(tmp_path, [{"name": "k", "bits": 64, "copies": 2}]), "", []) == (LoweredKernel("k", 64, 2),)
+
+
+@pytest.mark.skipif("TRITON_ASCEND_PYTHON" not in os.environ, reason="TRITON_ASCEND_PYTHON names no Triton-Ascend")
+@pytest.mark.parametrize("name", PORTED)
+def test_the_real_compiler_takes_every_kernel_and_its_tiles_fit(name: str) -> None:
+    proposal = ported(name)
+    source = "\n".join(proposal.imports) + "\n\n\n" + proposal.source
+    requests = kernel_requests(source, (), [])
+    kernels = lowered(os.environ["TRITON_ASCEND_PYTHON"], source, requests)
+    assert [kernel.name for kernel in kernels] == [request["name"] for request in requests]
+    assert all(0 < kernel.bits <= stand_in.CAPACITY_BITS and kernel.copies for kernel in kernels)
+
+
+@pytest.mark.skipif("TRITON_ASCEND_PYTHON" not in os.environ, reason="TRITON_ASCEND_PYTHON names no Triton-Ascend")
+def test_the_real_compiler_refuses_a_kernel_that_is_none() -> None:
+    source = ported("swiglu").source.replace("tl.sigmoid(gate)", "tl.no_such_function(gate)")
+    with pytest.raises(UserFacingError) as raised:
+        lowered(os.environ["TRITON_ASCEND_PYTHON"], source, kernel_requests(source, (), []))
+    assert "no_such_function" in (raised.value.failure.log or "")

@@ -1,0 +1,119 @@
+"""A port has the default operator's API around the compiler author's kernels."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from gpu_runner.contracts import Problem, parse_problem
+from tests.workers.compiler.captured import captured
+from workers.authors.compiler import CompilerAuthor
+from workers.authors.protocol import Brief, Proposal
+from workers.contracts import UserFacingError
+from workers.targets.ascend import Ascend
+from workers.targets.contract import ApiContract, read_contract
+from workers.targets.module import Variant, ported_module
+
+ELEMENTWISE = """
+def gate_forward(a, b):
+    return a, b, a
+
+
+def gate_backward(a, b, dc):
+    return a, b
+
+
+class GateFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        a, b, c = gate_forward(a, b)
+        ctx.save_for_backward(a, b)
+        return c
+
+    @staticmethod
+    def backward(ctx, dc):
+        a, b = ctx.saved_tensors
+        a, b = gate_backward(a, b, dc)
+        return a, b
+"""
+NORM = """
+def norm_forward(X, W, eps, offset, casting_mode):
+    return X, X, X, 1, 1
+
+
+class NormFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, X, W, eps, offset=0.0, casting_mode="llama", in_place=True):
+        Y, X, RSTD, BLOCK_SIZE, num_warps = norm_forward(X, W, eps, offset, casting_mode)
+        ctx.save_for_backward(X, W, RSTD)
+        return Y
+
+    @staticmethod
+    def backward(ctx, dY):
+        X, W, RSTD = ctx.saved_tensors
+        return dX, dW, None, None, None, None
+"""
+DECORATOR = "from liger_kernel.ops.utils import ensure_contiguous"
+
+
+def variant(name: str, graph_of: str, call: str) -> Variant:
+    known, graph = captured(graph_of)
+    problem: Problem = parse_problem(f"{known.source}\nCALL = {call!r}\n")
+    proposal = CompilerAuthor().propose(Brief(name, problem, graph, Ascend().style(name)))
+    assert isinstance(proposal, Proposal)
+    return Variant(name, problem, proposal)
+
+
+def contract_of(source: str, function: str) -> ApiContract:
+    names = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return read_contract(source, function, names)
+
+
+def test_public_functions_keep_their_arguments_and_results() -> None:
+    one = variant("gate", "swiglu", "GateFunction.apply(gate, up)")
+    module = ported_module("gate", contract_of(ELEMENTWISE, "GateFunction"), (one,), (), DECORATOR)
+    assert module.exports == ("GateFunction", "gate_forward", "gate_backward")
+    assert "def gate_forward(a, b):\n    y = _gate_forward(a, b)\n    return a, b, y" in module.source
+    assert "def gate_backward(a, b, dc):\n    return _gate_backward(dc, a, b)" in module.source
+    assert module.narrowed == ()
+
+
+def test_a_function_that_passes_launch_settings_is_not_exported_and_the_reason_names_them() -> None:
+    one = variant("norm", "rms_norm", "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)")
+    module = ported_module("norm", contract_of(NORM, "NormFunction"), (one,), ("in_place",), DECORATOR)
+    assert module.exports == ("NormFunction",)
+    assert module.symbols[0].source is None and "BLOCK_SIZE, num_warps" in module.symbols[0].why_not
+    assert module.narrowed == ("offset = 0.0", "casting_mode = 'llama'")
+    compile(module.source, "norm.py", "exec")
+
+
+def test_variants_are_chosen_by_the_constants_in_which_they_differ() -> None:
+    modes = ("llama", "gemma")
+    several = tuple(
+        variant(f"norm_{mode}", "rms_norm", f"NormFunction.apply(x, weight, eps, 0.0, '{mode}', True)")
+        for mode in modes
+    )
+    module = ported_module("norm", contract_of(NORM, "NormFunction"), several, ("in_place",), DECORATOR)
+    assert "if casting_mode in ('llama', 'gemma'):" in module.source, "the same kernels serve both"
+    assert "_norm_gemma" not in module.source and "ctx.variant" not in module.source
+    assert "takes casting_mode = 'llama' or 'gemma'" in module.source
+    compile(module.source, "norm.py", "exec")
+
+
+def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
+    with_offset = "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)"
+    plain = "NormFunction.apply(x, None, eps, 0.0, 'llama', True)"
+    several = (variant("norm_weight", "rms_norm", with_offset), variant("norm_plain", "rms_norm_plain", plain))
+    module = ported_module("norm", contract_of(NORM, "NormFunction"), several, ("in_place",), DECORATOR)
+    assert 'if W is not None:\n            ctx.variant = "norm_weight"' in module.source
+    assert 'if W is None:\n            ctx.variant = "norm_plain"' in module.source
+    assert 'if ctx.variant == "norm_plain":' in module.source
+    assert module.source.count("def _block(") == 1, "what both need stands once"
+    compile(module.source, "norm.py", "exec")
+
+
+def test_a_call_that_computes_its_arguments_cannot_be_ported() -> None:
+    one = variant("gate", "swiglu", "GateFunction.apply(gate.contiguous(), up)")
+    with pytest.raises(UserFacingError, match="its CALL computes `a`"):
+        ported_module("gate", contract_of(ELEMENTWISE, "GateFunction"), (one,), (), DECORATOR)

@@ -1,0 +1,12 @@
+"""RMSNorm without casts, with an offset of the weight."""
+
+import torch
+
+
+def reference(x: torch.Tensor, w: torch.Tensor, eps: float = 1e-6, offset: float = 0.0) -> torch.Tensor:
+    return (w + offset) * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps))
+
+
+INPUTS = {"x": "T H", "w": {"dims": "H", "role": "parameter"}}
+WORKLOADS = [{"T": 8192, "H": 8192}, {"T": 4096, "H": 4096}, {"T": 128, "H": 1024}]
+CALL = "LigerRMSNormFunction.apply(x, w, eps, offset, 'none', True, None)"

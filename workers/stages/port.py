@@ -1,0 +1,232 @@
+"""Port: the API of the default operator, its kernels in the target's form, the export, and parity; committed for review."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpu_runner.contracts import Problem, Status, from_json, to_json
+from workers.authors.protocol import AuthorRefusal, Brief
+from workers.authors.table import author_named
+from workers.contracts import (
+    AuthorName,
+    CheckpointUpdate,
+    CommitPurpose,
+    CommitUpdate,
+    Failure,
+    FailureCode,
+    FileChange,
+    KernelTiling,
+    LoweredKernel,
+    Parity,
+    PortedName,
+    PortSummary,
+    ProblemText,
+    PullRequestUpdate,
+    ReadyUpdate,
+    StageName,
+    Update,
+    UserFacingError,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.layouts.protocol import ExistingKernel
+from workers.settings import Settings
+from workers.stages.bench import (
+    Bench,
+    changes_from_json,
+    keep_json,
+    known_problem,
+    layout_for,
+    merged,
+    only_new,
+    open_bench,
+    own_result,
+)
+from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
+from workers.stages.problem import parse
+from workers.targets.contract import ApiContract
+from workers.targets.lowering import kernel_requests, lowered
+from workers.targets.module import PortedModule, Variant, ported_module
+from workers.targets.protocol import Target
+from workers.targets.table import target_named
+from workers.tree import Tree
+
+NOT_LOWERED = "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels."
+NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is ported, and to what. ``problems`` are the calls that the port takes, by name."""
+
+    kernel: ExistingKernel
+    target: Target
+    problems: tuple[tuple[str, Problem], ...]
+    contract: ApiContract
+
+
+def port_subject(kernel: str, to: str, given: ProblemText, tree: Tree, layout: str | None) -> Subject:
+    """Read a port command against its repository, running nothing.
+
+    Raises:
+        UserFacingError: it cannot be carried out.
+    """
+    target, chosen = target_named(to), layout_for(layout, tree)
+    existing = chosen.locate(kernel, tree)
+    target.check(existing, tree)
+    sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
+    problems = tuple((name, parse(source)) for name, source in sources)
+    return Subject(existing, target, problems, target.contract(existing, problems[0][1], tree))
+
+
+class Port:
+    """The only stage of ``port``."""
+
+    name = StageName.port
+
+    def run(self, context: StageContext) -> StageResult:
+        """A port whose values and gradients passed the verdict, committed with its export and the test of its API.
+
+        Raises:
+            UserFacingError: the operator cannot be ported, or the port did not pass.
+        """
+        context.note("reading the API of the default operator")
+        bench, request = open_bench(context), context.request
+        given = port_subject(
+            request.kernel, request.options.to or "ascend", request.problem, bench.tree, request.options.layout
+        )
+        variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
+        module = ported_module(
+            given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
+        )
+        written = given.target.changes(given.kernel, module, given.contract, bench.tree)
+        context.note("running the library's style check")
+        changes, style = bench.gate.style("style", bench.layout, bench.tree, written)
+        parities = tuple(_parity(bench, given, variant, changes) for variant in variants)
+        source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
+        tilings = given.target.tilings(variants[0].problem, source)
+        lowered_kernels = _lowered(bench, source, variants, tilings)
+        summary = PortSummary(
+            target=given.target.name,
+            language=given.target.language,
+            files=tuple(change.path for change in changes),
+            api=_api(given, module, bench.tree),
+            narrowed=module.narrowed,
+            tilings=tilings,
+            parities=parities,
+            style=style,
+            risks=(
+                *_risks(given, module),
+                *_overflows(given.target, lowered_kernels),
+                *([] if lowered_kernels else [NOT_LOWERED]),
+                *given.target.impossible_here,
+            ),
+            problem_source=given.problems[0][1].source,
+            lowered=lowered_kernels,
+            buffer_bits=given.target.buffer_bits,
+            reproduce=shlex.join(
+                ["kernelsmith", "port", given.kernel.name, "--to", given.target.name, "--repo", ".", "--auto"]
+            ),
+        )
+        keep_json(context, "port.json", summary)
+        context.artifact(f"{given.kernel.name}.py", source.encode(), "text/x-python")
+        earlier = own_result(context, self.name)
+        before = changes_from_json(earlier["changes"]) if earlier else ()
+        output = {"changes": to_json(merged(before, changes)), "summary": to_json(summary)}
+        return StageResult(output, _updates(context, only_new(changes, bench.tree, before), summary))
+
+
+def _updates(context: StageContext, new: Sequence[FileChange], summary: PortSummary) -> tuple[Update, ...]:
+    commits = (CommitUpdate(CommitPurpose.port, tuple(new), StageName.port, context.attempt),) if new else ()
+    return (
+        *commits,
+        PullRequestUpdate(None, summary.problem_source, summary.parities[0].verdict, port=summary),
+        ReadyUpdate(),
+        CheckpointUpdate(StageName.port, context.attempt, summary, not context.request.options.auto),
+    )
+
+
+def _variant(bench: Bench, given: Subject, name: str, problem: Problem) -> Variant:
+    bench.context.note(f"tracing the problem, and writing its kernels: {name}")
+    captured = bench.gate.capture(f"capture-{name}", problem.source).result
+    if captured.graph is None:
+        failure = Failure(
+            FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.fix, captured.line
+        )
+        raise UserFacingError(failure)
+    kernel = given.kernel.name if len(given.problems) == 1 else f"{given.kernel.name}_{name}"
+    brief = Brief(kernel, problem, captured.graph, given.target.style(kernel))
+    answer = author_named(AuthorName.compiler).propose(brief)
+    if isinstance(answer, AuthorRefusal):
+        message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {answer.sentence}"
+        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
+    return Variant(kernel, problem, answer)
+
+
+def _parity(bench: Bench, given: Subject, variant: Variant, changes: tuple[FileChange, ...]) -> Parity:
+    bench.context.note(f"proving values and gradients: {variant.name}")
+    form = given.target.form(given.kernel, variant.problem, changes, SNAPSHOT_FILE)
+    verdict = bench.gate.verify(f"verify-{variant.name}", variant.problem, form, lasting=False)
+    if verdict.status is not Status.passed:
+        raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
+    return Parity(variant.name, variant.problem.call or "", replace(verdict, checks=()))
+
+
+def _api(given: Subject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
+    """What became of each public name of the default operator's file."""
+    contract = given.contract
+    taken = ", ".join(parameter.source for parameter in contract.parameters)
+    rows = [PortedName(contract.function, True, f"forward({taken}); {len(contract.gradients)} gradients")]
+    for symbol in module.symbols:
+        note = "arguments and results of the default" if symbol.source else symbol.why_not
+        rows.append(PortedName(symbol.name, symbol.source is not None, note))
+    rows += [
+        PortedName(name, False, "not ported: the default stays")
+        for name in given.target.unported(given.kernel, contract, tree)
+    ]
+    return tuple(rows)
+
+
+def _lowered(
+    bench: Bench, source: str, variants: tuple[Variant, ...], tilings: tuple[KernelTiling, ...]
+) -> tuple[LoweredKernel, ...]:
+    """What the target's own compiler makes of the kernels, where it is installed; it is asked once a verdict has passed."""
+
+    def ask() -> Any:
+        python = Settings().ascend_python
+        if python is None:
+            return []
+        bench.context.note("lowering the kernels with Triton-Ascend")
+        return to_json(lowered(python, source, kernel_requests(source, variants, tilings)))
+
+    return tuple(from_json(LoweredKernel, form) for form in bench.context.memo("lowered", ask))
+
+
+def _overflows(target: Target, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"`{kernel.name}` may need {kernel.bits:,} bits of the {target.buffer_bits:,} of the buffer: if its compiler reports an "
+        "overflow, raise the memory multiplier of its launcher."
+        for kernel in kernels
+        if kernel.bits > target.buffer_bits
+    )
+
+
+def _risks(given: Subject, module: PortedModule) -> tuple[str, ...]:
+    """The failure patterns of ports that the source shows, each with its fix."""
+    contract, risks = given.contract, []
+    if contract.distributed:
+        risks.append("The default takes distributed tensors apart and the port does not: hand it local tensors.")
+    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in module.narrowed]
+    risks += [
+        f"`{s.name}` is not exported, so that a direct caller stays on the default backend's kernels."
+        for s in module.symbols
+        if not s.source
+    ]
+    if "_wide[" in module.source and "_partials" in module.source:
+        risks.append(
+            "Where a row is wider than the unified buffer, sums over rows are kept in global memory: backward is slower there."
+        )
+    return tuple(risks)

@@ -1,0 +1,143 @@
+"""Lowers kernels with Triton-Ascend. Carried out by the Python of an environment that has it, as a script of its own: a request
+in JSON on standard input, an answer in JSON on standard output. Its front end never runs host code of the module."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import linecache
+import re
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TYPE = re.compile(r"(?:tensor|memref)<([\dx?]*?)x?(bf16|f16|f32|f64|i1|i8|i16|i32|i64)\b")
+WIDTHS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64, "i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+VALUE = re.compile(r"%[\w.#]+")
+ALIASES = (
+    "bufferization.to_tensor",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "memref.subview",
+    "tensor.extract_slice",
+)
+FREE = ("tensor.empty", "arith.constant", "memref.reinterpret_cast")
+LONGEST = 2000  # characters of a compiler's message
+
+
+def device_functions(source: str) -> list[ast.FunctionDef]:
+    """The functions of a module whose only decorator is ``triton.jit``: nothing of them runs when they are defined."""
+    body = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [
+        node
+        for node in body
+        if [ast.unparse(d) for d in node.decorator_list] == ["triton.jit"] and not node.args.defaults
+    ]
+
+
+def buffer_bits(lowered: str) -> int:
+    """The most bits of tiles that are alive at once in a lowered kernel, by the lines from and to which a value is used.
+
+    A tile that is filled with a constant is one where a loop adds to it alone: vector instructions take scalars.
+    """
+    filled = dict[str, int]()
+    first, last, size, root = dict[str, int](), dict[str, int](), dict[str, int](), dict[str, str]()
+    loops: list[int] = []
+    lines = lowered.splitlines()
+    for place, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith("}") and loops:
+            start = loops.pop()
+            for value, used in last.items():
+                if first[value] < start <= used:
+                    last[value] = place
+        result, _, rest = text.partition(" = ") if text.startswith("%") else ("", "", text)
+        operands = VALUE.findall(rest)
+        for value in operands:
+            if root.get(value, value) in last:
+                last[root.get(value, value)] = place
+        for value in operands if "iter_args" in text else ():
+            if value in filled:
+                first[value] = last[value] = place
+                size[value] = filled[value]
+        if text.endswith(("{", "{hivm.unlikely_condition}")):
+            loops.append(place)
+        if not result or ":" in result or "," in result or rest.startswith(FREE):
+            continue
+        if rest.startswith(ALIASES) and operands:
+            root[result] = root.get(operands[0], operands[0])
+            continue
+        bits = _bits(rest)
+        if rest.startswith("linalg.fill"):
+            filled[result] = bits
+        elif bits:
+            first[result] = last[result] = place
+            size[result] = bits
+    at = range(len(lines))
+    return max((sum(size[v] for v in first if first[v] <= place <= last[v]) for place in at), default=0)
+
+
+def _bits(text: str) -> int:
+    types_ = TYPE.findall(text)
+    if not types_:
+        return 0
+    dims, kind = types_[-1]
+    count = 1
+    for dim in filter(None, dims.split("x")):
+        count *= int(dim) if dim.isdigit() else 1
+    return count * WIDTHS[kind] if "?" not in dims else 0
+
+
+def lower(functions: dict[str, Any], name: str, signature: dict[str, str], constants: dict[str, int]) -> str:
+    """A kernel in the linalg dialect, as the compiler for NPUs takes it."""
+    compiler = importlib.import_module("triton.backends.ascend.compiler")
+    ir = importlib.import_module("triton._C.libtriton").ir
+    target = importlib.import_module("triton.backends.compiler").GPUTarget("npu", "Ascend910B", 0)
+    backend = compiler.AscendBackend(target)
+    options = backend.parse_options({})
+    source = importlib.import_module("triton.compiler.compiler").ASTSource(functions[name], signature, constants)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = source.make_ir(options, backend.get_codegen_implementation(), backend.get_module_map(), context)
+    metadata = {**options.__dict__, "target": target}
+    module = compiler.make_ttir(module, metadata, options)
+    return str(compiler.ttir_to_linalg(module, metadata, options, named_ops=True))
+
+
+def answered(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """What became of each kernel: the bits of its tiles, or the compiler's words."""
+    nodes = device_functions(request["source"])
+    text = "import triton\nimport triton.language as tl\n\n\n" + "\n\n\n".join(map(ast.unparse, nodes)) + "\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.py"
+        path.write_text(text)
+        module = types.ModuleType("kernels")
+        module.__file__ = str(path)
+        exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
+        linecache.checkcache(str(path))
+        return [{"name": kernel["name"], **_one(vars(module), kernel)} for kernel in request["kernels"]]
+
+
+def _one(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
+    try:
+        lowered = lower(functions, kernel["name"], kernel["signature"], kernel["constants"])
+    except subprocess.CalledProcessError as error:
+        return {"error": _shortened(error.stderr.decode(errors="replace").splitlines())}
+    except Exception as error:  # noqa: BLE001 - whatever the front end raises is its answer on this kernel
+        return {"error": _shortened(f"{type(error).__name__}: {error}".splitlines())}
+    return {"bits": buffer_bits(lowered), "copies": lowered.count("memref.copy")}
+
+
+def _shortened(lines: Iterable[str]) -> str:
+    kept = [line for line in lines if line.strip() and not line.startswith("#loc")]
+    return "\n".join(kept)[-LONGEST:]
+
+
+if __name__ == "__main__":
+    json.dump(answered(json.load(sys.stdin)), sys.stdout)

@@ -1,0 +1,87 @@
+"""Has Triton-Ascend lower the kernels of a port, in an environment of its own. The one file of targets that is not pure."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from collections.abc import Iterable
+from importlib.resources import as_file, files
+
+from workers.contracts import Failure, FailureCode, KernelTiling, LoweredKernel, UserFacingError
+from workers.targets.module import Variant
+
+LONGEST_S = 300.0
+SCRIPT = "ascend_lowering.py"
+FIX = "Check KERNELSMITH_ASCEND_PYTHON: the Python of an environment with `pip install triton-ascend==3.2.0 pybind11 numpy`."
+
+
+def kernel_requests(
+    source: str, variants: Iterable[Variant], tilings: Iterable[KernelTiling]
+) -> list[dict[str, object]]:
+    """Each kernel of a module with the types of its parameters, and the tile that its launcher chooses at the largest size."""
+    types, tiles = dict[str, str](), {tiling.kernel: tiling for tiling in reversed(tuple(tilings))}
+    for variant in variants:
+        types |= {
+            spec.name: "i64" if (spec.dtype or "").startswith("int") else "bf16" for spec in variant.problem.inputs
+        }
+        types |= dict.fromkeys(variant.signature.saved, "fp32")
+    requests: list[dict[str, object]] = []
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.FunctionDef) or not node.decorator_list or "_kernel" not in node.name:
+            continue
+        launcher, _, wide = node.name.partition("_kernel")
+        tiling = tiles.get(f"{launcher} (wide)" if wide else launcher)
+        rows, columns = (tiling.rows, tiling.columns) if tiling else (1, 1024)
+        given = [argument.arg for argument in node.args.args if argument.annotation is None]
+        constants = [argument.arg for argument in node.args.args if argument.annotation is not None]
+        requests.append(
+            {
+                "name": node.name,
+                "signature": {name: _type(name, types) for name in given},
+                "constants": {name: rows if name == "BLOCK_ROWS" else columns for name in constants},
+            }
+        )
+    return requests
+
+
+def _type(name: str, types: dict[str, str]) -> str:
+    if name.endswith("_partials_ptr"):
+        return "*fp32"
+    if name.endswith("_ptr"):
+        return f"*{types.get(name.removesuffix('_ptr'), 'bf16')}"
+    return "i32" if name.startswith("n_") else "fp32"
+
+
+def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tuple[LoweredKernel, ...]:
+    """What the compiler for NPUs makes of each kernel, up to the linalg dialect; nothing of this process's environment is passed.
+
+    Raises:
+        UserFacingError: the environment has no Triton-Ascend, or a kernel does not compile; with the compiler's words.
+    """
+    with as_file(files("workers.targets").joinpath(SCRIPT)) as script:
+        try:
+            done = subprocess.run(
+                [python, "-I", str(script)],
+                input=json.dumps({"source": source, "kernels": requests}),
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_S,
+                env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "TRITON_CACHE_DIR": "/nonexistent"},
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserFacingError(
+                Failure(FailureCode.environment, f"Triton-Ascend cannot be started: {error}", FIX)
+            ) from error
+    if done.returncode != 0:
+        log = done.stderr.strip()[-2000:] or None
+        raise UserFacingError(Failure(FailureCode.environment, "Triton-Ascend cannot be used", FIX, log=log))
+    kernels = json.loads(done.stdout)
+    for kernel in kernels:
+        if "error" in kernel:
+            message = f"Triton-Ascend does not compile `{kernel['name']}`"
+            raise UserFacingError(
+                Failure(FailureCode.verdict, message, "Nothing was pushed.", log=str(kernel["error"]))
+            )
+    return tuple(LoweredKernel(str(k["name"]), int(k["bits"]), int(k["copies"])) for k in kernels)

@@ -1,0 +1,367 @@
+"""Phase B of a port: the operator's module, with the default operator's API around the kernels of the compiler author. Pure."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from gpu_runner.contracts import Problem
+from workers.authors.protocol import Proposal, Signature
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.layouts.calls import call_of
+from workers.targets.contract import ApiContract, Parameter, SymbolContract
+
+CONTEXT = "ctx."
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to call the operator, and the kernels for it; several differ in constants of their CALL, such as a casting mode."""
+
+    name: str
+    problem: Problem
+    proposal: Proposal
+
+    @property
+    def signature(self) -> Signature:
+        """How its two launchers are called."""
+        assert self.proposal.signature is not None, "a section says how it is called"
+        return self.proposal.signature
+
+
+@dataclass(frozen=True)
+class PortedSymbol:
+    """What became of a public function: its definition, or why it is not exported."""
+
+    name: str
+    source: str | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class PortedModule:
+    """The module, the names that it exports, and the calls that it refuses."""
+
+    source: str
+    exports: tuple[str, ...]
+    symbols: tuple[PortedSymbol, ...]
+    narrowed: tuple[str, ...]  # parameters of which it takes some values alone, with those values
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A variant's CALL against the parameters of forward: the problem's own name of each, or a constant's source."""
+
+    variant: Variant
+    names: Mapping[str, str]  # the Function's parameter, by the problem's
+    constants: Mapping[str, str]
+
+    def argument(self, name: str) -> str:
+        """A problem's parameter as the Function's, or as it is where the launcher's own."""
+        return self.names.get(name, name)
+
+
+def forward_name(kernel: str) -> str:
+    """The launcher of a kernel's forward pass."""
+    return f"_{kernel}_forward"
+
+
+def backward_name(kernel: str) -> str:
+    """The launcher of a kernel's backward pass."""
+    return f"_{kernel}_backward"
+
+
+def ported_module(
+    name: str, contract: ApiContract, variants: tuple[Variant, ...], free: Iterable[str], contiguous: str
+) -> PortedModule:
+    """The module of a port; ``free`` are parameters that choose memory or launches and never values, ``contiguous`` the
+    line that imports the decorator of forward and backward.
+
+    Raises:
+        UserFacingError: a CALL computes its arguments, or the contract has defaults that only its own module knows.
+    """
+    bound = tuple(_bound(variant, contract) for variant in _sharing(variants, name))
+    defaults = {parameter.name: parameter.default for parameter in contract.parameters}
+    usual = min(bound, key=lambda one: sum(text != defaults[name] for name, text in one.constants.items()))
+    title = f"{usual.variant.problem.title.rstrip('.')}."
+    return _Writer(name, contract, bound, frozenset(free), title, contiguous).module()
+
+
+def _sharing(variants: tuple[Variant, ...], name: str) -> tuple[Variant, ...]:
+    """The variants, those with the same kernels under one name: the operator's where all have the same."""
+    first: dict[str, Variant] = {}
+    for variant in variants:
+        first.setdefault(variant.proposal.source.replace(variant.name, name), variant)
+    if len(first) == 1:
+        shared = replace(variants[0].proposal, source=next(iter(first)))
+        return tuple(Variant(name, variant.problem, shared) for variant in variants)
+    owners = (first[variant.proposal.source.replace(variant.name, name)] for variant in variants)
+    return tuple(Variant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
+
+
+def _bound(variant: Variant, contract: ApiContract) -> _Bound:
+    call = call_of(variant.problem)
+    names, constants = dict[str, str](), dict[str, str]()
+    given = dict(zip((parameter.name for parameter in contract.parameters), call.arguments, strict=False))
+    for parameter in contract.parameters:
+        node = given.get(parameter.name)
+        if isinstance(node, ast.Name):
+            names[node.id] = parameter.name
+        elif node is not None and not isinstance(node, ast.Constant | ast.UnaryOp):
+            raise _unbound(contract, f"its CALL computes `{parameter.name}`")
+        else:
+            constants[parameter.name] = ast.unparse(node) if node is not None else parameter.default or "None"
+    if call.index is not None or set(variant.problem.parameters) - set(names):
+        raise _unbound(contract, "its CALL gives a part of what the operator returns, or leaves out a parameter")
+    return _Bound(variant, names, constants)
+
+
+def _unbound(contract: ApiContract, why: str) -> UserFacingError:
+    fix = "Commit a problem whose CALL passes the reference's own parameters, as `.kernelsmith/problems/NAME.py`."
+    return UserFacingError(Failure(FailureCode.problem, f"`{contract.function}` cannot be ported: {why}", fix))
+
+
+@dataclass(frozen=True)
+class _Writer:
+    name: str
+    contract: ApiContract
+    bound: tuple[_Bound, ...]
+    free: frozenset[str]
+    title: str
+    contiguous: str
+
+    def module(self) -> PortedModule:
+        symbols = tuple(
+            filter(None, (self._symbol(self.contract.forward), self._symbol(self.contract.backward, back=True)))
+        )
+        defined = [symbol.source for symbol in symbols if symbol.source]
+        sections = [block for one in self.bound for block in one.variant.proposal.source.strip("\n").split("\n\n\n")]
+        imports = dict.fromkeys(line for one in self.bound for line in one.variant.proposal.imports)
+        head = [
+            *(line for line in imports if line.startswith("import ")),
+            "",
+            *sorted(line for line in {*imports, self.contiguous} if line.startswith("from ")),
+        ]
+        blocks = ["\n".join(head), *dict.fromkeys(sections), *defined, self._function()]
+        exports = (self.contract.function, *(symbol.name for symbol in symbols if symbol.source))
+        return PortedModule("\n\n\n".join(blocks) + "\n", exports, symbols, self.narrowed)
+
+    @cached_property
+    def discriminating(self) -> tuple[str, ...]:
+        """The parameters in whose constants the variants differ, or that some have and some have not."""
+        names = dict.fromkeys(name for one in self.bound for name in one.constants)
+        return tuple(n for n in names if len({one.constants.get(n) for one in self.bound}) > 1)
+
+    @cached_property
+    def fixed(self) -> dict[str, str]:
+        """The parameters that have one constant in every variant, with it, but for those that change no values."""
+        first = self.bound[0].constants
+        return {n: text for n, text in first.items() if n not in self.discriminating and n not in self.free}
+
+    @property
+    def narrowed(self) -> tuple[str, ...]:
+        """What a caller can no longer pass."""
+        return (*(f"{n} = {text}" for n, text in self.fixed.items()), *self.taken)
+
+    def _names(self, one: _Bound) -> dict[str, str]:
+        """Names for what the launchers return, free of the parameters' own."""
+        taken = {parameter.name for parameter in self.contract.parameters}
+        own = (*one.variant.signature.outputs, *one.variant.signature.saved)
+        return {text: f"{text}_" if text in taken else text for text in own}
+
+    # -- the Function
+
+    def _function(self) -> str:
+        contract = self.contract
+        sources = [Parameter(p.name, _literal(p, contract)).source for p in contract.parameters]
+        forward, backward = [], []
+        for text in self._refusals():
+            forward += text
+        groups = {one.variant.name: [o for o in self.bound if o.variant.name == one.variant.name] for one in self.bound}
+        for name, (one, *others) in groups.items():
+            several = len(groups) > 1
+            mark = [f'ctx.variant = "{name}"'] if several else []
+            forward += _guarded([*mark, *self._forward(one)], self._condition(one, *others))
+            backward += _guarded(self._backward(one), f'ctx.variant == "{name}"' if several else "")
+        if len(self.bound) > 1:
+            forward.append(self._none_left())
+        return "\n".join(
+            [
+                f"class {contract.function}(torch.autograd.Function):",
+                f'{INDENT}"""{self.title}"""',
+                "",
+                *_method("forward", sources, forward),
+                "",
+                *_method("backward", list(contract.upstream), backward),
+            ]
+        )
+
+    def _refusals(self) -> list[list[str]]:
+        return [
+            [
+                f"if {_equals(name, text, negated=True)}:",
+                f'{INDENT}raise NotImplementedError("{self.contract.function} on this device takes {name} = '
+                f'{_quoted(text)} alone")',
+            ]
+            for name, text in self.fixed.items()
+        ]
+
+    def _none_left(self) -> str:
+        return f'raise NotImplementedError("{self.contract.function} on this device takes {_quoted("; ".join(self.taken))}")'
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The values of the discriminating parameters, for people."""
+        values = (
+            (n, list(dict.fromkeys(one.constants.get(n, "a value") for one in self.bound))) for n in self.discriminating
+        )
+        return tuple(f"{name} = {' or '.join(texts)}" for name, texts in values)
+
+    def _condition(self, *alike: _Bound) -> str:
+        """When a call is one of several variants with the same kernels."""
+        values = {name: list(dict.fromkeys(one.constants.get(name) for one in alike)) for name in self.discriminating}
+        if math.prod(map(len, values.values())) == len(alike):  # every combination of their values
+            return " and ".join(_is_one_of(name, texts) for name, texts in values.items())
+        return " or ".join(f"({self._condition(one)})" for one in alike)
+
+    def _forward(self, one: _Bound) -> list[str]:
+        signature, names = one.variant.signature, self._names(one)
+        outputs = [names[text] for text in signature.outputs]
+        results = ", ".join([*outputs, *(names[text] for text in signature.saved)])
+        given = ", ".join(one.argument(name) for name in signature.forward_arguments)
+        lines = [f"{results} = {forward_name(one.variant.name)}({given})"]
+        kept = [names.get(text, one.argument(text)) for text in self._kept(one)]
+        lines += [f"ctx.save_for_backward({', '.join(kept)})"] if kept else []
+        lines += [f"ctx.{one.argument(n)} = {one.argument(n)}" for n in self._scalars(one)]
+        silent = [o for o, u in zip(outputs, signature.upstream, strict=True) if not u]
+        lines += [f"ctx.mark_non_differentiable({', '.join(silent)})"] if silent else []
+        return [*lines, f"return {', '.join(outputs)}"]
+
+    def _kept(self, one: _Bound) -> list[str]:
+        signature = one.variant.signature
+        scalars = {spec.name for spec in one.variant.problem.scalars}
+        return [a for a in signature.backward_arguments if a not in signature.upstream and a not in scalars]
+
+    def _scalars(self, one: _Bound) -> list[str]:
+        scalars = {spec.name for spec in one.variant.problem.scalars}
+        return [a for a in one.variant.signature.backward_arguments if a in scalars]
+
+    def _backward(self, one: _Bound) -> list[str]:
+        signature, names = one.variant.signature, self._names(one)
+        kept = [names.get(text, one.argument(text)) for text in self._kept(one)]
+        lines = []
+        if kept:
+            lines.append(f"{f'({kept[0]},)' if len(kept) == 1 else ', '.join(kept)} = ctx.saved_tensors")
+        upstream = dict(zip(signature.upstream, self.contract.upstream, strict=False))
+        scalars = set(self._scalars(one))
+        given = [
+            upstream.get(a) or (f"ctx.{one.argument(a)}" if a in scalars else names.get(a, one.argument(a)))
+            for a in signature.backward_arguments
+        ]
+        own = {one.argument(name): f"d{one.argument(name)}" for name in signature.gradients}
+        results = ", ".join(own.values())
+        lines.append(f"{results} = {backward_name(one.variant.name)}({', '.join(given)})")
+        return [*lines, f"return {', '.join(own.get(p.name, 'None') for p in self.contract.parameters)}"]
+
+    # -- public functions
+
+    def _symbol(self, symbol: SymbolContract | None, *, back: bool = False) -> PortedSymbol | None:
+        if symbol is None:
+            return None
+        if len(self.bound) > 1:
+            return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in the default's own form")
+        lines = self._backward_symbol(symbol) if back else self._forward_symbol(symbol)
+        if lines is None:
+            internal = [text for text in (*symbol.arguments, *symbol.results) if not self._is_shared(text)]
+            why = "it passes on what only the default's kernels have"
+            return PortedSymbol(symbol.name, None, f"{why}: {', '.join(dict.fromkeys(internal))}" if internal else why)
+        head = f"def {symbol.name}({', '.join(Parameter(p.name, p.default).source for p in symbol.parameters)}):"
+        return PortedSymbol(symbol.name, "\n".join([head, *(INDENT + line for line in lines)]))
+
+    def _is_shared(self, text: str) -> bool:
+        contract = self.contract
+        own = {parameter.name for parameter in contract.parameters} | {*contract.upstream, *contract.returns}
+        return text.removeprefix(CONTEXT) in own | set(contract.gradients)
+
+    def _values(self, symbol: SymbolContract) -> dict[str, str]:
+        """The Function's own names, as the symbol's parameters; defaults of the Function for what the symbol lacks."""
+        own = dict(
+            zip((t.removeprefix(CONTEXT) for t in symbol.arguments), (p.name for p in symbol.parameters), strict=False)
+        )
+        defaults = {p.name: p.default for p in self.contract.parameters if p.default is not None}
+        return {**defaults, **own}
+
+    def _forward_symbol(self, symbol: SymbolContract) -> list[str] | None:
+        one, values = self.bound[0], self._values(symbol)
+        signature, names = one.variant.signature, self._names(one)
+        parameters = {parameter.name for parameter in self.contract.parameters}
+        if not all(self._is_shared(text) for text in (*symbol.arguments, *symbol.results)) or self.fixed:
+            return None
+        outputs = dict(zip(self.contract.returns, (names[o] for o in signature.outputs), strict=False))
+        given = [values.get(one.argument(name)) for name in signature.forward_arguments]
+        returned = [outputs.get(t) or (values.get(t) if t in parameters else None) for t in symbol.results]
+        if None in given or None in returned:
+            return None
+        targets = [*(names[o] for o in signature.outputs), *("_" for _ in signature.saved)]
+        call = f"{forward_name(one.variant.name)}({', '.join(map(str, given))})"
+        if returned == targets:
+            return [f"return {call}"]
+        return [f"{', '.join(targets)} = {call}", f"return {', '.join(map(str, returned))}"]
+
+    def _backward_symbol(self, symbol: SymbolContract) -> list[str] | None:
+        one, values = self.bound[0], self._values(symbol)
+        signature = one.variant.signature
+        outputs = dict(zip(signature.outputs, self.contract.returns, strict=False))
+        upstream = dict(zip(signature.upstream, self.contract.upstream, strict=False))
+        own = [upstream.get(a) or outputs.get(a) or one.argument(a) for a in signature.backward_arguments]
+        given = [values.get(name) for name in own]
+        places = {text: p.name for text, p in zip(self.contract.gradients, self.contract.parameters, strict=False)}
+        wanted = [places.get(text) for text in symbol.results]
+        gradients = [one.argument(name) for name in signature.gradients]
+        if None in given or wanted != gradients or self.fixed or not all(map(self._is_shared, symbol.arguments)):
+            return None
+        return [f"return {backward_name(one.variant.name)}({', '.join(map(str, given))})"]
+
+
+def _literal(parameter: Parameter, contract: ApiContract) -> str | None:
+    if parameter.default is None:
+        return None
+    try:
+        ast.literal_eval(parameter.default)
+    except ValueError as error:
+        raise _unbound(contract, f"the default of `{parameter.name}` is no literal") from error
+    return parameter.default
+
+
+def _is_one_of(name: str, texts: list[str | None]) -> str:
+    if None in texts:  # a variant takes any value but the constants of the others
+        return f"{name} is not None"
+    known = [text for text in texts if text is not None]
+    return _equals(name, known[0]) if len(known) == 1 else f"{name} in ({', '.join(known)})"
+
+
+def _equals(name: str, text: str, *, negated: bool = False) -> str:
+    if text in ("None", "True", "False"):
+        return f"{name} is {'not ' if negated else ''}{text}"
+    return f"{name} {'!=' if negated else '=='} {text}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _guarded(lines: list[str], condition: str) -> list[str]:
+    return [f"if {condition}:", *(INDENT + line for line in lines)] if condition else lines
+
+
+def _method(name: str, arguments: list[str], lines: list[str]) -> list[str]:
+    head = [
+        f"{INDENT}@staticmethod",
+        f"{INDENT}@ensure_contiguous",
+        f"{INDENT}def {name}({', '.join(['ctx', *arguments])}):",
+    ]
+    return [*head, *(INDENT * 2 + line for line in lines)]

@@ -1,0 +1,68 @@
+"""What a target says: where its operators live, how one is written, judged and exported, and what this host cannot show. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gpu_runner.contracts import CandidateSource, Problem
+from workers.authors.protocol import SourceStyle
+from workers.contracts import FileChange, KernelTiling
+from workers.layouts.protocol import ExistingKernel
+from workers.targets.contract import ApiContract
+from workers.targets.module import PortedModule
+from workers.tree import Tree
+
+
+class Target(Protocol):
+    """A device and a language that a library's operators are ported to. What cannot be done raises ``UserFacingError``."""
+
+    name: str
+    language: str
+    device: str
+    buffer_bits: int  # of the memory that holds a program's tiles
+    contiguous: str  # the line that imports the decorator of forward and backward
+    impossible_here: tuple[str, ...]  # what only a host with the device can say, a sentence each
+
+    def path(self, kernel: ExistingKernel) -> str:
+        """The file of a port."""
+        ...
+
+    def check(self, kernel: ExistingKernel, tree: Tree) -> None:
+        """Whether the repository has this target and no port of the kernel yet."""
+        ...
+
+    def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:
+        """The calls to port, by name, each as a problem's source; empty where the library's own problem is the only one."""
+        ...
+
+    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
+        """The API of the default operator."""
+        ...
+
+    def style(self, name: str) -> SourceStyle:
+        """The style in which the author writes a section of the port."""
+        ...
+
+    def free(self, contract: ApiContract) -> tuple[str, ...]:
+        """Parameters that choose memory or launches, and change no values."""
+        ...
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of the default operator's file, which stay the default's on this device."""
+        ...
+
+    def changes(
+        self, kernel: ExistingKernel, module: PortedModule, contract: ApiContract, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """The files of a port: the operator, its export, its test."""
+        ...
+
+    def form(
+        self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+    ) -> CandidateSource:
+        """The port for the runner, with a stand-in for what only the device has."""
+        ...
+
+    def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
+        """The tiles of a port's kernels at the problem's sizes."""
+        ...

@@ -1,0 +1,25 @@
+"""The closed vocabulary of targets."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.targets.ascend import Ascend
+from workers.targets.protocol import Target
+
+TARGETS: dict[str, Target] = {target.name: target for target in (Ascend(),)}
+
+
+def target_named(name: str) -> Target:
+    """A target by name.
+
+    Raises:
+        UserFacingError: there is none of that name.
+    """
+    if name in TARGETS:
+        return TARGETS[name]
+    close = get_close_matches(name, TARGETS, 1)
+    meant = f"Did you mean `{close[0]}`? " if close else ""
+    fix = f"{meant}Targets: {', '.join(f'`{known}`' for known in TARGETS)}."
+    raise UserFacingError(Failure(FailureCode.refused, f"there is no target `{name}`", fix))
