@@ -402,7 +402,7 @@ class _Plan:
             cases.append(self._case("not finite", sizes, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
-            sizes = self._sizes("odd upstream", (33, 90), (6, 9))
+            sizes = self._sizes("odd upstream", (33, 90), (12, 14))
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
