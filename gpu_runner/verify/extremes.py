@@ -113,7 +113,7 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 def with_special(
     values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
 ) -> torch.Tensor:
-    """Values of which some rows are zero, mostly zero, equal, whole, far, faint or of one sign, hold one large element, or repeat.
+    """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
@@ -167,6 +167,10 @@ def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.G
     rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
 
 
+def _sorted_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort(descending=bool(torch.randint(2, (), generator=stream))).values
+
+
 def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
     rows[row] *= FAINT
 
@@ -178,6 +182,7 @@ def _sparse_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Gener
 
 SPECIAL_ROWS = (
     _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
+    _sorted_row,
 )  # fmt: skip
 
 
