@@ -223,8 +223,10 @@ class Evaluator:
         """Whether a condition holds."""
         value = self.value(node, frame)
         held = self.truth(value)
-        if not isinstance(value, list | tuple | dict | str) and not isinstance(node, ast.Compare | ast.BoolOp) and not (
-            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        if (
+            not isinstance(value, list | tuple | dict | str)
+            and not isinstance(node, ast.Compare | ast.BoolOp)
+            and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
         ):
             self._decided(node, (node,), held, frame)
         return held
