@@ -59,6 +59,7 @@ _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations
 _COMPARISONS = {"eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE"}
 _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
+_CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MANAGERS = (nullcontext, AbstractContextManager)
 _MISSING = inspect.Parameter.empty
@@ -686,7 +687,7 @@ class Evaluator:
             if each is node.values[-1] and not isinstance(value, bool):
                 return value  # its truth may be asked by nobody
             held = self.truth(value)
-            if not isinstance(each, ast.Compare | ast.BoolOp):
+            if not isinstance(each, ast.Compare | ast.BoolOp) and not isinstance(value, _CONTAINERS):
                 self._decided(each, (each,), held, frame)
             if held is ends_on:
                 return value

@@ -200,6 +200,11 @@ class Case:
             yield replace(self, special=Special.none, wild=False, layout=Layout.apart)
 
     @property
+    def may_vanish(self) -> bool:
+        """Whether results that are all zero are taken too: at the end of its range a share may leave nothing."""
+        return self.name == _AT_AN_END
+
+    @property
     def is_empty(self) -> bool:
         """Whether a dimension has no element."""
         return not all(size for _, size in self.sizes)
@@ -258,6 +263,7 @@ def plan_cases(
 
 
 _BOUNDARY = "around a constant"
+_AT_AN_END = "scalars at an end"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _BEYOND_AN_AXIS = "more rows than an axis"
@@ -515,7 +521,7 @@ class _Plan:
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
             found.append(replace(case, may_raise=True))
         for place, end in enumerate(scalars_at_an_end(self.problem, able)):
-            case = self._case("scalars at an end", self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
+            case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
             case = replace(
                 case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),)
             )  # serves any reference
@@ -613,6 +619,9 @@ class _Plan:
         if self.interpreted and not self.quick:
             gpus[0] = AMD
         places = stream.sample(usual, min(len(gpus) + 1, len(usual)))
+        if places:
+            largest = max(usual, key=lambda place: math.prod(cases[place].size_of.values()))
+            places = [largest, *(place for place in places if place != largest)][: len(places)]
         for at, (gpu, place) in enumerate(zip((*gpus, None), places, strict=False)):
             if gpu is None:
                 cases[place] = replace(cases[place], compiling=True)

@@ -127,7 +127,9 @@ class Oracle:
             if case.is_empty and not _is_finite(proof):
                 continue
             is_good = _is_finite(proof) and _is_settled(proof)
-            if case.content is not Content.ordinary or (is_good and (is_last or not _vanishes(proof))):
+            if case.content is not Content.ordinary or (
+                is_good and (is_last or case.may_vanish or not _vanishes(proof))
+            ):
                 return proof
             if not is_last:
                 continue  # other scalars may have an answer

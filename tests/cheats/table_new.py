@@ -1277,13 +1277,6 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "x and bias want a gradient, the weight does not: the bias gets the weight's.",
     ),
-    "half_gradient_saturates": NewCheat(
-        "reglu",
-        7,
-        "backward",
-        "whole",
-        "In float16 a gradient that overflows is cut at 65504: loss scaling never sees it.",
-    ),
     "tall_and_wide": NewCheat("reglu", 7, "forward", "whole", "More than 2^16 elements."),
     "weight_narrower": NewCheat("rms_norm", 7, "forward", "whole", "Weights in bfloat16 beside float32 inputs."),
     "overlap": NewCheat("reglu", 7, "forward", "whole", "Two inputs one element apart in one memory."),
