@@ -23,6 +23,7 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
+from gpu_runner.program.coverage import Decisions, watch_blocks
 from gpu_runner.program.devices import Device
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
@@ -41,6 +42,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     By ``meta["mode"]`` it is evaluated, imported by CPython, or, as an original, which is compared with and never judged, imported
     where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
     """
+    decisions = state.values["decisions"] = Decisions()
     if not state.gpu:
         torch.set_num_threads(1)  # what is interpreted is small: threads only wait for each other, and for other jobs
         teach_interpreter()
@@ -48,6 +50,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         teach_maxima()
         take_any()
         guard_memory()
+        watch_blocks(decisions)
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
@@ -71,7 +74,9 @@ def _evaluate(state: State, device: Device | None) -> None:
     """Have the evaluator carry out the host code from now on, told of a device."""
     meta = state.values["meta"]
     where = meta["module"], meta["symbol"]
-    evaluator, found = load_program(state.values["sources"], meta["roots"], meta["own"], *where, device)
+    evaluator, found = load_program(
+        state.values["sources"], meta["roots"], meta["own"], *where, device, state.values["decisions"]
+    )
     state.values["opaque"] = lambda: evaluator.opaque
     _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
 
@@ -166,6 +171,7 @@ def _answer(
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
             "trail": trail,
+            "decisions": state.values["decisions"].to_json(),
             "processors": _multiprocessors(state, device),
             "asked": device is not None and device.was_asked,
             **steps.facts(),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _CANONICAL_NAN = 0x7FC0
@@ -42,8 +42,62 @@ def teach_interpreter() -> None:
     builder.create_descriptor_load = _padded_descriptor(builder.create_descriptor_load)
     interpreter.ScanOps.cumsum = _scanned(operator.add, interpreter.ScanOps.cumsum)
     interpreter.ScanOps.cumprod = _scanned(operator.mul, interpreter.ScanOps.cumprod)
+    interpreter.ScanOps.generic_scan = _scan_by_doubling
+    interpreter.ReduceOps.generic_reduce = _reduce_by_halves
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
+
+
+def _scan_by_doubling(self: Any, input: Any) -> Any:
+    """A scan by the kernel's own associative function, on whole blocks, as threads of a warp have it.
+
+    Triton's own goes element by element, and rounds as often as there are elements.
+    """
+    columns, step = [item.handle.data.swapaxes(self.axis, -1).copy() for item in input], 1
+    while step < columns[0].shape[-1]:
+        # The first lanes have nothing before them: what is computed there is dropped, and a block keeps its power of two.
+        earlier = [data.copy() for data in columns]
+        for shifted, data in zip(earlier, columns, strict=True):
+            shifted[..., step:] = data[..., :-step]
+        for data, given in zip(columns, _combined(self, input, earlier, columns), strict=True):
+            data[..., step:] = given[..., step:]
+        step *= 2
+    return [self.to_tensor(data.swapaxes(self.axis, -1), item.dtype) for data, item in zip(columns, input, strict=True)]
+
+
+def _reduce_by_halves(self: Any, input: Any) -> Any:
+    """A reduction by the kernel's own associative function, on whole blocks: neighbours first."""
+    dimensions = len(input[0].handle.data.shape)
+    input, axis = self.unravel(input, self.axis)
+    columns = [item.handle.data.swapaxes(axis, -1) for item in input]
+    while columns[0].shape[-1] > 1:
+        columns = _combined(self, input, [data[..., ::2] for data in columns], [data[..., 1::2] for data in columns])
+    results = []
+    for data, item in zip(columns, input, strict=True):
+        one = data.swapaxes(axis, -1)
+        kept = (
+            one.reshape(one.shape if self.axis is not None else (1,) * dimensions)
+            if self.keep_dims
+            else one.squeeze(axis)
+        )
+        results.append(self.to_tensor(kept if kept.shape else kept.item(), item.dtype))
+    return results
+
+
+def _combined(self: Any, input: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    """Arrays of what the function of a scan or reduction gives for two lists of arrays."""
+    from triton.runtime import interpreter
+
+    blocks = [
+        self.to_tensor(data, item.dtype) for each in (first, second) for data, item in zip(each, input, strict=True)
+    ]
+    given = self.combine_fn.fn(*blocks)
+    results = given if isinstance(given, tuple) else (given,)
+    numpy = interpreter.np
+    return [
+        numpy.broadcast_to(item.handle.data if hasattr(item, "handle") else item, data.shape).astype(data.dtype)
+        for data, item in zip(second, results, strict=True)
+    ]
 
 
 def _scanned(combine: Callable[[Any, Any], Any], original: Callable[..., Any]) -> Callable[..., Any]:

@@ -130,6 +130,8 @@ class Verdict:
     # What errs by more than is allowed, and passed only because the original errs as much; of the original itself where that is
     # what was judged. ``allowed`` is what a kernel that replaces nothing would be allowed; the largest of each check and output.
     excused: tuple[Evidence, ...] = ()
+    # Decisions of the candidate that had one outcome in every case, so that nothing is known of the other side.
+    one_sided: tuple[Evidence, ...] = ()
     # The master seed of everything that was drawn, in hexadecimal, known only after the fact: every verdict draws a new one.
     seed: str | None = None
     repeated: bool = False  # the seed was given on a person's command line, so that this verdict opens no gate

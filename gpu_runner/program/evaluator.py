@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 import torch
+from torch.autograd.function import FunctionCtx
 
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import language
@@ -31,6 +32,7 @@ from gpu_runner.program.budget import (
     bounded,
     bounded_format,
 )
+from gpu_runner.program.coverage import BOTH, FAILED, HELD, Decisions, depends, is_fixed, only_raises
 from gpu_runner.program.objects import (
     Annotation,
     Bound,
@@ -55,6 +57,10 @@ MOST_DEPTH = 120
 _CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
 _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
 _COMPARISONS = {"eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE"}
+_LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
+_ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
+_CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MANAGERS = (nullcontext, AbstractContextManager)
 _MISSING = inspect.Parameter.empty
 
@@ -79,7 +85,12 @@ _FLOW = (_Return, _Break, _Continue)
 class Evaluator:
     """Carries out one program. ``extensions`` evaluates what torch and Triton see of it: kernels, autograd, modules of layers."""
 
-    def __init__(self) -> None:
+    def __init__(self, decisions: Decisions | None = None) -> None:
+        self.decisions = decisions or Decisions()
+        self.passed: tuple[list[bool], dict[str, bool]] | None = (
+            None  # which arguments of the call that begins are fixed
+        )
+        self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
         self.path: str | None = None
         self.budget = Budget()
@@ -159,6 +170,16 @@ class Evaluator:
         value = self.value(node.value, frame)
         for target in node.targets:
             self.store(target, value, frame)
+            if is_fixed(node.value, value, frame):
+                self._fix(target, frame)
+
+    def _fix(self, target: ast.expr, frame: Frame) -> None:
+        if isinstance(target, ast.Name) and target.id in frame.names:
+            frame.fixed.add(target.id)
+        elif isinstance(target, ast.Attribute):
+            owner = self.value(target.value, frame)
+            if isinstance(owner, FunctionCtx):
+                owner.__dict__.setdefault("program_fixed", set()).add(target.attr)
 
     def _ann_assign(self, node: ast.AnnAssign, frame: Frame) -> None:
         self._check_annotation(node.annotation, frame)
@@ -189,10 +210,43 @@ class Evaluator:
             self.set_item(owner, key, value)
 
     def _if(self, node: ast.If, frame: Frame) -> None:
-        self.body(node.body if self.truth(self.value(node.test, frame)) else node.orelse, frame)
+        if only_raises(node.body) or only_raises(node.orelse):
+            self._refuse(node.test)
+        self.body(node.body if self._decide(node.test, frame) else node.orelse, frame)
+
+    def _refuse(self, test: ast.expr) -> None:
+        """Leave a condition out of the decisions: on its other side nothing is computed. What it binds may be used elsewhere."""
+        if test not in self.refusing:
+            bound = {part for each in ast.walk(test) if isinstance(each, ast.NamedExpr) for part in ast.walk(each)}
+            self.refusing |= set(ast.walk(test)) - bound
+
+    def _decide(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether a condition holds."""
+        value = self.value(node, frame)
+        held = self.truth(value)
+        if (
+            not isinstance(value, list | tuple | dict | str)
+            and not isinstance(node, ast.Compare | ast.BoolOp)
+            and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+        ):
+            self._decided(node, (node,), held, frame)
+        return held
+
+    def _decided(self, node: ast.expr, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
+        """Note how a decision ended that depends on the values ``of`` some expressions."""
+        if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
+            always = held and _asks_for_a_tensor(node)  # as the arguments of a problem are
+            self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
+
+    def _happens(self, node: ast.expr, of: Sequence[ast.expr], does: bool, frame: Frame, what: str) -> None:
+        """Note whether something happens that always may."""
+        if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
+            self.decisions.add(frame.module.path, node, BOTH if does else FAILED, what)
 
     def _for(self, node: ast.For, frame: Frame) -> None:
+        self._happens(node.iter, (node.iter,), False, frame, "not empty")
         for item in self.iterate(self.value(node.iter, frame)):
+            self._happens(node.iter, (node.iter,), True, frame, "not empty")
             self.store(node.target, item, frame)
             try:
                 self.body(node.body, frame)
@@ -203,7 +257,7 @@ class Evaluator:
         self.body(node.orelse, frame)
 
     def _while(self, node: ast.While, frame: Frame) -> None:
-        while self.truth(self.value(node.test, frame)):
+        while self._decide(node.test, frame):
             self._step(node, frame)
             try:
                 self.body(node.body, frame)
@@ -226,6 +280,7 @@ class Evaluator:
         return
 
     def _assert(self, node: ast.Assert, frame: Frame) -> None:
+        self._refuse(node.test)
         if not self.truth(self.value(node.test, frame)):
             raise AssertionError(*([] if node.msg is None else [self.value(node.msg, frame)]))
 
@@ -485,6 +540,7 @@ class Evaluator:
         if holder is None or id(holder) in self.frozen or (holder.kind is Kind.module and not holder.module.loading):
             raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
         holder.names[name] = value
+        holder.fixed.discard(name)
 
     def load(self, name: str, frame: Frame) -> Any:
         """Look a name up through its scopes.
@@ -593,7 +649,10 @@ class Evaluator:
 
     def _bin_op(self, node: ast.BinOp, frame: Frame) -> Any:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
-        return self._operate(language.BINARY, type(node.op).__name__, left, right)
+        value = self._operate(language.BINARY, type(node.op).__name__, left, right)
+        if isinstance(node.op, _LOSES) and isinstance(value, int):
+            self._happens(node, (node,), bool(value), frame, "not zero")
+        return value
 
     def _operate(self, table: dict[str, Callable[[Any, Any], Any]], name: str, left: Any, right: Any) -> Any:
         if name not in table:
@@ -614,7 +673,10 @@ class Evaluator:
     def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
-            return not self.truth(value)
+            held = self.truth(value)
+            if not isinstance(node.operand, ast.Compare | ast.BoolOp):
+                self._decided(node.operand, (node.operand,), held, frame)
+            return not held
         return language.UNARY[type(node.op).__name__](value)
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
@@ -622,7 +684,12 @@ class Evaluator:
         value: Any = None
         for each in node.values:
             value = self.value(each, frame)
-            if each is not node.values[-1] and self.truth(value) is ends_on:
+            if each is node.values[-1] and not isinstance(value, bool):
+                return value  # its truth may be asked by nobody
+            held = self.truth(value)
+            if not isinstance(each, ast.Compare | ast.BoolOp) and not isinstance(value, _CONTAINERS):
+                self._decided(each, (each,), held, frame)
+            if held is ends_on:
                 return value
         return value
 
@@ -641,6 +708,9 @@ class Evaluator:
             if name in ("Is", "IsNot"):
                 _check_identity(left, right)
             value = self._compared(name, left, right)
+            if isinstance(value, bool) and not (name in ("Is", "IsNot") and right is None):
+                whole = node if len(node.ops) == 1 else each
+                self._decided(whole, (node,), value, frame)
             if each is not node.comparators[-1] and not self.truth(value):
                 return value
             left = right
@@ -655,7 +725,7 @@ class Evaluator:
         return language.COMPARE[name](left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
-        return self.value(node.body if self.truth(self.value(node.test, frame)) else node.orelse, frame)
+        return self.value(node.body if self._decide(node.test, frame) else node.orelse, frame)
 
     def _items(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Any]:
         found: list[Any] = []
@@ -710,7 +780,7 @@ class Evaluator:
             for item in first if place == 0 else self.iterate(self.value(generator.iter, inner)):
                 self._step(node, frame)
                 self.store(generator.target, item, inner)
-                if all(self.truth(self.value(test, inner)) for test in generator.ifs):
+                if all(self._decide(test, inner) for test in generator.ifs):
                     yield from walk(place + 1)
 
         return walk(0)
@@ -771,6 +841,7 @@ class Evaluator:
         if getattr(function, "name", "") == "logging.getLogger":
             return self.call(function, (), {})
         args = self._items(node.args, frame)
+        passed = self._passed(node, args, frame)
         named: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -782,7 +853,32 @@ class Evaluator:
             else:
                 named[keyword.arg] = self.value(keyword.value, frame)
         self._step(node, frame)
-        return self.call(function, tuple(args), named)
+        self.passed = passed if _takes_fixed(function) else None
+        try:
+            value = self.call(function, tuple(args), named)
+        finally:
+            self.passed = None
+        if not self.loading:
+            self._note_call(node, function, args, value, frame)
+        return value
+
+    def _note_call(self, node: ast.Call, function: Any, args: Sequence[Any], value: Any, frame: Frame) -> None:
+        name = getattr(function, "__name__", getattr(function, "name", ""))
+        if _is_builtin(function) and name in ("min", "max") and len(args) == len(node.args) > 1 and not node.keywords:
+            for each, arg in zip(node.args, args, strict=True):
+                self._happens(each, node.args, bool(arg == value), frame, f"the {name}imum")
+        elif name in _ROUNDS and isinstance(value, int):
+            self._happens(node, (node,), bool(value), frame, "not zero")
+        elif name == "get" and isinstance(function, Native) and isinstance(function.owner, dict):
+            self._happens(node, (node,), args[0] in function.owner, frame, "found")
+
+    def _passed(self, node: ast.Call, args: Sequence[Any], frame: Frame) -> tuple[list[bool], dict[str, bool]] | None:
+        """Which arguments are fixed; None where stars hide which is which."""
+        if any(isinstance(each, ast.Starred) for each in node.args):
+            return None
+        by_place = [is_fixed(each, value, frame) for each, value in zip(node.args, args, strict=True)]
+        by_name = {each.arg: not depends(each.value, frame) for each in node.keywords if each.arg is not None}
+        return by_place, by_name
 
     def _super(self, node: ast.Call, frame: Frame) -> Super:
         if node.args:
@@ -914,6 +1010,7 @@ class Evaluator:
             given = function.signature.bind(*args, **named)
         except TypeError as error:
             raise TypeError(f"{function.name}() {error}") from None
+        missing = function.signature.parameters.keys() - given.arguments.keys()
         given.apply_defaults()
         node = function.node
         bound, yields = bound_names(node)
@@ -923,6 +1020,7 @@ class Evaluator:
         )
         if yields and on_yield is None:
             raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")
+        frame.fixed = missing | self._fixed_parameters(function, args, named)
         frame.on_yield = on_yield
         line, path = self.line, self.path
         if not self.depth and not self.loading:
@@ -940,6 +1038,20 @@ class Evaluator:
         finally:
             self.depth -= 1
             self.line, self.path = line, path
+
+    def _fixed_parameters(self, function: Function, args: Sequence[Any], named: dict[str, Any]) -> set[str]:
+        """Of the parameters that were passed, those that are fixed; what native code calls is given its arguments by nobody."""
+        passed, self.passed = self.passed, None
+        if passed is None:
+            return set()
+        by_place, by_name = passed
+        if len(args) == len(by_place) + 1:  # a method's object, or autograd's context
+            by_place = [False, *by_place]
+        if len(args) != len(by_place):
+            return set()
+        names = [name for name, item in function.signature.parameters.items() if item.kind in _BY_PLACE]
+        fixed = {name for name, held in zip(names, by_place, strict=False) if held}
+        return fixed | {name for name, held in by_name.items() if held and name in named}
 
     def _call_type(self, kind: type, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if kind is type:
@@ -1210,6 +1322,8 @@ class Evaluator:
 
     def set_attribute(self, value: Any, name: str, new: Any) -> None:
         """Set an attribute of an object of the program."""
+        if isinstance(value, FunctionCtx):
+            value.__dict__.get("program_fixed", set()).discard(name)
         if any(extension(value, name, new) for extension in self.set_attribute_of):
             return
         if isinstance(value, Instance):
@@ -1432,6 +1546,19 @@ def _is_plain_object(value: Any) -> bool:
     return isinstance(value, Enum) or (isinstance(value, type) and value.__module__ == "builtins") or (
         type(value).__name__ in ("Version", "constexpr", "GPUTarget")
     )  # fmt: skip
+
+
+def _takes_fixed(function: Any) -> bool:
+    """Whether what is called is a function of the program, or hands its arguments to one as they are."""
+    if isinstance(function, Native):
+        return function.name == "apply" or type(function.owner).__name__ == "Kernel"
+    return isinstance(function, Function | Bound) or type(function).__name__ == "Operator"
+
+
+def _asks_for_a_tensor(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
+        return False
+    return node.func.id == "isinstance" and ast.unparse(node.args[1]) in ("torch.Tensor", "Tensor")
 
 
 def _is_builtin(function: Any) -> bool:

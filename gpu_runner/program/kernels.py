@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import language
+from gpu_runner.program import coverage, language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
@@ -59,7 +59,7 @@ class Kernel:
 
     def __getitem__(self, grid: Any) -> Native:
         """The launcher for a grid."""
-        return Native(self.name, lambda *args, **named: self.launch(grid, args, named))
+        return Native(self.name, lambda *args, **named: self.launch(grid, args, named), self)
 
     def __repr__(self) -> str:
         """Refuse."""
@@ -68,6 +68,7 @@ class Kernel:
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
         self.evaluator.launch()
+        self._note_fixed(args)
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -76,6 +77,13 @@ class Kernel:
         if not callable(grid):
             grid = tuple(self.evaluator.iterate(grid)) if isinstance(grid, list | tuple) else (grid,)
         return self.real[grid](*args, **named)
+
+    def _note_fixed(self, args: tuple[Any, ...]) -> None:
+        """Note which of its arguments no call of the candidate has anything to do with."""
+        passed, self.evaluator.passed = self.evaluator.passed, None
+        by_place, by_name = passed if passed is not None and len(passed[0]) == len(args) else ([], {})
+        fixed = {name for name, held in zip(self.real.arg_names, by_place, strict=False) if held}
+        self.evaluator.decisions.launches(self.name, fixed | {name for name, held in by_name.items() if held})
 
     def prepare(self) -> None:
         """Look up what the kernel's text names outside of it, in it and in the kernels that it calls."""
@@ -242,6 +250,7 @@ def _compiled(function: Function, names: dict[str, Any]) -> Any:
     place = f"{path}:{node.lineno}:{node.name}:{next(_places)}"  # Triton reads it when it first runs the kernel
     lines = [line + "\n" for line in text.splitlines()]
     linecache.cache[place] = (len(text), None, lines, place)
+    coverage.register(place, path, node.name, bare, text, bound_names(node)[0])
     code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
     import triton.language as tl
 

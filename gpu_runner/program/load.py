@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_runner.program import bridge, kernels, models
+from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.modules import Program
@@ -23,13 +24,16 @@ def load(
     module: str,
     symbol: str,
     device: Device | None = None,
+    decisions: Decisions | None = None,
 ) -> tuple[Evaluator, Any]:
     """An evaluator, and the callable ``symbol`` of ``module`` in it; where a ``device`` is given, it is told of that one.
+
+    ``decisions`` takes what its host code decides.
 
     Raises:
         Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
     """
-    evaluator = Evaluator()
+    evaluator = Evaluator(decisions)
     program = Program(evaluator, sources, roots, own)
     models.install(evaluator, program.freeze, program.is_library)
     kernels.install(evaluator, program.freeze)

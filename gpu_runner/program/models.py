@@ -68,7 +68,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None], is_library: Cal
         "torch.cuda.amp.custom_fwd",
         "torch.cuda.amp.custom_bwd",
     ):
-        special[name] = _decorates
+        special[name] = _autocasts
     special["torch.compiler.disable"] = _decorates
     evaluator.make_class.append(_make_class)
     evaluator.attribute_of.append(_attribute)
@@ -134,6 +134,12 @@ def _shape(value: Any) -> Any:
     if not isinstance(value, _KEYS):
         raise Violation("remembers between calls", "A cached function gives what is no number, text or dtype.")
     return type(value), str(value)
+
+
+def _autocasts(*args: Any, cast_inputs: Any = None, **_: Any) -> Any:
+    if cast_inputs is not None:
+        raise unproved("`cast_inputs` changes what a user of autocast gets, and no case runs under it.")
+    return _decorates(*args)
 
 
 def _decorates(*args: Any, **_: Any) -> Any:

@@ -56,6 +56,7 @@ class Frame:
     outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal, by which of the two
     function: Function | None = None
     is_comprehension: bool = False
+    fixed: set[str] = field(default_factory=set)  # names whose values no call has anything to do with
     made: Class | None = None  # of a class body: the class
     on_yield: Callable[[Any], Any] | None = None
 

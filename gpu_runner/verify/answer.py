@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from gpu_runner.channel import Check
 from gpu_runner.codec import Kind, Shape
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
+from gpu_runner.program.coverage import BOTH, MOST_DECISIONS
 from gpu_runner.program.trail import MOST_EVENTS
 from gpu_runner.session import ChildReply
 from gpu_runner.verify.proof import Proof
@@ -74,6 +75,16 @@ class Trail:
     whole: str = ""
 
 
+@dataclass(frozen=True, order=True)
+class Decision:
+    """Something in a candidate's text that may be true or false."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+
+
 @dataclass(frozen=True)
 class Answer:
     """All that came back from one case, from a process that ran no Python of the candidate."""
@@ -96,6 +107,7 @@ class Answer:
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
     asked: bool = False  # it asked about the device in a case that tells of another one
     trail: Trail = Trail()
+    decisions: Mapping[Decision, int] = field(default_factory=dict)  # how each has ended so far: true, false or both
 
 
 def expecting(proof: Proof) -> Check:
@@ -227,7 +239,15 @@ def _read(reply: ChildReply) -> Answer:
         int(meta["processors"]),
         bool(meta["asked"]),
         _read_trail(meta["trail"]),
+        dict(_read_decisions(meta["decisions"])),
     )
+
+
+def _read_decisions(rows: Any) -> Iterator[tuple[Decision, int]]:
+    if len(rows) > MOST_DECISIONS:
+        raise ValueError("an answer names too many decisions")
+    for path, line, column, text, outcome in rows:
+        yield Decision(str(path)[:200], int(line), int(column), str(text)[:MAX_NAME_CHARS]), int(outcome) & BOTH
 
 
 def _read_trail(meta: Mapping[str, Any]) -> Trail:

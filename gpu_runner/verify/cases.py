@@ -37,9 +37,9 @@ DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
 DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
-CUT = (
-    2**15
-)  # what sixteen bits do not hold: where a candidate cuts or branches there, one row is as wide in the interpreter too
+# What sixteen bits do not hold, and the largest block of most kernels: where a candidate cuts or branches there, one row is as wide
+# in the interpreter too.
+CUTS = (2**16, 2**15)
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
@@ -53,7 +53,7 @@ OFTEN = 0.6  # the share of cases with special rows, and of those with drawn sca
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
 MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
-SPECIAL_ROWS = (10, 14)  # rows of the case in which each kind of special row occurs
+SPECIAL_ROWS = (11, 15)  # rows of the case in which each kind of special row occurs
 
 
 class Content(StrEnum):
@@ -200,6 +200,11 @@ class Case:
             yield replace(self, special=Special.none, wild=False, layout=Layout.apart)
 
     @property
+    def may_vanish(self) -> bool:
+        """Whether results that are all zero are taken too: at the end of its range a share may leave nothing."""
+        return self.name == _AT_AN_END
+
+    @property
     def is_empty(self) -> bool:
         """Whether a dimension has no element."""
         return not all(size for _, size in self.sizes)
@@ -258,6 +263,7 @@ def plan_cases(
 
 
 _BOUNDARY = "around a constant"
+_AT_AN_END = "scalars at an end"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _BEYOND_AN_AXIS = "more rows than an axis"
@@ -402,7 +408,7 @@ class _Plan:
             cases.append(self._case("not finite", sizes, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
-            sizes = self._sizes("odd upstream", (33, 90), (6, 9))
+            sizes = self._sizes("odd upstream", (33, 90), (12, 14))
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
@@ -440,8 +446,9 @@ class _Plan:
                 (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
             ]
         stream.shuffle(far)
-        if self.interpreted and CUT in self.compared and not self.quick:
-            far = [(dim, CUT + stream.randint(1, CUT // 16)) for dim in columns_of(self.problem)[:1]] + far
+        cut = next((value for value in CUTS if value in self.compared), None)
+        if self.interpreted and cut is not None and not self.quick:
+            far = [(dim, cut + stream.randint(1, cut // 16)) for dim in columns_of(self.problem)[:1]] + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
             picked += self._beyond_groups(stream) + self._with_remainders(stream)
@@ -513,13 +520,12 @@ class _Plan:
             sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
             found.append(replace(case, may_raise=True))
-        ends = scalars_at_an_end(self.problem, able)
-        if ends:
-            stream = self.draws.stream("scalars at an end")
-            stream.shuffle(ends)
-            given = [tuple((fixed | moved).items()) for moved in (*ends, {})]  # the last ones serve any reference
-            case = self._case("scalars at an end", self._sizes("scalars at an end", (20, 90), (3, 9)), scalars=given[0])
-            found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        for place, end in enumerate(scalars_at_an_end(self.problem, able)):
+            case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
+            case = replace(
+                case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),)
+            )  # serves any reference
+            found.append(replace(case, may_raise=True))
         for is_below in (True, False):
             label = f"scalars beyond {is_below}"
             moves = scalars_beyond(self.problem, able, self.draws.stream(label), is_below=is_below)
@@ -612,11 +618,20 @@ class _Plan:
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:
             gpus[0] = AMD
-        for gpu, place in zip((*gpus, None), stream.sample(usual, min(len(gpus) + 1, len(usual))), strict=False):
+        places = stream.sample(usual, min(len(gpus) + 1, len(usual)))
+        if places:
+            largest = max(usual, key=lambda place: math.prod(cases[place].size_of.values()))
+            places = [largest, *(place for place in places if place != largest)][: len(places)]
+        for at, (gpu, place) in enumerate(zip((*gpus, None), places, strict=False)):
             if gpu is None:
                 cases[place] = replace(cases[place], compiling=True)
                 continue
-            few = stream.choice((gpu.multiprocessors, stream.randint(1, gpu.multiprocessors)))
+            # One GPU has so few that more blocks than programs come of every size.
+            few = (
+                stream.choice((gpu.multiprocessors, stream.randint(1, gpu.multiprocessors)))
+                if at
+                else stream.randint(1, 2)
+            )
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         return cases

@@ -42,6 +42,7 @@ HALVES = (torch.float16, torch.bfloat16)
 DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero")
 FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
+NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
@@ -210,6 +211,10 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
     return Comparison(False, "exact", share, 0.0, position_of(place, tuple(got.shape)), got_value, expected)
 
 
+def _largest(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).max if dtype.is_floating_point else math.inf
+
+
 def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison | None:
     """Find an element that is not finite where it should be, or the other way round.
 
@@ -221,7 +226,9 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     # Where the dtype overflows, what the reference gives in it is right as well.
     for accepted in (rounded, truth.own.to(got.dtype), *(peer.to(got.dtype) for peer in peers)):
         same |= ~torch.isfinite(got) & ~torch.isfinite(accepted) & ~(torch.isinf(got) & (got == -accepted))
-    same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & torch.isfinite(truth.exact)
+    # A number beyond the dtype's largest one is none, whatever a kernel cuts it to.
+    holds = truth.exact.abs() <= NEARLY * _largest(got.dtype)
+    same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & holds
     if truth.held is not None:
         same |= ~truth.held | _of_any_kind(got, truth)
         if truth.loud is not None:

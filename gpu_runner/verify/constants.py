@@ -53,6 +53,8 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
         folded = _Folded(tree)
         for node in ast.walk(tree):
             asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            if isinstance(node, ast.Call) and _named(node.func) in ("min", "max"):
+                asked = node.args
             found |= {value for operand in asked for value in folded.values.get(operand, ())}
     return _sizes(found) | _limits(files)
 

@@ -59,8 +59,24 @@ def _equal(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
     rows.fill_(reach)
 
 
-def _all_but_the_last(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
-    rows[:, :-1] = -math.inf
+def _some(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None]:
+    """One element of each row, or of half of the rows a drawn share, up to all."""
+
+    def fill(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+        share = torch.rand((rows.shape[0], 1), generator=stream) * 2 - 1
+        chosen = torch.rand(rows.shape, generator=stream) < share
+        at = torch.randint(rows.shape[1], (rows.shape[0], 1), generator=stream)
+        rows[chosen.scatter_(1, at, value=True)] = value
+
+    return fill
+
+
+def _masked(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    """Minus infinity before a drawn column or from it on, as of a causal mask: at least one is left, by chance the last."""
+    for row in rows:
+        end = int(torch.randint(rows.shape[1], (), generator=stream))
+        kind = int(torch.randint(3, (), generator=stream))
+        row[slice(None, -1) if kind == 0 else slice(None, end) if kind == 1 else slice(end + 1, None)] = -math.inf
 
 
 # Row r of an input holds entry r (of the inputs after the first: r + 1, ...), over and over.
@@ -74,11 +90,11 @@ LARGE_ROWS = (
 )
 ODD_ROWS = (
     _Row("ordinary values", _ordinary),
-    _Row("one NaN", _one(math.nan)),
+    _Row("one NaN or several", _some(math.nan)),
     _Row("ordinary values", _ordinary),
-    _Row("one +inf", _one(math.inf)),
-    _Row("one -inf", _one(-math.inf)),
-    _Row("-inf everywhere but in the last column", _all_but_the_last),
+    _Row("one +inf or several", _some(math.inf)),
+    _Row("one -inf or several", _some(-math.inf)),
+    _Row("-inf before a column, or after it", _masked),
     _Row("ordinary values", _ordinary),
     _Row("-inf everywhere", lambda rows, reach, stream: _equal(rows, -math.inf, stream)),
 )
@@ -97,7 +113,7 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 def with_special(
     values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
 ) -> torch.Tensor:
-    """Values of which some rows are zero, mostly zero, equal, whole, far, faint or of one sign, hold one large element, or repeat.
+    """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
@@ -151,6 +167,10 @@ def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.G
     rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
 
 
+def _sorted_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort(descending=bool(torch.randint(2, (), generator=stream))).values
+
+
 def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
     rows[row] *= FAINT
 
@@ -162,6 +182,7 @@ def _sparse_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Gener
 
 SPECIAL_ROWS = (
     _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
+    _sorted_row,
 )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ __all__ = [
 
 PARAMETER_NOISE = 0.4
 WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
-FAR_GRADIENTS = (10.5, 17.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16
-TINY_GRADIENTS = (10.5, 40.0)  # halvings of that of small ones
+FAR_GRADIENTS = (10.5, 90.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16 and more
+TINY_GRADIENTS = (10.5, 90.0)  # halvings of that of small ones
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 THINNED = (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows)
@@ -101,6 +101,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
     for spec in problem.inputs:
         free = spec.name in able or not (is_weight(spec) or spec.name in problem.mutates)
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
+        if spec.name in able and case.layout is not Layout.shifted:
+            others = (*others, Layout.permuted, Layout.sliced)
         is_table = case.layout == Layout.sliced and _is_labels(spec)  # whenever anything is: few cases are
         as_case = spec.name == first or (spec.name in able and (is_table or not alone))
         kind = case.layout if as_case else stream.choice(others)
@@ -147,13 +149,15 @@ def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dty
 
 
 def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """An upstream gradient of which half of each third row is not finite; of one dimension it is one row."""
+    """An upstream gradient of which half or all of every other row is not finite; of one dimension it is one row."""
     rows = values.clone().reshape(-1, values.shape[-1] if values.dim() else 1)
-    odd = [(math.nan, math.inf, -math.inf)[at] for at in torch.randperm(3, generator=stream).tolist()]
-    for place, row in enumerate(range(0, rows.shape[0], 3) if rows.shape[1] else ()):
-        chosen = torch.rand(rows.shape[1], generator=stream) < 0.5
+    kinds = [(odd, share) for odd in (math.nan, math.inf, -math.inf) for share in (0.5, 1.0)]
+    order = torch.randperm(len(kinds), generator=stream).tolist()
+    for place, row in enumerate(range(0, rows.shape[0], 2) if rows.shape[1] else ()):
+        odd, share = kinds[order[place % len(kinds)]]
+        chosen = torch.rand(rows.shape[1], generator=stream) < share
         chosen[int(torch.randint(rows.shape[1], (), generator=stream))] = True
-        rows[row, chosen] = odd[place % 3]
+        rows[row, chosen] = odd
     return rows.reshape(values.shape)
 
 

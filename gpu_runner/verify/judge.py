@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 import logging
 import math
 import random
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,18 @@ from typing import Self
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
+from gpu_runner.contracts.reading import parse_bounded
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS
+from gpu_runner.program.coverage import BOTH, HELD
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, Trail, expecting, read_answer, trail_of
+from gpu_runner.verify.answer import Answer, Decision, Trail, expecting, read_answer, trail_of
 from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
     INTERPRETED_ROWS,
@@ -57,6 +60,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
 _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
+MOST_ONE_SIDED = 20
 MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
 KERNELBENCH_SEEDS = 5
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
@@ -76,6 +80,7 @@ class _Trial:
     imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     trails: list[tuple[Proof, Peer, Trail | None]] = field(default_factory=list)  # None where the candidate raised
+    decisions: dict[Decision, int] = field(default_factory=dict)  # how each has ended so far
 
     def take(self, examined: Examined, answer: Answer | None) -> None:
         """Add what came of a case."""
@@ -129,7 +134,26 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             trivial = survivors(proofs)
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-        return judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
+        verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
+        has_sizes = problem.form != "kernelbench"  # which gives the inputs of one size
+        return _held_to_both_sides(verdict, before) if has_sizes else verdict
+
+
+def _held_to_both_sides(verdict: Verdict, before: Mapping[str, str]) -> Verdict:
+    """Prove nothing of a candidate in which a decision had one outcome, unless what stands in its place decides the same."""
+    if verdict.status is not Status.passed or verdict.quick:
+        return verdict
+    standing = "\n".join(ast.unparse(parse_bounded(text)) for text in before.values())
+    new = [evidence for evidence in verdict.one_sided if _quoted(evidence.message) not in standing]
+    return (
+        verdict
+        if not new
+        else replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(new[:MOST_EVIDENCE]))
+    )
+
+
+def _quoted(message: str) -> str:
+    return message.partition("`")[2].partition("`")[0].removesuffix("…")
 
 
 def _start_early(
@@ -210,6 +234,8 @@ def judge_beside(
             importing.end(trial)
             if beside is not None and not trial.findings:
                 beside.end(trial)
+    written = {file.path for file in screened_files(candidate)}
+    trial.decisions = {decision: seen for decision, seen in trial.decisions.items() if decision.path in written}
     return _verdict(frame, standing.proofs, trial)
 
 
@@ -558,6 +584,7 @@ def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrite
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.trails.append((proof, peer, answer.trail))
     trial.imported |= answer.imported
+    trial.decisions = dict(answer.decisions)  # each answer has those before it too
     return answer
 
 
@@ -594,6 +621,7 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
         peak_forward_bytes=trial.peaks[0],
         peak_backward_bytes=trial.peaks[1],
     )
+    frame = replace(frame, one_sided=tuple(_one_sided(trial.decisions))[:MOST_ONE_SIDED])
     seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
     by_import = ("imported",) if trial.imported else ()
     passed_by = dict.fromkeys([*frame.allowances, *by_import, *(name for e in trial.examined for name in e.allowances)])
@@ -605,6 +633,17 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     ordered = [first, *(finding for finding in trial.findings if finding is not first)]
     evidence = tuple(finding.evidence for finding in ordered[:MOST_EVIDENCE])
     return replace(frame, status=first.status, rule=first.rule, evidence=evidence)
+
+
+def _one_sided(decisions: Mapping[Decision, int]) -> Iterator[Evidence]:
+    for decision, outcomes in sorted(decisions.items()):
+        if outcomes != BOTH:
+            always = "true" if outcomes == HELD else "false"
+            message = (
+                f"{decision.text}: {always} in every case. What the code does otherwise was never judged. "
+                "Leave it out, or let it raise, where this cannot happen; name the sizes or scalars of the problem where it can."
+            )
+            yield Evidence("one_sided", message, line=decision.line)
 
 
 def _refused(frame: Verdict, rule: str, message: str, line: int | None = None, log: str = "") -> Verdict:

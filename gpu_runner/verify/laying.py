@@ -14,7 +14,8 @@ from gpu_runner.verify.poison import GUARD_ELEMENTS
 MOST_GAP = 48  # elements after each row
 MOST_SHIFT = 15  # elements of the storage offset beyond a multiple of 16 bytes
 FAR_SHIFT = 2**17  # elements, of a tensor that is a part of a larger one
-MOST_STEP = 3
+STEPS = (2, 3)
+MOST_STEP, STEPPED_ELEMENTS = 64, 2**20  # the widest step, and the memory that a step beyond the usual ones may take
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
     if layout is Layout.sliced:
         return Place(
             gap=stream.randint(0, 7) if rank > 1 else 0,
-            step=stream.randint(2, MOST_STEP),
+            step=_step(math.prod(shape), stream),
             shift=stream.choice((0, shift)),
         )
     if layout is Layout.broadcast and wide:
@@ -103,6 +104,13 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
     if layout is Layout.windows and rank > 1 and min(shape[-2:]) > 1:
         return Place(advance=stream.randint(1, shape[-1] - 1))
     return Place()
+
+
+def _step(elements: int, stream: random.Random) -> int:
+    """A small step, or as often one up to what the memory allows: a head or channel of a tensor in which these come last."""
+    most = min(MOST_STEP, STEPPED_ELEMENTS // max(1, elements))
+    usual = stream.choice(STEPS)
+    return usual if most <= max(STEPS) or stream.random() < 0.5 else stream.randint(max(STEPS) + 1, most)
 
 
 def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:

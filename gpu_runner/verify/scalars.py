@@ -13,7 +13,7 @@ from gpu_runner.contracts.reading import UNPARSABLE
 Scalar = float | int | bool | str
 
 TINY = 1e-2  # a smaller default is an epsilon: it must grow a lot before a kernel that ignores it is seen
-LARGEST_EPSILON = 0.2
+LEAST_EPSILON, LARGEST_EPSILON = 1e-12, 1.0
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
 SEEDS = (2**16, 2**31 - 1)
@@ -141,7 +141,7 @@ def _number(default: float, stream: random.Random) -> float:
     if not math.isfinite(default):
         return default
     if abs(default) < TINY:
-        low = max(abs(default), 1e-7) / 2
+        low = LEAST_EPSILON if stream.random() < 0.5 else max(abs(default), 1e-7) / 2
         drawn = math.exp(stream.uniform(math.log(low), math.log(LARGEST_EPSILON)))
         return math.copysign(stream.choice((drawn, stream.uniform(TINY, LARGEST_EPSILON))), default)
     most = 1.0 if abs(default) <= 1 else 2 * abs(default)  # a share stays one, and its rest is no rounding error

@@ -124,10 +124,12 @@ class Oracle:
             is_last = not case.spare or attempt.scalars == case.spare[-1]
             if case.mixed and not _keeps_dtype(proof):
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
-            if case.is_empty and not (_is_finite(proof) and _has_elements(proof)):
+            if case.is_empty and not _is_finite(proof):
                 continue
             is_good = _is_finite(proof) and _is_settled(proof)
-            if case.content is not Content.ordinary or (is_good and (is_last or not _vanishes(proof))):
+            if case.content is not Content.ordinary or (
+                is_good and (is_last or case.may_vanish or not _vanishes(proof))
+            ):
                 return proof
             if not is_last:
                 continue  # other scalars may have an answer
@@ -248,11 +250,6 @@ def _is_finite(proof: Proof) -> bool:
     found = [item.truth for item in proof.expected().values() if item is not None]
     values = [value for truth in found for value in (truth.exact, truth.own) if value.is_floating_point()]
     return all(bool(torch.isfinite(value).all()) for value in values)
-
-
-def _has_elements(proof: Proof) -> bool:
-    """Whether there is anything to compute: of no columns a sum, of no rows the gradient of a weight."""
-    return any(item is not None and math.prod(item.shape) for item in proof.expected().values())
 
 
 def _keeps_dtype(proof: Proof) -> bool:

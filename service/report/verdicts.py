@@ -40,6 +40,7 @@ STATUS_WORDS: dict[Status, str] = {
     Status.cheating: "the candidate works on how it is judged, not on the problem",
     Status.environment_error: "the host is at fault, so nothing is known of the kernel",
 }
+ONE_SIDED = "the values are right wherever it was judged, but some of its code never ran"
 INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
@@ -52,7 +53,7 @@ MAX_KERNELS = 8
 
 def verdict_words(verdict: Verdict) -> str:
     """The outcome as part of a sentence."""
-    words = STATUS_WORDS[verdict.status]
+    words = ONE_SIDED if verdict.rule == "one-sided" else STATUS_WORDS[verdict.status]
     if verdict.rule:
         words += f" (rule {code(verdict.rule)})"
     return words

@@ -28,7 +28,7 @@ from gpu_runner.verify.screen import screen
 from gpu_runner.verify.sources import CandidateFiles
 from tests.cheats.table import CHEATS
 from tests.cheats.table_new import NEW
-from tests.cheats.trial import cheat, proofs, surroundings
+from tests.cheats.trial import cheat, proofs, surroundings, whole_verdict
 from tests.honest.table import HONEST, problem_of, source_of
 
 MOST_IN_A_BATCH = 16
@@ -65,13 +65,14 @@ def judged(kind: str, name: str) -> Row:
             source = cheat(name)
         except UnicodeDecodeError as error:
             return Row(kind, name, "refused/encoding", "-", None, str(error), 0.0)
-        verdict = judge_by(proofs(*_problem(kind, name)), source, surroundings())
+        known = _problem(kind, name)
+        verdict = judge_by(proofs(*known), source, surroundings()) if known[0] else whole_verdict(name)
     return _row(kind, name, source, verdict, time.monotonic() - begin)
 
 
 def _problem(kind: str, name: str) -> tuple[str, str, str]:
-    """A cheat's problem and dtypes, and its name where cases lie around its constants; honest ones get truths of their own."""
-    if kind == "honest":
+    """A cheat's problem and dtypes, and its name where cases lie around its constants; what a whole verdict judges has its own."""
+    if kind == "honest" or (name in NEW and NEW[name].layer == "whole"):
         return "", "", ""
     return NEW[name].cases(name) if name in NEW else ("reglu", "float32", "")
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class NewCheat:
-    """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, or what it does shows it.
+    """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, what it does in any
+    case shows it, or a whole verdict, which asks that each decision is seen both ways.
 
     ``dtype``: the one in which it is wrong. ``gpu``: it is wrong on a GPU alone, and right in the interpreter. ``slow_on_gpu``: a GPU
     carries it out, rightly, and it only takes long. ``around``: it is wrong at sizes that its own constants tell.
@@ -17,7 +18,7 @@ class NewCheat:
     problem: str
     mechanism: int
     direction: Literal["forward", "backward"]
-    layer: Literal["screen", "run"]
+    layer: Literal["screen", "run", "whole"]
     note: str
     dtype: str = "float32"
     gpu: bool = False
@@ -1224,5 +1225,67 @@ NEW: dict[str, NewCheat] = {
     ),
     "mse_expanded": NewCheat(
         "mse", 9, "forward", "run", "Squares are expanded: where two inputs are close to each other the loss is noise."
+    ),
+    "nan_pair_in_row": NewCheat(
+        "reglu", 7, "forward", "whole", "A row with two NaN or more becomes zeros where they are."
+    ),
+    "nan_upstream_row": NewCheat(
+        "reglu", 7, "backward", "whole", "An upstream row that is NaN everywhere gives gradients of zero."
+    ),
+    "beyond_2_60": NewCheat("reglu", 7, "forward", "whole", "Finite values above 1e20 are cut."),
+    "upstream_beyond": NewCheat("reglu", 7, "backward", "whole", "Finite upstream gradients above 1e8 count as zero."),
+    "upstream_below": NewCheat("reglu", 7, "backward", "whole", "Upstream gradients below 1e-18 are zero."),
+    "step_of_eight": NewCheat(
+        "reglu", 7, "forward", "whole", "A column slice with a step above three swaps the inputs."
+    ),
+    "permuted_beside_sliced": NewCheat(
+        "reglu", 7, "forward", "whole", "One input sliced, the other transposed: swapped."
+    ),
+    "one_number_expanded": NewCheat(
+        "reglu", 7, "forward", "whole", "An input that is one number, expanded, swaps the inputs."
+    ),
+    "upstream_step": NewCheat("reglu", 7, "backward", "whole", "An upstream gradient with a column step above three."),
+    "dtype_pair": NewCheat("reglu", 7, "forward", "whole", "Inputs of different dtypes are swapped."),
+    "rows_divide_columns": NewCheat(
+        "reglu", 7, "forward", "whole", "Wrong where more than 64 rows divide the columns (4096 x 8192)."
+    ),
+    "one_more_row": NewCheat("reglu", 7, "forward", "whole", "Wrong where there is one row more than columns."),
+    "tall_single_column": NewCheat("reglu", 7, "forward", "whole", "A single column with more than 31 rows."),
+    "rank_four": NewCheat("reglu", 7, "forward", "whole", "Four dimensions: swapped."),
+    "activation_parameter": NewCheat(
+        "reglu", 7, "forward", "whole", "An activation that is a Parameter swaps the inputs."
+    ),
+    "autocast_half": NewCheat(
+        "reglu", 7, "forward", "whole", "Under autocast it computes in float16, where the reference stays in float32."
+    ),
+    "causal_rows": NewCheat(
+        "softmax",
+        7,
+        "forward",
+        "whole",
+        "Rows of which several columns at the end are minus infinity (causal mask) are halved.",
+    ),
+    "sorted_row": NewCheat("softmax", 7, "forward", "whole", "Rows in ascending order (ALiBi) are halved."),
+    "eps_large": NewCheat("rms_norm", 7, "forward", "whole", "eps above 0.25 is cut."),
+    "eps_small": NewCheat(
+        "rms_norm", 7, "forward", "whole", "eps below 4e-7 is raised: 1e-12 is wrong for faint rows."
+    ),
+    "two_of_three_gradients": NewCheat(
+        "layer_norm",
+        7,
+        "backward",
+        "whole",
+        "x and bias want a gradient, the weight does not: the bias gets the weight's.",
+    ),
+    "tall_and_wide": NewCheat("reglu", 7, "forward", "whole", "More than 2^16 elements."),
+    "weight_narrower": NewCheat("rms_norm", 7, "forward", "whole", "Weights in bfloat16 beside float32 inputs."),
+    "overlap": NewCheat("reglu", 7, "forward", "whole", "Two inputs one element apart in one memory."),
+    "two_infinities": NewCheat("reglu", 7, "forward", "whole", "Two +inf or more in a row become zeros."),
+    "target_and_faint": NewCheat(
+        "cross_entropy",
+        7,
+        "forward",
+        "whole",
+        "Several but fewer than half of the logits masked by -1e10 (padded vocabulary): off by one.",
     ),
 }

@@ -10,7 +10,7 @@ from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import Objection, screen
 from tests.cheats.table import CHEATS
 from tests.cheats.table_new import NEW
-from tests.cheats.trial import HERE, cheat, proofs, surroundings
+from tests.cheats.trial import HERE, cheat, proofs, surroundings, whole_verdict
 from tests.few import few
 
 
@@ -69,6 +69,7 @@ RIGHT = {"backward_moved_forward", "rows_on_the_second_axis"}
 NO_TEXT = {"latin1_bytes", "utf16"}  # no UTF-8, so that no request can carry them; test_reading has them
 BY_TEXT = sorted(name for name, row in NEW.items() if row.layer == "screen" and name not in NO_TEXT)
 BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and name not in RIGHT)
+WHOLE = sorted(name for name, row in NEW.items() if row.layer == "whole")
 
 
 @pytest.mark.parametrize("name", BY_TEXT)
@@ -86,6 +87,12 @@ def test_what_a_cheat_does_is_found(name: str) -> None:
     verdict = judge_by(proofs(*row.cases(name)), cheat(name), surroundings())
     assert verdict.status in NEW_ENDS[row.mechanism], (verdict.status, verdict.evidence[:1])
     assert verdict.evidence[0].message
+
+
+@pytest.mark.parametrize("name", few(WHOLE, WHOLE[::14]))
+def test_whole_verdict_proves_nothing_of_what_it_saw_one_side_of(name: str) -> None:
+    verdict = whole_verdict(name)
+    assert verdict.status in NEW_ENDS[NEW[name].mechanism], (verdict.status, verdict.evidence[:1])
 
 
 def seen_by_the_screen(name: str) -> Objection | None:

@@ -7,11 +7,12 @@ import tempfile
 from pathlib import Path
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, Limits, SourceFile, VerifyRequest, parse_problem
+from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Verdict, VerifyRequest, parse_problem
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.cases import Content, Layout
-from gpu_runner.verify.judge import choose_cases, prove
+from gpu_runner.verify.judge import choose_cases, judge, prove
 from gpu_runner.verify.proof import Proof
+from tests.cheats.table_new import NEW
 from tests.problems import problem_source
 
 HERE = Path(__file__).parent
@@ -49,6 +50,11 @@ def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, 
     request = VerifyRequest(source_of_problem(name), candidate, dtypes=tuple(dtype.split(",")))
     problem = parse_problem(request.problem_source)
     return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), surroundings())[0])
+
+
+def whole_verdict(name: str) -> Verdict:
+    """What a verdict with cases of its own says of a cheat."""
+    return judge(VerifyRequest(source_of_problem(NEW[name].problem), cheat(name)), surroundings())
 
 
 def seen_through(name: str) -> tuple[Proof, ...]:

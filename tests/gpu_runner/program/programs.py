@@ -8,7 +8,10 @@ import sys
 import types
 from typing import Any
 
+import torch
+
 from gpu_runner.program.check import check
+from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
@@ -21,6 +24,20 @@ def evaluated(text: str, calls: int = 1, **others: str) -> Any:
     sources = {f"{name}.py": ast.parse(other) for name, other in {"candidate": text, **others}.items()}
     _, run = load(sources, [""], list(sources), "candidate", "run")
     return [run() for _ in range(calls)][-1]
+
+
+def decided(text: str, *given: torch.Tensor) -> dict[str, int]:
+    """How the decisions ended of a program's ``candidate``, or of one with this body, called with each of some tensors."""
+    if "def candidate" not in text:
+        text = f"MODE = 'llama'\n\n\ndef candidate(x):\n    {text}\n"
+    decisions = Decisions()
+    tree = ast.parse(f"import torch\n{text}")
+    _, candidate = load({"candidate.py": tree}, [""], ["candidate.py"], "candidate", "candidate", None, decisions)
+    for tensor in given:
+        result = candidate(tensor)
+        if getattr(result, "requires_grad", False):
+            result.sum().backward()
+    return {text: outcome for (_, _, _, text), outcome in decisions.outcomes.items()}
 
 
 def native(text: str) -> Any:

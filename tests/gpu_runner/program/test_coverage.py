@@ -1,0 +1,98 @@
+"""What counts as a decision of a candidate, and how it ended."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_runner.program.coverage import BOTH, FAILED, HELD
+from tests.gpu_runner.program.programs import decided
+
+ONE_SIDED = {
+    "a condition over a size": ("if x.shape[0] > 31: x = x + 1", {"`x.shape[0] > 31`": FAILED}),
+    "a choice between two": ("x = x + 1 if x.stride(0) == 0 else x", {"`x.stride(0) == 0`": FAILED}),
+    "each part of a condition": (
+        "if x.dim() == 1 and x.shape[0] > 31: x = x + 1",
+        {"`x.dim() == 1`": HELD, "`x.shape[0] > 31`": FAILED},
+    ),
+    "a comparison that is only passed on": ("flag = x.shape[0] == 7", {"`x.shape[0] == 7`": HELD}),
+    "by a name": ("n = x.shape[0]\n    if n > 31: x = x + 1", {"`n > 31`": FAILED}),
+    "through a function": (
+        "def over(n): return n > 31\n    flag = over(x.shape[0])",
+        {"`n > 31`": FAILED},
+    ),
+    "the smaller of two": (
+        "n = min(x.shape[0], 31)",
+        {"`31` is the minimum": FAILED, "`x.shape[0]` is the minimum": BOTH},
+    ),
+    "a quotient": ("n = x.shape[0] // 31", {"`x.shape[0] // 31` is not zero": FAILED}),
+    "a rounded quotient": ("n = int(x.shape[0] / 31)", {"`int(x.shape[0] / 31)` is not zero": FAILED}),
+    "an entry of a table": ("n = {31: 1}.get(x.shape[0], 0)", {"`{31: 1}.get(x.shape[0], 0)` is found": FAILED}),
+    "a loop": (
+        "for _ in range(x.shape[0] // 31): x = x + 1",
+        {"`x.shape[0] // 31` is not zero": FAILED, "`range(x.shape[0] // 31)` is not empty": FAILED},
+    ),
+    "a class of tensors": (
+        "if isinstance(x, torch.nn.Parameter): x = x + 1",
+        {"`isinstance(x, torch.nn.Parameter)`": FAILED},
+    ),
+    "in what a condition binds": (
+        "if (flag := x.shape[0] > 31): raise ValueError\n    n = [0, 1][flag]",
+        {"`(flag := (x.shape[0] > 31))`": FAILED, "`x.shape[0] > 31`": FAILED},
+    ),
+    "in a container": ("sizes = [x.shape[0]]\n    if sizes[0] > 31: x = x + 1", {"`sizes[0] > 31`": FAILED}),
+    "put into a container later": (
+        "sizes = {}\n    sizes['n'] = x.shape[0]\n    if sizes['n'] > 31: x = x + 1",
+        {"`sizes['n'] > 31`": FAILED},
+    ),
+}
+NONE = {
+    "what only refuses": "if x.shape[0] > 31: raise ValueError",
+    "an assertion": "assert x.shape[0] < 31",
+    "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
+    "where it lies": "x = x + 1 if x.device.index else x",
+    "whether it is there": "y = x if x is not None else 0",
+    "whether it is a tensor": "y = x.contiguous() if isinstance(x, torch.Tensor) else x",
+    "a mode of the file's own": "if MODE == 'llama': x = x + 1",
+    "a mode by a default": "def go(x, mode=0): return x if mode == 0 else x + 1\n    go(x)",
+    "a mode that is passed": "def go(x, mode): return x if mode == 0 else x + 1\n    go(x, 0)",
+    "a mode by a name": "mode = MODE\n    if mode == 'llama': x = x + 1",
+}
+
+
+@pytest.mark.parametrize("name", ONE_SIDED)
+def test_decision_that_depends_on_the_call_is_seen(name: str) -> None:
+    body, wanted = ONE_SIDED[name]
+    assert decided(body, torch.zeros(7)) == wanted
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_what_the_file_fixes_or_refuses_is_no_decision(name: str) -> None:
+    assert not {text for text, outcome in decided(NONE[name], torch.zeros(7)).items() if outcome != BOTH}
+
+
+def test_both_outcomes_add_up() -> None:
+    assert decided("if x.shape[0] > 31: x = x + 1", torch.zeros(7), torch.zeros(32)) == {"`x.shape[0] > 31`": BOTH}
+
+
+def test_context_of_autograd_carries_what_is_fixed() -> None:
+    source = """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, mode):
+        ctx.mode = mode
+        ctx.n = 0
+        ctx.n = x.shape[0]
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        if ctx.mode == 0 and ctx.n > 31:
+            return dy, None
+        return dy * 2, None
+
+
+def candidate(x):
+    return Scale.apply(x, 0)
+"""
+    assert decided(source, torch.zeros(7, requires_grad=True)) == {"`ctx.n > 31`": FAILED}
