@@ -134,7 +134,7 @@ POINTWISE: dict[str, tuple[str, str, str]] = {
     ),
     "reduced by the maximum": ("tl.reduce(c, 0, larger) + tl.zeros((64,), tl.bfloat16)", "c.max().expand(64)", "bfloat16"),
     "reduced by a select": ("tl.reduce(c, 0, chosen) + tl.zeros((64,), tl.bfloat16)", "c.min().expand(64)", "bfloat16"),
-    "reduced and rounded": ("tl.reduce(c, 0, total) + tl.zeros((64,), tl.bfloat16)", "rounded_scan(c)[-1].expand(64)", "bfloat16"),
+    "reduced and rounded": ("tl.reduce(c, 0, total) + tl.zeros((64,), tl.bfloat16)", "rounded_sum(c).expand(64)", "bfloat16"),
     "count of a comparison": (
         "tl.sum((a < b).to(tl.int32), 0) + tl.zeros((64,), tl.int32)",
         "(a < b).sum().int().expand(64)",
@@ -226,11 +226,19 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def rounded_scan(c: torch.Tensor) -> torch.Tensor:
-    """A running sum of which every step is rounded to bfloat16, as each call of a combine function gives it."""
-    found = [c[0]]
-    for value in c[1:]:
-        found.append(found[-1] + value)
-    return torch.stack(found)
+    """A running sum by doubling, of which every step is rounded to bfloat16, as each call of a combine function gives it."""
+    found, step = c, 1
+    while step < len(c):
+        found = torch.cat([found[:step], found[:-step] + found[step:]])
+        step *= 2
+    return found
+
+
+def rounded_sum(c: torch.Tensor) -> torch.Tensor:
+    """A sum of neighbours, of their sums, and so on, each rounded to bfloat16."""
+    while len(c) > 1:
+        c = c[::2] + c[1::2]
+    return c
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +259,16 @@ def results() -> Iterator[dict[str, torch.Tensor | str]]:
 
 def expected(text: str, results: dict[str, torch.Tensor | str]) -> torch.Tensor:
     a, b, c = inputs()
-    names = {"a": a, "b": b, "c": c, "torch": torch, "NAN": NAN, "INF": INF, "rounded_scan": rounded_scan}
+    names = {
+        "a": a,
+        "b": b,
+        "c": c,
+        "torch": torch,
+        "NAN": NAN,
+        "INF": INF,
+        "rounded_scan": rounded_scan,
+        "rounded_sum": rounded_sum,
+    }
     drawn = results["drawn"]
     assert isinstance(drawn, torch.Tensor)
     found: torch.Tensor = eval(text, names | {"drawn": drawn.bfloat16()})

@@ -56,7 +56,8 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     body: dict[str, Any] = {
         "launched": {"kernel": 2}, "launches": {"first": 1}, "work": [], "unwritten": {}, "saved_changed": 0, "shared": [],
         "changed": [], "imported": False, "processors": 0, "asked": False, "broken": 0, "untouched": [],
-        "trail": {"events": [], "whole": ""}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
+        "trail": {"events": [], "whole": ""},
+        "decisions": [], "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
     }  # fmt: skip
     raw = asked.laid["x"].raw
     shapes = [Shape("float32", (70,), (1,), 0, 280)] * 2 + [
@@ -164,6 +165,16 @@ def test_a_trail_is_bounded_and_of_its_form() -> None:
     for wrong in ([event] * 5000, [event[:3]], [["`empty`", None, "x", "aa"]], 7):
         with pytest.raises(ProtocolError):
             read_answer(ChildReply(body | {"trail": {"events": wrong, "whole": "bb"}}, ()))
+
+
+def test_decisions_are_bounded_and_of_their_form() -> None:
+    body, _ = honest(proof())
+    body |= {"values": [], "raw": []}
+    row = ["candidate.py", 7, 4, "`n > 31`", 2]
+    assert len(read_answer(ChildReply(body | {"decisions": [row]}, ())).decisions) == 1
+    for wrong in ([row] * 5000, [row[:3]], [["candidate.py", "x", 4, "`n > 31`", 2]], 7):
+        with pytest.raises(ProtocolError):
+            read_answer(ChildReply(body | {"decisions": wrong}, ()))
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

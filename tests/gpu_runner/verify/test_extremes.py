@@ -54,10 +54,26 @@ def test_every_kind_of_row_is_there() -> None:
     assert len(LARGE_ROWS) == 6
     assert [int((row.abs() > 900).sum()) for row in large] == [0, 1, 50, 1, 50, 50]
     assert (float(large[2].max()), float(large[5].min())) == (pytest.approx(-1000, abs=5), 1000.0)
-    odd = with_odd(torch.randn(8, 50), stream())
     assert len(ODD_ROWS) == 8
-    assert [int((~torch.isfinite(row)).sum()) for row in odd] == [0, 1, 0, 1, 1, 49, 0, 50]
-    assert bool(torch.isfinite(odd[5, -1]))
+    draws = [with_odd(torch.randn(8, 50), torch.Generator().manual_seed(seed)) for seed in range(40)]
+    kinds = [
+        torch.isfinite,
+        torch.isnan,
+        torch.isfinite,
+        torch.isposinf,
+        torch.isneginf,
+        torch.isneginf,
+        torch.isfinite,
+    ]
+    for odd in draws:
+        assert all(bool((kind(row) | torch.isfinite(row)).all()) for kind, row in zip(kinds, odd, strict=False))
+        assert [bool(torch.isfinite(row).all()) for row in odd] == [kind is torch.isfinite for kind in kinds] + [False]
+        assert bool(torch.isfinite(odd[5]).any())
+        assert bool(torch.isneginf(odd[7]).all())
+    for row in (1, 3, 4):
+        counts = {int((~torch.isfinite(odd[row])).sum()) for odd in draws}
+        assert 1 in counts
+        assert max(counts) > 25
 
 
 def is_far_off(row: torch.Tensor) -> bool:
@@ -76,6 +92,7 @@ def test_every_kind_of_special_row_is_there() -> None:
         "far": [is_far_off(row) for row in rows],
         "faint": [bool(row.any()) and float(row.abs().max()) < 0.1 for row in rows],
         "one sign": [len(row.unique()) > 1 and len(row.sign().unique()) == 1 and not is_far_off(row) for row in rows],
+        "sorted": [len(row.unique()) > 9 and abs(int(row.diff().sign().sum())) == len(row) - 1 for row in rows],
         "peaked": [
             float(row.abs().max()) > 12 * float(row.std()) / 2 and float(row.abs().median()) < 1.5 for row in rows
         ],
