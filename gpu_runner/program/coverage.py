@@ -22,6 +22,7 @@ from gpu_runner.program.objects import Class, Facade, Frame, Function, Kind, Nat
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
+MOST_ITEMS = 64  # of a tuple that is looked at
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype)
@@ -104,7 +105,8 @@ def _is_of_call(value: Any, attribute: str | None) -> bool:
 
 
 def _is_immutable(value: Any) -> bool:
-    return isinstance(value, _IMMUTABLE) or (isinstance(value, tuple) and all(map(_is_immutable, value)))
+    flat = value if isinstance(value, tuple) and len(value) <= MOST_ITEMS else (value,)
+    return all(isinstance(item, _IMMUTABLE) for item in flat)  # of nested tuples there may be no end
 
 
 def only_raises(statements: list[ast.stmt]) -> bool:
