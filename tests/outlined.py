@@ -20,7 +20,7 @@ def outline_of(figure: Any) -> bytes:
     """The signature of a PNG, then the figure's title, labels and bars as JSON."""
     axes = figure.axes[0]
     words = [axes.get_title(loc="left"), axes.get_xlabel(), *(label.get_text() for label in axes.get_yticklabels())]
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()] if axes.get_legend() else []
     bars = [[bar.get_y(), bar.get_width()] for bar in axes.patches]
     return SIGNATURE + json.dumps({"words": words, "legend": legend, "bars": bars}, default=float).encode()
 

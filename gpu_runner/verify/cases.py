@@ -446,9 +446,8 @@ class _Plan:
                 (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
             ]
         stream.shuffle(far)
-        cut = next((value for value in CUTS if value in self.compared), None)
-        if self.interpreted and cut is not None and not self.quick:
-            far = [(dim, cut + stream.randint(1, cut // 16)) for dim in columns_of(self.problem)[:1]] + far
+        cuts = [value for value in CUTS if value in self.compared] if self.interpreted and not self.quick else []
+        far = [(dim, cut + stream.randint(1, cut // 16)) for cut in cuts for dim in columns_of(self.problem)[:1]] + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
             picked += self._beyond_groups(stream) + self._with_remainders(stream)

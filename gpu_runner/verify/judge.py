@@ -89,8 +89,10 @@ class _Trial:
         self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
 
 
-def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
+def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True, both_sides: bool = False) -> Verdict:
     """Judge a candidate; without ``screened``, which no request can say, only by what it does.
+
+    With ``both_sides`` nothing is proved of one that has decisions of one outcome; else they are listed.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -136,7 +138,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
         has_sizes = problem.form != "kernelbench"  # which gives the inputs of one size
-        return _held_to_both_sides(verdict, before) if has_sizes else verdict
+        return _held_to_both_sides(verdict, before) if both_sides and has_sizes else verdict
 
 
 def _held_to_both_sides(verdict: Verdict, before: Mapping[str, str]) -> Verdict:

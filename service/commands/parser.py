@@ -315,7 +315,7 @@ READERS: dict[ArgumentKind, Callable[[_Reading, str, str], Command]] = {
 
 MAX_LINE = 2_000
 MAX_RAW = 200
-TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile)  # and modify, which takes words too
+TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile, Verb.port)  # and modify, which takes words too
 
 
 @dataclass(frozen=True)
