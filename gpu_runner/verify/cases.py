@@ -404,7 +404,7 @@ class _Plan:
                 cases.append(self._case("large values", sizes, dtype, content=Content.large))
         if not self.quick and any(holds(spec, Content.odd) for spec in self.problem.inputs):
             # So wide that whole blocks of a row may be minus infinity.
-            sizes = self._sizes("odd", (4100, 6000), (8, 8))
+            sizes = self._sizes("odd", (4100, 6000), (9, 9))
             cases.append(self._case("not finite", sizes, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.

@@ -71,12 +71,17 @@ def _some(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None
     return fill
 
 
-def _masked(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
-    """Minus infinity before a drawn column or from it on, as of a causal mask: at least one is left, by chance the last."""
+def _masked_before(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    """Minus infinity before a drawn column; in half of the rows up to the last, so that whole blocks of a row are."""
     for row in rows:
         end = int(torch.randint(rows.shape[1], (), generator=stream))
-        kind = int(torch.randint(3, (), generator=stream))
-        row[slice(None, -1) if kind == 0 else slice(None, end) if kind == 1 else slice(end + 1, None)] = -math.inf
+        row[: end if int(torch.randint(2, (), generator=stream)) else -1] = -math.inf
+
+
+def _masked_after(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    """Minus infinity after a drawn column, as of a causal mask."""
+    for row in rows:
+        row[int(torch.randint(rows.shape[1], (), generator=stream)) + 1 :] = -math.inf
 
 
 # Row r of an input holds entry r (of the inputs after the first: r + 1, ...), over and over.
@@ -94,7 +99,8 @@ ODD_ROWS = (
     _Row("ordinary values", _ordinary),
     _Row("one +inf or several", _some(math.inf)),
     _Row("one -inf or several", _some(-math.inf)),
-    _Row("-inf before a column, or after it", _masked),
+    _Row("-inf before a column", _masked_before),
+    _Row("-inf after a column", _masked_after),
     _Row("ordinary values", _ordinary),
     _Row("-inf everywhere", lambda rows, reach, stream: _equal(rows, -math.inf, stream)),
 )
