@@ -33,9 +33,8 @@ class Decisions:
     """What was decided how so far, by place: path, line, column, text."""
 
     outcomes: dict[tuple[str, int, int, str], int] = field(default_factory=dict)
-    fixed: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # by kernel: parameters that no call has anything to do with
+    # By kernel, the parameters whose values no call has anything to do with.
+    fixed: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, path: str, node: ast.expr, outcome: int, what: str = "") -> None:
         """Add an outcome: that an expression is true, or is ``what``."""

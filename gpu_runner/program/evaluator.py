@@ -87,9 +87,8 @@ class Evaluator:
 
     def __init__(self, decisions: Decisions | None = None) -> None:
         self.decisions = decisions or Decisions()
-        self.passed: tuple[list[bool], dict[str, bool]] | None = (
-            None  # which arguments of the call that begins are fixed
-        )
+        # Which arguments of the call that begins are fixed, by place and by name; None where nobody knows.
+        self.passed: tuple[list[bool], dict[str, bool]] | None = None
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
         self.path: str | None = None
@@ -176,8 +175,8 @@ class Evaluator:
     def _fix(self, target: ast.expr, frame: Frame) -> None:
         if isinstance(target, ast.Name) and target.id in frame.names:
             frame.fixed.add(target.id)
-        elif isinstance(target, ast.Attribute):
-            owner = self.value(target.value, frame)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            owner = self.load(target.value.id, frame)
             if isinstance(owner, FunctionCtx):
                 owner.__dict__.setdefault("program_fixed", set()).add(target.attr)
 
@@ -222,13 +221,13 @@ class Evaluator:
 
     def _decide(self, node: ast.expr, frame: Frame) -> bool:
         """Whether a condition holds."""
-        value = self.value(node, frame)
+        return self._holds(node, self.value(node, frame), frame)
+
+    def _holds(self, node: ast.expr, value: Any, frame: Frame) -> bool:
+        """Whether a value counts as true; comparisons, and what joins or turns them, note by themselves how they ended."""
         held = self.truth(value)
-        if (
-            not isinstance(value, list | tuple | dict | str)
-            and not isinstance(node, ast.Compare | ast.BoolOp)
-            and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-        ):
+        is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        if not (is_not or isinstance(node, ast.Compare | ast.BoolOp) or isinstance(value, _CONTAINERS)):
             self._decided(node, (node,), held, frame)
         return held
 
@@ -673,10 +672,7 @@ class Evaluator:
     def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
-            held = self.truth(value)
-            if not isinstance(node.operand, ast.Compare | ast.BoolOp):
-                self._decided(node.operand, (node.operand,), held, frame)
-            return not held
+            return not self._holds(node.operand, value, frame)
         return language.UNARY[type(node.op).__name__](value)
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
@@ -686,10 +682,7 @@ class Evaluator:
             value = self.value(each, frame)
             if each is node.values[-1] and not isinstance(value, bool):
                 return value  # its truth may be asked by nobody
-            held = self.truth(value)
-            if not isinstance(each, ast.Compare | ast.BoolOp) and not isinstance(value, _CONTAINERS):
-                self._decided(each, (each,), held, frame)
-            if held is ends_on:
+            if self._holds(each, value, frame) is ends_on:
                 return value
         return value
 

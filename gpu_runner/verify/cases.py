@@ -521,9 +521,8 @@ class _Plan:
             found.append(replace(case, may_raise=True))
         for place, end in enumerate(scalars_at_an_end(self.problem, able)):
             case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
-            case = replace(
-                case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),)
-            )  # serves any reference
+            # The spare ones serve any reference.
+            case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
             found.append(replace(case, may_raise=True))
         for is_below in (True, False):
             label = f"scalars beyond {is_below}"
@@ -625,12 +624,9 @@ class _Plan:
             if gpu is None:
                 cases[place] = replace(cases[place], compiling=True)
                 continue
-            # One GPU has so few that more blocks than programs come of every size.
-            few = (
-                stream.choice((gpu.multiprocessors, stream.randint(1, gpu.multiprocessors)))
-                if at
-                else stream.randint(1, 2)
-            )
+            # The first has so few that a persistent kernel has more blocks than programs.
+            most = gpu.multiprocessors if at else 2
+            few = stream.choice((most, stream.randint(1, most)))
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         return cases

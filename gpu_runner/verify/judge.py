@@ -137,8 +137,9 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True,
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
-        has_sizes = problem.form != "kernelbench"  # which gives the inputs of one size
-        return _held_to_both_sides(verdict, before) if both_sides and has_sizes else verdict
+        if both_sides and problem.form != "kernelbench":  # which gives the inputs of one size
+            verdict = _held_to_both_sides(verdict, before)
+        return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
 
 
 def _held_to_both_sides(verdict: Verdict, before: Mapping[str, str]) -> Verdict:
@@ -623,7 +624,7 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
         peak_forward_bytes=trial.peaks[0],
         peak_backward_bytes=trial.peaks[1],
     )
-    frame = replace(frame, one_sided=tuple(_one_sided(trial.decisions))[:MOST_ONE_SIDED])
+    frame = replace(frame, one_sided=tuple(_one_sided(trial.decisions)))
     seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
     by_import = ("imported",) if trial.imported else ()
     passed_by = dict.fromkeys([*frame.allowances, *by_import, *(name for e in trial.examined for name in e.allowances)])
@@ -641,10 +642,7 @@ def _one_sided(decisions: Mapping[Decision, int]) -> Iterator[Evidence]:
     for decision, outcomes in sorted(decisions.items()):
         if outcomes != BOTH:
             always = "true" if outcomes == HELD else "false"
-            message = (
-                f"{decision.text}: {always} in every case. What the code does otherwise was never judged. "
-                "Leave it out, or let it raise, where this cannot happen; name the sizes or scalars of the problem where it can."
-            )
+            message = f"{decision.text}: always {always}."
             yield Evidence("one_sided", message, line=decision.line)
 
 

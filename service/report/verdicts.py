@@ -40,7 +40,7 @@ STATUS_WORDS: dict[Status, str] = {
     Status.cheating: "the candidate works on how it is judged, not on the problem",
     Status.environment_error: "the host is at fault, so nothing is known of the kernel",
 }
-ONE_SIDED = "the values are right wherever it was judged, but some of its code never ran"
+ONE_SIDED = "What the code does where one of these is otherwise was never judged:"
 INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
@@ -53,7 +53,7 @@ MAX_KERNELS = 8
 
 def verdict_words(verdict: Verdict) -> str:
     """The outcome as part of a sentence."""
-    words = ONE_SIDED if verdict.rule == "one-sided" else STATUS_WORDS[verdict.status]
+    words = STATUS_WORDS[verdict.status]
     if verdict.rule:
         words += f" (rule {code(verdict.rule)})"
     return words
@@ -71,7 +71,15 @@ def verdict_section(verdict: Verdict) -> str:
     found = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
     beside = paragraphs(EXCUSED, bullets(excused_errors(verdict))) if verdict.excused else ""
     checks = folded("All checks", checks_table(verdict.checks))
-    return paragraphs(bullets(facts), *found, _repetition(verdict), beside, checks)
+    return paragraphs(bullets(facts), *found, _repetition(verdict), beside, _one_sided(verdict), checks)
+
+
+def _one_sided(verdict: Verdict) -> str:
+    """What the candidate decided the same way in every case of a verdict that it passed, folded."""
+    if verdict.status is not Status.passed or verdict.quick or not verdict.one_sided:
+        return ""
+    lines = [f"line {evidence.line}: {sentence(evidence.message)}" for evidence in verdict.one_sided]
+    return folded(f"Decisions with one outcome: {len(lines)}", paragraphs(ONE_SIDED, bullets(lines)))
 
 
 def _repetition(verdict: Verdict) -> str:

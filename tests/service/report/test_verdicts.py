@@ -72,3 +72,12 @@ These pass only because what stands today errs as much:
 
 </details>\
 """)
+
+
+def test_what_was_decided_one_way_alone_is_listed_of_what_passed() -> None:
+    decided = (Evidence("one_sided", "`n_cols > 65536`: always false.", line=12),)
+    passed = Verdict(Status.passed, checks=(Check("values", N8, True, "output 0"),), one_sided=decided)
+    assert "- line 12: `n_cols > 65536`: always false." in verdict_section(passed)
+    assert "Decisions with one outcome: 1" in verdict_section(passed)
+    assert "always false" not in verdict_section(replace(passed, quick=True)), "few cases say little"
+    assert "always false" not in verdict_section(replace(passed, status=Status.incorrect_values))
