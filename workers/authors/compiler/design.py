@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Graph, Problem, Workload
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
+from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
@@ -131,11 +132,14 @@ def _gradient_store(program: Program, names: Names, result: Result) -> Store:
 
 
 def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]:
-    """Loaded tensors, then inputs without which a launcher would not know a size."""
+    """What is loaded, or gives its gradient its dtype; then inputs without which a launcher would not know a size."""
     graph, domain = program.graph, program.domain
     loads = {domain.base(str(v.datum)) for v in KernelTask("", stores, ()).values if v.op in LOADS}
     order = [*graph.inputs, *graph.outputs, *(key for key, _ in program.saved)]
-    saved = [node for node in dict.fromkeys(order) if node in loads]
+    owners = {program.key(result): name for name, result in reversed(program.gradients)}
+    summed = {owners[program.key(result)] for result in program.backward_results if result.space != FULL}
+    free = {spec.name for spec in program.problem.inputs if spec.dtype is None}
+    saved = [node for node in dict.fromkeys(order) if node in loads | (summed & free)]
     known = [n for n in (*saved, *graph.upstream) if n is not None and n in domain.shapes]
     axes = {dim for node in known for dim in domain.shapes[node]}
     for node in graph.inputs:
