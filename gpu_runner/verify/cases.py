@@ -6,6 +6,7 @@ paired with the others by chance.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from gpu_runner.verify.scalars import (
     other_words,
     scalars_at_an_end,
     scalars_beyond,
+    whole_for_floats,
 )
 
 INTERPRETED_ROWS = 24
@@ -524,9 +526,12 @@ class _Plan:
             # The spare ones serve any reference.
             case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
             found.append(replace(case, may_raise=True))
-        for is_below in (True, False):
-            label = f"scalars beyond {is_below}"
-            moves = scalars_beyond(self.problem, able, self.draws.stream(label), is_below=is_below)
+        beyond = {
+            f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
+            for is_below in (True, False)
+        }
+        for label, move in (beyond | {"whole for floats": whole_for_floats}).items():
+            moves = move(self.problem, able, self.draws.stream(label))
             if moves:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
@@ -605,13 +610,14 @@ class _Plan:
     def _on_other_gpus(self, cases: list[Case]) -> list[Case]:
         """Deal the GPUs out to usual cases that are not the first; one case more is as ``torch.compile`` calls it.
 
-        In the interpreter a candidate may refuse what it does on a GPU alone.
+        In the interpreter a candidate may refuse what it does on a GPU alone. Of many rows there must be more than programs of a
+        persistent kernel, or torch may add up all of them.
         """
         stream = self.draws.stream("devices")
         usual = [
             place
             for place, case in enumerate(cases)
-            if place and case.content is Content.ordinary and case.name != "drawn, a second time"
+            if place and case.content is Content.ordinary and case.name not in ("drawn, a second time", _MANY_ROWS)
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:

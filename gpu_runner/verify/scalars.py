@@ -84,19 +84,33 @@ def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str
 def scalars_beyond(
     problem: Problem, names: Collection[str], stream: random.Random, *, is_below: bool
 ) -> list[dict[str, Scalar]]:
-    """Numbers of the other sign, or else beyond one, now and then whole ones: of scalars that the reference bounds by nothing."""
+    """Numbers of the other sign, or else beyond one: of scalars that the reference bounds by nothing."""
     found: list[dict[str, Scalar]] = []
+    for spec, default in _unbounded(problem, names, stream):
+        most = max(1.0, abs(default))
+        size = stream.uniform(most / 16, 2 * most) if is_below else stream.uniform(1.25, 3.0) * most
+        found.append({spec.name: size if (default < 0) is is_below else -size})
+    return found
+
+
+def whole_for_floats(problem: Problem, names: Collection[str], stream: random.Random) -> list[dict[str, Scalar]]:
+    """Whole numbers in place of floats, as callers write them: of all such scalars at once, then of each alone."""
+    each = {
+        spec.name: stream.choice((-1, 1)) * (math.ceil(max(1.0, abs(default))) + stream.randint(0, 2))
+        for spec, default in _unbounded(problem, names, stream)
+    }
+    alone: list[dict[str, Scalar]] = [{name: value} for name, value in each.items()]
+    return [dict(each), *alone] if len(alone) > 1 else alone
+
+
+def _unbounded(problem: Problem, names: Collection[str], stream: random.Random) -> Iterator[tuple[ScalarSpec, float]]:
+    """The scalars that are floats, no epsilons, and bounded by nothing, each with its default; in a drawn order."""
     for spec in stream.sample(problem.scalars, len(problem.scalars)):
         default = spec.default
         if spec.name not in names or not isinstance(default, float) or not TINY <= abs(default) < math.inf:
             continue
-        if not _is_unbounded(problem.source, spec.name):
-            continue
-        most = max(1.0, abs(default))
-        size = stream.uniform(most / 16, 2 * most) if is_below else stream.uniform(1.25, 3.0) * most
-        value = stream.choice((size, math.ceil(size) + 1))
-        found.append({spec.name: value if (default < 0) is is_below else -value})
-    return found
+        if _is_unbounded(problem.source, spec.name):
+            yield spec, default
 
 
 def _is_unbounded(source: str, name: str) -> bool:

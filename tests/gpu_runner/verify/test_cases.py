@@ -29,8 +29,9 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.constants import compared_in, constants_of, remainders_in
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.honesty import PARTIALS
 from gpu_runner.verify.inputs import places_of, shape_of
-from gpu_runner.verify.scalars import scalars_beyond
+from gpu_runner.verify.scalars import scalars_beyond, whole_for_floats
 from tests.problems import problem_source
 
 SEEDS = st.integers(0, 2**128 - 1).map(lambda value: Draws(f"{value:032x}"))
@@ -350,3 +351,12 @@ def test_scalars_go_beyond_where_the_reference_takes_any_number(body: str, is_un
     above = scalars_beyond(problem, ["alpha"], random.Random(3), is_below=False)
     assert bool(below) is bool(above) is is_unbounded
     assert all(float(moved["alpha"]) < 0 for moved in below) and all(float(moved["alpha"]) > 1 for moved in above)
+    assert bool(whole_for_floats(problem, ["alpha"], random.Random(3))) is is_unbounded
+
+
+@given(SEEDS)
+def test_every_verdict_gives_a_whole_number_for_a_float_and_sums_many_rows_of_few_programs(draws: Draws) -> None:
+    _, cases = planned("scale_bias", draws=draws)
+    assert any(type(dict(case.scalars).get("alpha")) is int for case in cases)
+    many = [case for case in cases if case.name == "many rows"]
+    assert many and all(case.size_of["T"] > max(PARTIALS, 2 * case.multiprocessors) for case in many)
