@@ -11,7 +11,7 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.verify.cases import Case, Content, holds
-from gpu_runner.verify.compare import FLOORS, Truth
+from gpu_runner.verify.compare import FLOORS, NEARLY, Truth
 from gpu_runner.verify.extremes import MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
@@ -19,6 +19,7 @@ from gpu_runner.verify.proof import Expected, Proof
 LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
+HALF_NUMBERS = 0.5  # of them, in float16
 SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
 
 
@@ -39,7 +40,7 @@ def is_judgeable(proof: Proof) -> bool:
     """Say whether enough counts: of large values nearly all of them, of others some that are finite."""
     items = [item for item in proof.expected().values() if item is not None]
     if proof.case.content is Content.large:
-        return all(_share(item.truth) >= MOSTLY_HELD for item in items)
+        return all(_is_held(item.truth) for item in items)
     several = [item for item in proof.outputs if item.truth.exact.numel() > 1]
     return not several or any(float(_numbers(item.truth).double().mean()) >= SOME_HELD for item in several)
 
@@ -48,9 +49,14 @@ def _marked(item: Expected, held: torch.Tensor, loud: torch.Tensor | None, *, by
     return replace(item, truth=replace(item.truth, held=held, loud=loud, by_row=by_row))
 
 
-def _share(truth: Truth) -> float:
+def _is_held(truth: Truth) -> bool:
+    """Whether most elements count, and of these most are numbers; in float16, where products overflow in use, half of all are."""
     assert truth.held is not None
-    return float(truth.held.double().mean()) if truth.held.numel() and truth.exact.is_floating_point() else 1.0
+    if not truth.held.numel() or not truth.exact.is_floating_point():
+        return True
+    numbers = float((truth.held & torch.isfinite(truth.own)).double().mean())
+    least = HALF_NUMBERS if truth.own.dtype == torch.float16 else MOSTLY_HELD
+    return numbers >= least and float(truth.held.double().mean()) >= MOSTLY_HELD
 
 
 def _numbers(truth: Truth) -> torch.Tensor:
@@ -59,21 +65,27 @@ def _numbers(truth: Truth) -> torch.Tensor:
 
 
 def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
-    """Give where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away."""
+    """Give where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away.
+
+    What lies beyond the dtype's largest number in all of them counts too: it must overflow, not be cut.
+    """
     truth, dtype = item.truth, DTYPES[item.dtype]
     if not dtype.is_floating_point:
         return torch.ones(truth.exact.shape, dtype=torch.bool)
+    most = NEARLY * torch.finfo(dtype).max
     finite = torch.isfinite(truth.own) & torch.isfinite(truth.exact.to(dtype))
-    for shaken in truth.shaken:
-        finite &= torch.isfinite(shaken)
+    beyond = torch.isinf(truth.own) & (truth.own.sign() == truth.exact.sign()) & torch.isfinite(truth.exact)
+    for run in (truth.exact, *truth.shaken):
+        finite &= torch.isfinite(run)
+        beyond &= (run.abs() > most) & (run.sign() == truth.exact.sign())
     size = torch.nan_to_num(truth.exact.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
     scale = size if not size.dim() else torch.maximum(size, size.square().mean(-1, keepdim=True).sqrt())
     smallest, lost = 4 * FLOORS[dtype].smallest + truth.natural, truth.own_error()
     held = finite & (lost <= LOST * scale + smallest)
     # Of a row that is lost but for a few elements, such as the gradient at the label, nothing is known.
-    return (
-        held & ((lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST) if size.dim() else held
-    )
+    if size.dim():
+        held &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
+    return held | beyond
 
 
 def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:

@@ -686,6 +686,14 @@ NEW: dict[str, NewCheat] = {
         "bfloat16 by cutting: the mean error is half a step, always towards zero.",
         dtype="bfloat16",
     ),
+    "half_gradients_cut": NewCheat(
+        "reglu",
+        10,
+        "backward",
+        "run",
+        "Gradients are cut at the largest number of float16, where loss scaling looks for infinities.",
+        dtype="float16",
+    ),
     "clamped_upstream": NewCheat(
         "reglu",
         10,

@@ -181,6 +181,20 @@ def test_an_element_that_the_reference_loses_does_not_count() -> None:
     assert compare(got, truth).position == (0, 0)
 
 
+def test_what_is_beyond_the_largest_number_in_the_truth_and_the_reference_must_overflow() -> None:
+    case = replace(LARGE, dtype="float16", reach=1024.0)
+    exact = torch.randn((6, 40), generator=stream(), dtype=torch.float64)
+    exact[:3] = 1e6
+    exact[4, 0] = 65_600.0  # so close that a kernel may round it to the largest number
+    truth = truth_of(proof_of(case, exact, exact.half()))
+    assert truth.held is not None
+    assert (bool(truth.held[:3].all()), bool(truth.held[4, 0])) == (True, False)
+    cut = exact.half().clamp(-65_504, 65_504)
+    assert compare(exact.half(), truth).passed
+    assert compare(cut, truth).level == "nonfinite"
+    assert compare(torch.where(torch.isinf(exact.half()), -exact.half(), exact.half()), truth).level == "nonfinite"
+
+
 def test_a_row_that_is_lost_but_for_its_largest_elements_does_not_count() -> None:
     exact = torch.full((6, 40), 0.01, dtype=torch.float64)
     exact[:, 0] = -1.0  # such as the gradient at a label, which is as large as all the others together
