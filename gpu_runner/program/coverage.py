@@ -38,7 +38,7 @@ class Decisions:
 
     def add(self, path: str, node: ast.expr, outcome: int, what: str = "") -> None:
         """Add an outcome: that an expression is true, or is ``what``."""
-        place = (path, node.lineno, node.col_offset, _text(node) + (f" is {what}" if what else ""))
+        place = (path, node.lineno, node.col_offset, text_of(node) + (f" is {what}" if what else ""))
         if place not in self.outcomes and len(self.outcomes) >= MOST_DECISIONS:
             raise unproved(f"It decides in more than {MOST_DECISIONS:,} places.")
         self.outcomes[place] = self.outcomes.get(place, 0) | outcome
@@ -53,7 +53,8 @@ class Decisions:
 
 
 @functools.cache
-def _text(node: ast.expr) -> str:
+def text_of(node: ast.expr) -> str:
+    """An expression as decisions quote it."""
     text = ast.unparse(node)
     return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
 

@@ -51,6 +51,7 @@ LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usu
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 MOST_WORDS = 4  # cases for what text a scalar may be
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
+FEW_PROCESSORS = 2  # of them: the first has one multiprocessor, the second two
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
 MANY_CASES = 2  # dimensions of rows that are tried with many of them
@@ -461,7 +462,7 @@ class _Plan:
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
-        within = [value for value in self.grouped if value < DEEPEST_OF_TILES]
+        within = [value for value in self.grouped if value <= DEEPEST_OF_TILES]
         down = [dim for dim in _named(self.problem) if dim not in columns_of(self.problem)]
         if not self.interpreted or not within or max(within) < INTERPRETED_DEEPEST:
             return []
@@ -626,15 +627,16 @@ class _Plan:
             gpus[0] = AMD
         places = stream.sample(usual, min(len(gpus) + 1, len(usual)))
         if places:
-            largest = max(usual, key=lambda place: math.prod(cases[place].size_of.values()))
-            places = [largest, *(place for place in places if place != largest)][: len(places)]
+            # Of one row a program has one block, on any GPU.
+            largest = sorted(usual, key=lambda place: _least_and_all(cases[place]), reverse=True)[:FEW_PROCESSORS]
+            places = [*largest, *(place for place in places if place not in largest)][: len(places)]
         for at, (gpu, place) in enumerate(zip((*gpus, None), places, strict=False)):
             if gpu is None:
                 cases[place] = replace(cases[place], compiling=True)
                 continue
-            # The first has so few that a persistent kernel has more blocks than programs.
-            most = gpu.multiprocessors if at else 2
-            few = stream.choice((most, stream.randint(1, most)))
+            # The first have so few that a persistent kernel has more blocks than programs.
+            most = gpu.multiprocessors
+            few = at + 1 if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         return cases
@@ -721,6 +723,12 @@ def _most(problem: Problem, dim: str, interpreted: bool) -> int:
 def _named(problem: Problem) -> tuple[str, ...]:
     """Every dimension that has a name, those too that only bound an index."""
     return tuple(dict.fromkeys([*problem.dimensions, *(s.high for s in problem.inputs if isinstance(s.high, str))]))
+
+
+def _least_and_all(case: Case) -> tuple[bool, int]:
+    """Whether a case has more than one element along each dimension, and how many in all."""
+    sizes = case.size_of.values()
+    return all(size > 1 for size in sizes), math.prod(sizes)
 
 
 def _rows_of(problem: Problem, case: Case) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import itertools
 import logging
 import math
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,11 @@ from typing import Self
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
-from gpu_runner.contracts.reading import parse_bounded
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS
-from gpu_runner.program.coverage import BOTH, HELD
+from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
@@ -47,6 +45,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
+from gpu_runner.verify.one_sided import demanded, one_sided, with_indices_outside
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
@@ -89,10 +88,8 @@ class _Trial:
         self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
 
 
-def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True, both_sides: bool = False) -> Verdict:
+def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
     """Judge a candidate; without ``screened``, which no request can say, only by what it does.
-
-    With ``both_sides`` nothing is proved of one that has decisions of one outcome; else they are listed.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -137,26 +134,9 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True,
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
-        if both_sides and problem.form != "kernelbench":  # which gives the inputs of one size
-            verdict = _held_to_both_sides(verdict, before)
+        if problem.form != "kernelbench":  # which gives the inputs of one size
+            verdict = demanded(verdict, before)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
-
-
-def _held_to_both_sides(verdict: Verdict, before: Mapping[str, str]) -> Verdict:
-    """Prove nothing of a candidate in which a decision had one outcome, unless what stands in its place decides the same."""
-    if verdict.status is not Status.passed or verdict.quick:
-        return verdict
-    standing = "\n".join(ast.unparse(parse_bounded(text)) for text in before.values())
-    new = [evidence for evidence in verdict.one_sided if _quoted(evidence.message) not in standing]
-    return (
-        verdict
-        if not new
-        else replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(new[:MOST_EVIDENCE]))
-    )
-
-
-def _quoted(message: str) -> str:
-    return message.partition("`")[2].partition("`")[0].removesuffix("…")
 
 
 def _start_early(
@@ -237,8 +217,10 @@ def judge_beside(
             importing.end(trial)
             if beside is not None and not trial.findings:
                 beside.end(trial)
-    written = {file.path for file in screened_files(candidate)}
-    trial.decisions = {decision: seen for decision, seen in trial.decisions.items() if decision.path in written}
+    frame = replace(
+        frame,
+        one_sided=one_sided(trial.decisions, screened_files(candidate), in_library=candidate.tree is not None),
+    )
     return _verdict(frame, standing.proofs, trial)
 
 
@@ -342,11 +324,30 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
             comparing.end()
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
+                _decide_outside(trial, session, cases, overwrites)
     except ScratchError as error:
         trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
         trial.findings.append(failure_of(error, check, workload))
     return trial
+
+
+def _decide_outside(
+    trial: _Trial, session: Session, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str]
+) -> None:
+    """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there."""
+    if session.gpu or all(seen == BOTH for seen in trial.decisions.values()):
+        return
+    usual = [one for one in cases if one[0].case.content is Content.ordinary and not one[0].case.is_empty]
+    widest = sorted(usual, key=lambda one: _elements(one[0]) // max(1, _rows(one[0])))[-1:]
+    for proof, peer in (*usual[:1], *widest):
+        for outside in with_indices_outside(proof):
+            call = _call(outside, peer, overwrites)
+            try:
+                answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(outside)))
+            except (ChildFailed, ProtocolError):
+                continue  # it has no guard, and need have none
+            trial.decisions = dict(answer.decisions)
 
 
 def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:
@@ -624,7 +625,6 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
         peak_forward_bytes=trial.peaks[0],
         peak_backward_bytes=trial.peaks[1],
     )
-    frame = replace(frame, one_sided=tuple(_one_sided(trial.decisions)))
     seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
     by_import = ("imported",) if trial.imported else ()
     passed_by = dict.fromkeys([*frame.allowances, *by_import, *(name for e in trial.examined for name in e.allowances)])
@@ -636,14 +636,6 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     ordered = [first, *(finding for finding in trial.findings if finding is not first)]
     evidence = tuple(finding.evidence for finding in ordered[:MOST_EVIDENCE])
     return replace(frame, status=first.status, rule=first.rule, evidence=evidence)
-
-
-def _one_sided(decisions: Mapping[Decision, int]) -> Iterator[Evidence]:
-    for decision, outcomes in sorted(decisions.items()):
-        if outcomes != BOTH:
-            always = "true" if outcomes == HELD else "false"
-            message = f"{decision.text}: always {always}."
-            yield Evidence("one_sided", message, line=decision.line)
 
 
 def _refused(frame: Verdict, rule: str, message: str, line: int | None = None, log: str = "") -> Verdict:

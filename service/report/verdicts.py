@@ -35,7 +35,7 @@ STATUS_WORDS: dict[Status, str] = {
     Status.timeout: "the kernel did not end in time",
     Status.out_of_memory: "the kernel needs more memory than there is",
     Status.refused: "the source breaks a rule, so it was not run",
-    Status.unproved: "the judge cannot say: the host code uses something that it cannot evaluate",
+    Status.unproved: "the judge cannot say: it cannot evaluate the host code, or no case reached part of the code",
     Status.degenerate_problem: "a trivial answer passes on this problem, so nothing can be proved on it",
     Status.cheating: "the candidate works on how it is judged, not on the problem",
     Status.environment_error: "the host is at fault, so nothing is known of the kernel",

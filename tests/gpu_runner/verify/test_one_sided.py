@@ -1,11 +1,16 @@
-"""Decisions of one outcome in a whole verdict: listed, and where it is demanded nothing is proved."""
+"""Decisions of one outcome in a whole verdict: nothing is proved of a candidate that has one."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest, parse_problem
+from gpu_runner.program.coverage import FAILED, HELD
+from gpu_runner.verify.answer import Decision
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import judge
+from gpu_runner.verify.one_sided import one_sided, with_indices_outside
+from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
 PROBLEM = source_of_problem("reglu")
@@ -17,14 +22,40 @@ def of(text: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", text),))
 
 
-def verdict(original: str | None = None, *, both_sides: bool) -> Verdict:
+def verdict(original: str | None = None) -> Verdict:
     request = VerifyRequest(PROBLEM, of(PLAIN), original=None if original is None else of(original))
-    return judge(request, surroundings(), both_sides=both_sides)
+    return judge(request, surroundings())
+
+
+def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_own() -> None:
+    problem = parse_problem(source_of_problem("cross_entropy"))
+    form = form_of(problem)
+    assert form is not None
+    proof = asked_of(problem, form, Case("drawn", (("T", 6), ("V", 9)), "float32", 5))
+    before = proof.laid["target"].raw.clone()
+    first, second = (outside.laid["target"].view().tolist() for outside in with_indices_outside(proof))
+    assert (first, second) == ([10, -100] * 3, [-100, 10] * 3)
+    assert proof.laid["target"].raw.equal(before)
+
+
+def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:
+    text = (
+        "import triton\n\n@triton.jit\ndef _kernel(x_ptr, n):\n    tl.store(x_ptr, n)\n\ndef candidate(x):\n    warps = 8 if x.numel() > 9 else 4\n"
+        "    n = 8 if x.ndim > 9 else 4\n    _kernel[(1,)](x, n, num_warps=warps)\n"
+    )
+    outcomes = {
+        Decision("candidate.py", 8, 17, "`x.numel() > 9`"): FAILED,
+        Decision("candidate.py", 9, 13, "`x.ndim > 9`"): FAILED,
+        Decision("candidate.py", 9, 8, "`4` is the minimum"): FAILED,
+        Decision("library.py", 1, 0, "`a`"): HELD,
+    }
+    found = one_sided(outcomes, of(text).files, in_library=False)
+    assert [evidence.message for evidence in found] == ["`4` was never the minimum.", "`x.ndim > 9` was always false."]
 
 
 @pytest.mark.slow
-def test_a_decision_of_one_outcome_is_listed_and_proves_nothing_where_both_are_demanded() -> None:
-    demanded = verdict(both_sides=True)
+def test_nothing_is_proved_of_a_candidate_that_has_a_decision_of_one_outcome() -> None:
+    demanded = verdict()
     assert (demanded.status, demanded.rule) == (Status.unproved, "one-sided")
     assert ASKED in demanded.evidence[0].message
     line = next(number for number, text in enumerate(PLAIN.splitlines(), 1) if ASKED in text)
@@ -33,4 +64,4 @@ def test_a_decision_of_one_outcome_is_listed_and_proves_nothing_where_both_are_d
 
 @pytest.mark.slow
 def test_what_stands_may_go_on_to_decide_in_the_same_words() -> None:
-    assert verdict(PLAIN.replace("Four dimensions", "Of four dimensions"), both_sides=True).status is Status.passed
+    assert verdict(original=PLAIN.replace("Four dimensions", "Of four dimensions")).status is Status.passed

@@ -31,7 +31,7 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
             break
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))
-    BLOCK_K = max(16, 128 // element_size)
+    BLOCK_K = 128 // element_size
     num_stages = max(2, min(4, capacity // ((BLOCK_M + BLOCK_N) * BLOCK_K * element_size)))
     return BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages'''
 

@@ -168,7 +168,7 @@ def bring_together(body: Statements, names: Names, moments: Moments) -> None:
     body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)")
     body.env[moments.total] = total
     mean = body.env.get(moments.mean) or body.assign(moments.mean)
-    body.line(f"{total}_offset = {total}_block / tl.maximum({total}_count, 1.0)")
+    body.line(f"{total}_offset = {total}_block / ({total}_count + 1e-30)")  # zero in a lane that has no elements
     body.line(f"{squares}_block -= {total}_block * {total}_offset")
     body.line(f"{total}_offset += {total}_shift - {mean}")
     body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)")

@@ -1,0 +1,100 @@
+"""Which decisions of a candidate had one outcome in all cases, and what that means for its verdict. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from gpu_runner.contracts.reading import SourceError, parse_bounded
+from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
+from gpu_runner.program.coverage import BOTH, HELD, text_of
+from gpu_runner.verify.answer import Decision
+from gpu_runner.verify.laying import Laid
+from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.settings import HostCode
+
+MOST_QUOTED = 5
+IGNORED = -100  # what torch's losses ignore unless they are told another class
+MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch settings alone
+HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
+
+
+def one_sided(
+    outcomes: Mapping[Decision, int], files: Sequence[SourceFile], *, in_library: bool
+) -> tuple[Evidence, ...]:
+    """The decisions of one outcome in ``files``, but for those that change the settings of launches alone."""
+    written = {file.path for file in files}
+    found = sorted(decision for decision, seen in outcomes.items() if seen != BOTH and decision.path in written)
+    code = dict(_host_code(files, in_library=in_library)) if found else {}
+    passed = {decision for decision in found[:MOST_FOLLOWED] if _is_of_settings(decision, code.get(decision.path))}
+    return tuple(_evidence(decision, outcomes[decision]) for decision in found if decision not in passed)
+
+
+def with_indices_outside(proof: Proof) -> Iterator[Proof]:
+    """A case with every second index of its inputs too large, or far below zero; and with these the other way round."""
+    large = max((size for _, size in proof.case.sizes), default=1) + 1
+    for turn in (0, 1):
+        laid = {
+            name: replace(one, raw=_outside(one, large, turn))
+            for name, one in proof.laid.items()
+            if one.raw.dtype in (torch.int32, torch.int64)
+        }
+        if laid:
+            yield replace(proof, laid=proof.laid | laid, uses=(), other=None)
+
+
+def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
+    raw = laid.raw.clone()
+    own = laid.elements(raw)
+    places = torch.arange(own.numel()).reshape(own.shape)
+    most = max(large, int(own.max()) + 1) if own.numel() else large
+    own.copy_(torch.where(places % 2 == turn, most, IGNORED))
+    return raw
+
+
+def _evidence(decision: Decision, outcome: int) -> Evidence:
+    what, _, role = decision.text.rpartition("` is ")
+    message = f"{what}` was never {role}." if what else f"{decision.text} was always {_word(outcome)}."
+    return Evidence("one_sided", message, line=decision.line)
+
+
+def _word(outcome: int) -> str:
+    return "true" if outcome == HELD else "false"
+
+
+def _host_code(files: Sequence[SourceFile], *, in_library: bool) -> Iterator[tuple[str, HostCode]]:
+    words = {file.path: frozenset(re.findall(r"\w+", file.text)) for file in files}
+    for file in files:
+        try:
+            tree = parse_bounded(file.text)
+        except SourceError:
+            continue
+        elsewhere = frozenset().union(*(known for path, known in words.items() if path != file.path))
+        yield file.path, HostCode(tree, elsewhere, in_library=in_library)
+
+
+def _is_of_settings(decision: Decision, code: HostCode | None) -> bool:
+    if code is None:
+        return False
+    nodes = [node for node in code.at(decision.line, decision.column) if decision.text.startswith(text_of(node))]
+    return bool(nodes) and all(code.changes_settings_alone(node) for node in nodes)
+
+
+def demanded(verdict: Verdict, original: Mapping[str, str]) -> Verdict:
+    """Prove nothing of a candidate in which a decision had one outcome, unless the original decides the same in the same words."""
+    if verdict.status is not Status.passed or verdict.quick:
+        return verdict
+    known = "\n".join(ast.unparse(parse_bounded(text)) for text in original.values())
+    new = [evidence for evidence in verdict.one_sided if _quoted(evidence.message) not in known]
+    if not new:
+        return verdict
+    evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
+    return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
+
+
+def _quoted(message: str) -> str:
+    return message.partition("`")[2].partition("`")[0].removesuffix("…")
