@@ -72,7 +72,7 @@ def cloned(files: Mapping[str, str], design: str, old: str, new: str, package: s
     """
     plain = Names(design, old, new, package)
     trees = {path: _parsed(path, text) for path, text in files.items() if path.endswith(".py")}
-    classes = {node.name: node for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes = {node.name: node for tree in trees.values() for node in _top(tree) if isinstance(node, ast.ClassDef)}
     symbols = {
         _module(path): {name: plain.symbol(name) for name in _versioned(tree, PurePosixPath(path).stem, classes)}
         for path, tree in trees.items()
@@ -96,23 +96,53 @@ def _module(path: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def _top(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of a module's own scope, those under `if`, `try` and `with` too."""
+    waiting = [*tree.body]
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += [item for item in _blocks(node) if isinstance(item, ast.stmt)]
+
+
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from child.body
+
+
 def _versioned(tree: ast.Module, stem: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:
     """The names that a module defines and that belong to its version."""
-    for node in tree.body:
+    aliases = {
+        alias.asname: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    for node in _top(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
-            if node.name == stem or any(_last(item) in KERNEL_DECORATORS for item in decorators):
+            named = [_last(item) for item in decorators]
+            if node.name == stem or any(aliases.get(name, name) in KERNEL_DECORATORS for name in named):
                 yield node.name
-        elif isinstance(node, ast.ClassDef) and _derives(node, classes, frozenset()):
+        elif isinstance(node, ast.ClassDef) and _derives(node, classes, aliases, frozenset()):
             yield node.name
+        elif isinstance(node, ast.Assign) and stem in map(_last, node.targets):
+            yield stem
 
 
-def _derives(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+def _derives(
+    node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], aliases: Mapping[str, str], seen: frozenset[str]
+) -> bool:
     """Whether a class is a plan or a tiling: by its bases, those of the package's own classes followed, or by a base's name."""
-    bases = [_last(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
+    named = [_last(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
+    bases = [aliases.get(name, name) for name in named]
     own = [classes[base] for base in bases if base in classes and base not in seen]
     return any(base.endswith(RENAMED_BASES) for base in bases) or any(
-        _derives(b, classes, seen | {b.name}) for b in own
+        _derives(b, classes, aliases, seen | {b.name}) for b in own
     )
 
 
@@ -136,6 +166,7 @@ class Module:
         lines = raw.splitlines(keepends=True)
         self.starts = [sum(map(len, lines[:n])) for n in range(len(lines) + 1)]
         self.raw, self.own = raw, dict(self.names.symbols[_module(self.path)])
+        self.scope = frozenset(_top(self.tree))
         self.modules: dict[str, str] = {}  # a name bound to a module of the package, and that module
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -205,7 +236,14 @@ class Module:
             for inner in body:
                 self._visit(inner, hidden)
             return
-        if not self._renames(node, hidden):
+        if isinstance(node, ast.ClassDef):
+            self._definition(node)
+            # A field hides a name from the other statements of its class, and not from the methods.
+            fields = _stored([item for item in node.body if not isinstance(item, ast.FunctionDef | ast.ClassDef)])
+            for child in ast.iter_child_nodes(node):
+                inside = isinstance(child, ast.stmt) and not isinstance(child, ast.FunctionDef | ast.ClassDef)
+                self._visit(child, hidden | fields if inside else hidden)
+        elif not self._renames(node, hidden):
             for child in ast.iter_child_nodes(node):
                 self._visit(child, hidden)
 
@@ -223,8 +261,6 @@ class Module:
             elif self._inside(whole, 0) is not None:
                 self.spans.append((*self._place(node), self._dotted(whole)))
                 return True
-        elif isinstance(node, ast.ClassDef):
-            self._definition(node)
         elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             first, last = self._place(node)
             text = self.raw[first:last].decode()
@@ -234,7 +270,7 @@ class Module:
 
     def _definition(self, node: ast.AST) -> None:
         name = getattr(node, "name", None)
-        if name in self.own and node in self.tree.body:
+        if name in self.own and node in self.scope:
             first, last = self._place(node)
             match = re.compile(rb"(?:def|class)\s+").search(self.raw, first, last)
             if match is not None:

@@ -144,6 +144,55 @@ def test_every_construct_is_renamed_and_nothing_else() -> None:
     ]
 
 
+UNUSUAL = """\
+from cute import jit as compiled
+from lab.kernel.runtime import KernelPlan as Plan, Tiling as Tiles
+
+try:
+    import cute
+except ImportError:
+    pass
+else:
+
+    @cute.kernel
+    def _late(x):
+        return x
+
+
+@compiled
+def _lane(x):
+    return x
+
+
+class Blocks(Tiles): pass
+
+
+class Work(Plan):
+    flash: int = 3
+    late = _lane
+    doubled = 2 * flash
+
+    def plan(self, x):
+        return flash(x), _late
+
+
+flash = _lane
+"""
+
+
+def test_names_under_conditions_and_aliases_are_renamed_and_fields_are_not() -> None:
+    made = cloned({"flash.py": UNUSUAL}, "flash", "flash", "flash_v1", PACKAGE)["flash_v1.py"]
+    assert [new for _, new in changed(UNUSUAL, made)] == [
+        "def _late_v1(x):",
+        "def _lane_v1(x):",
+        "class BlocksV1(Tiles): pass",
+        "class WorkV1(Plan):",
+        "late = _lane_v1",
+        "return flash_v1(x), _late_v1",
+        "flash_v1 = _lane_v1",
+    ]
+
+
 def test_a_clone_of_a_clone_is_the_clone_of_the_base() -> None:
     first = cloned(FILES, "flash", "flash", "flash_v1", PACKAGE)
     assert cloned(first, "flash", "flash_v1", "flash_v12", PACKAGE) == cloned(
