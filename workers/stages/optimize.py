@@ -26,6 +26,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.reports.variants import draw_variants
 from workers.stages.bench import Profiled, aim_of, keep_json, own_result, reopen_optimize
 from workers.stages.briefs import HEARD, answered, remarks_of
+from workers.stages.gains import keep_trials
 from workers.stages.headroom import nothing_to_gain, target_met
 from workers.stages.profiling import asks
 from workers.stages.search import AttemptLog
@@ -199,6 +200,7 @@ class Optimize:
             reads,
         )
         keep_json(context, "variants.json", summary)
+        keep_trials(context, bench.kernel.name, measured, searched.variants)
         asked = CheckpointUpdate(self.name, context.attempt, summary, asks(context))
         updates = () if known.nothing_to_gain else (AssetsUpdate(images), asked)
         output = {"summary": to_json(summary), HEARD: len(context.feedback), MADE: dict(searched.made)}

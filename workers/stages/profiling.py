@@ -18,6 +18,7 @@ from workers.contracts import (
     FailureCode,
     FileChange,
     ModelReading,
+    PlannedStrategy,
     ProblemKind,
     ProblemText,
     ProfileSummary,
@@ -48,6 +49,7 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.briefs import variant_brief
+from workers.stages.gains import measured_before
 from workers.stages.gate import SNAPSHOT_FILE, check_host, script_rows, timing_budget_s, verdict_failure
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, with_sizes
 from workers.stages.problem import revised_source
@@ -95,7 +97,7 @@ class Profile:
         known = Profiled(reading, verdict, measured, profile)
         tunes = context.request.verb is Verb.tune
         # Settings are found by measuring, so that a kernel near its floor is swept all the same when somebody asks for that.
-        strategies = () if at_floor and not tunes else ordered(situation_of(bench, known, model=turn))
+        strategies = () if at_floor and not tunes else _planned(bench, known, turn)
         if tunes:
             at_floor, strategies = False, tuple(planned for planned in strategies if planned.strategy == FIRST)
         diagnosis, unread = _diagnosed(bench, replace(known, strategies=strategies))
@@ -234,6 +236,11 @@ def profiled_if_asked(
     keep_json(context, "profile.json", result)
     context.artifact("profile.md", kernel_page(kernel, result, measured).encode(), "text/markdown")
     return result
+
+
+def _planned(bench: OptimizeBench, known: Profiled, turn: ModelTurn) -> tuple[PlannedStrategy, ...]:
+    before = measured_before(bench.context, bench.kernel.name, known.benchmark.gpu, bench.workloads)
+    return ordered(situation_of(bench, known, model=turn), before)
 
 
 def _diagnosed(bench: OptimizeBench, known: Profiled) -> tuple[ModelReading | None, tuple[str, ...]]:

@@ -390,3 +390,15 @@ class SeriesChange(Base):
     reason: Mapped[str] = mapped_column(Text, default="")  # of a triage, in a person's words
     opened_at: Mapped[float] = mapped_column(Float)
     changed_at: Mapped[float] = mapped_column(Float)
+
+
+class StrategyTrial(Base):
+    """What one variant of a job came to, kept when the job's own records are gone."""
+
+    __tablename__ = "strategy_trials"
+    __table_args__ = (UniqueConstraint("job_id", "variant"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    job_id: Mapped[str] = mapped_column(String(40))
+    variant: Mapped[str] = mapped_column(String(20))
+    trial: Mapped[dict[str, Any]] = mapped_column(Json)

@@ -103,7 +103,7 @@ def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regi
     is the geometric mean of both.
     """
     aimed = _aimed(in_regime(rows, regime), scope)
-    speed = _mean(_speedup(row) for row in aimed)
+    speed = _mean(speedup_of(row) for row in aimed)
     memory = _mean(None if (ratio := row.memory_ratio) is None else 1.0 / ratio for row in aimed)
     if goal is Goal.speed:
         return speed
@@ -152,7 +152,8 @@ def _aimed(rows: Sequence[WorkloadTiming], scope: Scope) -> list[WorkloadTiming]
     return aimed or (list(rows) if scope is Scope.general else [])
 
 
-def _speedup(row: WorkloadTiming) -> float | None:
+def speedup_of(row: WorkloadTiming) -> float | None:
+    """How many times as fast as v0 a variant is on a row; None where it was not timed."""
     comparison = comparison_with_original(row)
     if comparison is not None:
         return comparison.speedup
@@ -166,7 +167,7 @@ def _time_ratio(row: WorkloadTiming) -> float | None:
     comparison = comparison_with_original(row)
     if comparison is not None and comparison.speedup_high >= 1.0:
         return None
-    speedup = _speedup(row)
+    speedup = speedup_of(row)
     return None if speedup is None else 1.0 / speedup
 
 
