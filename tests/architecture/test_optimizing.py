@@ -41,7 +41,7 @@ def test_the_bounds_of_a_job_are_told() -> None:
 
 def test_when_a_model_is_asked_is_told() -> None:
     room = f"at least {catalog.LEAST_ROOM:.1f} times as fast"
-    document = " ".join((DOCS / "strategies" / catalog.ModelChange.document).read_text().split())
+    document = " ".join((DOCS / "knowledge" / "optimizations" / catalog.ModelChange.document).read_text().split())
     assert room in FLAT and room in document
     assert f"{JobOptions().repairs} by default" in FLAT
 
@@ -58,10 +58,10 @@ def test_every_outcome_is_told_in_the_words_of_the_comment() -> None:
 
 
 def test_every_strategy_has_a_page_that_the_index_links() -> None:
-    index = (DOCS / "strategies" / "index.md").read_text()
+    index = (DOCS / "knowledge" / "index.md").read_text()
     for strategy in STRATEGIES:
-        assert f"[{strategy.id}]({strategy.document})" in index
-        assert (DOCS / "strategies" / strategy.document).is_file()
+        assert f"[{strategy.id}](optimizations/{strategy.document})" in index
+        assert (DOCS / "knowledge" / "optimizations" / strategy.document).is_file()
 
 
 def test_the_bounds_of_gpu_time_are_those_of_the_program() -> None:

@@ -23,8 +23,11 @@ from workers.layouts.kernel_profile import by_likeness, likeness_of_problem, lik
 from workers.layouts.protocol import ExistingKernel
 from workers.stages.bench import CreateBench, ModifyBench, OptimizeBench, Profiled
 from workers.stages.figures import compiled_figures, figures, hardware, notebook
+from workers.stages.gains import measured_before
 from workers.stages.headroom import Counted, bounds_of, counted, lines
+from workers.strategies.catalog import strategy_named
 from workers.strategies.order import ordered
+from workers.strategies.pages import applying, page_of
 from workers.strategies.protocol import Situation, Stands
 from workers.strategies.reading import read_source
 from workers.tree import Tree
@@ -97,7 +100,7 @@ def variant_brief(
         scope=format_scope(scope, options.regime),
         measured=figures(known, goal, scope, parent),
         tried=notebook(earlier),
-        ideas=tuple(idea(planned) for planned in known.strategies if not planned.repeats),
+        ideas=(*(idea(p) for p in known.strategies if not p.repeats), *warnings_of(source, bench.problem)),
         diagnosis="" if known.diagnosis is None else diagnosis_text(known.diagnosis),
         hardware=hardware(known.profile.host),
         remarks=remarks,
@@ -209,6 +212,7 @@ def _line(tree: Tree, point: Feedback) -> str | None:
 
 
 MOST_IDEAS = 6
+MOST_ADVICE = 800  # characters of a page
 UNMEASURED = BenchmarkResult((), predicted=True, gpu=None, bandwidth_gbps=None)
 
 
@@ -217,7 +221,9 @@ def ideas_of(
 ) -> tuple[Idea, ...]:
     """The entries whose triggers hold, what may gain most first; ``measured`` is of the start."""
     situation = situation_of_new(bench, counts, start, measured)
-    return tuple(idea(planned, situation.stands) for planned in ordered(situation)[:MOST_IDEAS])
+    before = measured_before(bench.context, bench.name, dict(bench.host).get("gpu"), bench.problem.workloads)
+    ideas = (idea(planned, situation.stands) for planned in ordered(situation, before)[:MOST_IDEAS])
+    return (*ideas, *warnings_of(start or "", bench.problem))
 
 
 def situation_of_new(
@@ -250,7 +256,21 @@ def idea(planned: PlannedStrategy, stands: Stands = Stands.kernel) -> Idea:
     expected = f"It is expected to make the kernel {gain}"
     if stands is Stands.nothing:
         expected = f"A kernel with it is expected to be {gain} as one without"
-    return Idea(planned.title, f"{planned.trigger} {expected}; against: {planned.bound.value}.")
+    page = page_of(strategy_named(planned.strategy).document)
+    advice = f"{_shortened(page.sections['Mechanism'])} {page.counter}"
+    return Idea(planned.title, f"{planned.trigger} {expected}; against: {planned.bound.value}. {advice}")
+
+
+def warnings_of(source: str, problem: Problem) -> tuple[Idea, ...]:
+    """The pages on anti-patterns and on the language whose rules hold for a file."""
+    return tuple(
+        Idea(page.title, f"The file calls `{call}`. {page.advice}") for page, call in applying(source, problem)
+    )
+
+
+def _shortened(text: str) -> str:
+    """The sentences of a text that fit."""
+    return text if len(text) <= MOST_ADVICE else text[: text.rindex(". ", 0, MOST_ADVICE) + 1]
 
 
 def _unread(bench: CreateBench, path: str) -> SourceReading:

@@ -25,7 +25,7 @@ from workers.strategies.protocol import DoesNotApply, ModelTurn, Proposed, Situa
 from workers.strategies.rewrites import CONSTANT_SIZES, EVICTION_HINTS, PIPELINED_LOOPS
 from workers.strategies.sweep import ParameterSweep
 
-# Below this a program moves too few bytes to keep memory busy; below the second one by far (docs/strategies/knowledge.md).
+# Below this a program moves too few bytes to keep memory busy; below the second one by far (docs/knowledge/optimizations).
 SMALL_ROW_BYTES = 8192
 TINY_ROW_BYTES = 2048
 MANY_ROWS = 1024
@@ -97,9 +97,9 @@ def _kept_for_backward(situation: Situation) -> Worth | None:
     return Worth(trigger, FORESEEN_GAIN)
 
 
-SEVERAL_ROWS = Described("several_rows", "Several rows a program", "several_rows.md", _short_rows)
+SEVERAL_ROWS = Described("several_rows", "Several rows a program", "several-rows.md", _short_rows)
 PERSISTENT_LOOP = Described(
-    "persistent_loop", "A loop over rows on each multiprocessor", "persistent_loop.md", _many_rows
+    "persistent_loop", "A loop over rows on each multiprocessor", "persistent-loop.md", _many_rows
 )
 RECOMPUTE = Described("recompute", "Recompute instead of save", "recompute.md", _kept_for_backward)
 # A pass that is within a tenth of its floor is finished, and what could still be gained is not worth an answer.
@@ -113,7 +113,7 @@ class ModelChange:
 
     id = "model_change"
     title = "A model's change"
-    document = "model_change.md"
+    document = "model-change.md"
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:

@@ -31,7 +31,7 @@ class CompiledFastPath:
 
     id = "compiled_fast_path"
     title = "Compiled kernels as a fast path"
-    document = "compiled_fast_path.md"
+    document = "compiled-fast-path.md"
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
@@ -187,7 +187,7 @@ class FastPathBySize:
 
     id = "fast_path_by_size"
     title = "Fast path from a size on"
-    document = "fast_path_by_size.md"
+    document = "fast-path-by-size.md"
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:

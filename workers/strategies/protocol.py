@@ -94,7 +94,7 @@ class Strategy(Protocol):
 
     @property
     def document(self) -> str:
-        """The name of its file in docs/strategies/."""
+        """The name of its file in docs/knowledge/optimizations/."""
         ...
 
     @property

@@ -124,7 +124,7 @@ def _fits(file: KernelFile, argument: ast.arg) -> bool:
 CONSTANT_SIZES = Rewriting(
     "constant_sizes",
     "Row lengths as constants",
-    "constant_sizes.md",
+    "constant-sizes.md",
     with_constant_sizes,
     "With the length of a row known to the compiler, masks of whole blocks and divisions by it fall away.",
     "The length of a row is a compile-time constant",
@@ -195,7 +195,7 @@ def _hints_foreseen(situation: Situation) -> Worth | None:
 EVICTION_HINTS = Rewriting(
     "eviction_hints",
     "Eviction hints on streamed loads",
-    "eviction_hints.md",
+    "eviction-hints.md",
     with_hints,
     "Rows that are read once push out of the cache what all programs share; told so, the cache keeps the shared part.",
     "Loads that are used once are marked to be evicted first, what every program reads again to be kept",
@@ -207,7 +207,7 @@ STAGES = "NUM_STAGES"
 MOST_STAGES = 3
 # What a program may hold in shared memory on every NVIDIA GPU since sm_80: 99 KiB (CUDA C++ Programming Guide, table 24).
 SHARED_BYTES = 96 * 1024
-# A row of more bytes is gone through in blocks: as one block it would spill (docs/strategies/knowledge.md).
+# A row of more bytes is gone through in blocks: as one block it would spill (docs/knowledge/optimizations).
 WIDE_ROW_BYTES = 65536
 PIPELINES_GAIN = 1.25
 
@@ -310,7 +310,7 @@ def _pipelines_foreseen(situation: Situation) -> Worth | None:
 PIPELINED_LOOPS = Rewriting(
     "pipelined_loops",
     "Pipelined loops",
-    "pipelined_loops.md",
+    "pipelined-loops.md",
     with_pipelines,
     "A loop that waits for its own loads keeps too few bytes on their way; with stages the next turns are fetched meanwhile.",
     "Loops that load are pipelined, as deep as shared memory holds on every GPU since sm_80",

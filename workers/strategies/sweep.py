@@ -365,7 +365,7 @@ class ParameterSweep:
 
     id = "parameter_sweep"
     title = "Launch settings by measurement"
-    document = "parameter_sweep.md"
+    document = "parameter-sweep.md"
     needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:

@@ -11,7 +11,7 @@ from workers.strategies.order import ordered
 from workers.strategies.protocol import DoesNotApply, ModelTurn
 from workers.strategies.source import fingerprint
 
-DOCUMENTS = Path(__file__).resolve().parents[3] / "docs" / "strategies"
+DOCUMENTS = Path(__file__).resolve().parents[3] / "docs" / "knowledge" / "optimizations"
 
 
 def _measured(share: float) -> BenchmarkResult:
@@ -75,7 +75,7 @@ def test_the_order_is_always_the_same() -> None:
 def test_every_strategy_has_its_document() -> None:
     for strategy in STRATEGIES:
         text = (DOCUMENTS / strategy.document).read_text()
-        for heading in ("## Trigger", "## Mechanism", "## Evidence", "## What it costs", "## Source"):
+        for heading in ("## Trigger", "## Mechanism", "## Evidence", "## Counter-evidence", "## Source"):
             assert heading in text, f"{strategy.document} lacks {heading}"
     assert strategy_named("parameter_sweep") is STRATEGIES[0]
     with pytest.raises(LookupError, match="known: parameter_sweep"):

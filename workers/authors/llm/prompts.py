@@ -185,7 +185,7 @@ def _boundary(content: str) -> str:
 
 NOT_OF_A_WORD = re.compile(r"[^A-Za-z0-9_./-]")
 MOST_EXAMPLES = 6
-MOST_IDEAS = 12
+MOST_IDEAS = 20
 MOST_EVIDENCE = 20
 MOST_TRIED = 16
 STANDARD = {
