@@ -15,14 +15,16 @@ from tests.workers.stages.test_beating import analyzed as beating
 from tests.workers.stages.test_search import down, generated
 from workers.authors.llm.prompts import QuoteKind, quoted
 from workers.authors.protocol import Proposal
-from workers.contracts import AuthorName, ProblemKind, ProblemText, UserFacingError
+from workers.contracts import AuthorName, Outcome, ProblemKind, ProblemText, UserFacingError
 from workers.models.protocol import Question
 from workers.stages.analyze import Analyze
 from workers.stages.bench import CreateBench, reopen_create
 from workers.stages.briefs import MOST_IDEAS, kernel_brief, situation_of_new
 from workers.stages.generate import Generate
 from workers.stages.headroom import counted
+from workers.store import gains
 from workers.strategies.catalog import STRATEGIES
+from workers.strategies.gains import Trial
 from workers.strategies.order import ordered
 from workers.strategies.protocol import Stands
 
@@ -75,7 +77,11 @@ def test_entries_whose_triggers_the_compilers_kernel_shows_stand_in_every_reques
     holding = [planned.title for planned in ordered(situation)]
     assert situation.stands is Stands.start and "Eviction hints on streamed loads" in holding
     brief = kernel_brief(bench)
-    assert [idea.title for idea in brief.ideas] == holding
+    assert [idea.title for idea in brief.ideas] == [
+        *holding,
+        "Warps by block size alone",
+        "Only innermost loops are pipelined",
+    ]
     assert "of its floor" not in "".join(idea.text for idea in brief.ideas), "nothing was measured"
     for text in asked(context):
         assert all(quoted(QuoteKind.idea, idea.title, idea.text) in text for idea in brief.ideas)
@@ -88,23 +94,25 @@ def test_without_a_start_entries_are_told_by_the_problem_alone() -> None:
     context = analyzed(refused=True)
     brief = kernel_brief(bench_of(context))
     assert (brief.compiled, bool(brief.refused)) == (None, True)
-    assert [(idea.title, idea.text) for idea in brief.ideas] == [
+    assert [(idea.title, idea.text[: idea.text.index(": memory") + 8]) for idea in brief.ideas] == [
         (
             "Recompute instead of save",
             "Backward needs what forward computes by `mul` at the size of an input, and memory bounds it. "
-            "A kernel with it is expected to be 1.00 to 1.25 times as fast as one without; against: memory.",
+            "A kernel with it is expected to be 1.00 to 1.25 times as fast as one without; against: memory",
         ),
         (
             "A loop over rows on each multiprocessor",
             "1 of 1 sizes have at least 1024 rows, and every row reads all of `weight`. "
-            "A kernel with it is expected to be 1.00 to 1.20 times as fast as one without; against: memory.",
+            "A kernel with it is expected to be 1.00 to 1.20 times as fast as one without; against: memory",
         ),
         (
             "Eviction hints on streamed loads",
             "Every row reads all of `weight`, and `x` only once: loads of that can be marked as evicted first. "
-            "A kernel with it is expected to be 1.00 to 1.05 times as fast as one without; against: memory.",
+            "A kernel with it is expected to be 1.00 to 1.05 times as fast as one without; against: memory",
         ),
     ]
+    assert brief.ideas[0].text.endswith("before they are rounded as they were.")
+    assert "Counter-evidence: Arithmetic in backward" in brief.ideas[0].text
     for text in asked(context):
         assert all(quoted(QuoteKind.idea, idea.title, idea.text) in text for idea in brief.ideas)
 
@@ -140,7 +148,7 @@ def test_no_entry_promises_more_than_the_measured_gap() -> None:
         for timed_pass in (Pass.forward, Pass.backward)
     )
     near = BenchmarkResult(rows, predicted=False, gpu="NVIDIA H200", bandwidth_gbps=4240.0)
-    ideas = kernel_brief(bench, measured=near).ideas
+    ideas = kernel_brief(bench, measured=near).ideas[:-2]  # the last ones are of the language
     assert ideas
     assert all("1.00 to 1.04 times as fast; against: compute." in idea.text for idea in ideas)
 
@@ -162,3 +170,17 @@ def test_repairs_and_revisions_are_told_the_same_entries() -> None:
     plain = kernel_brief(bench)
     changed: dict[str, Any] = {"before": "x = 1\n"}
     assert kernel_brief(bench, **changed).ideas == plain.ideas
+
+
+def test_what_earlier_jobs_measured_is_told_with_the_gain() -> None:
+    context = analyzed(refused=True)
+    before = {
+        f"v{n}": Trial("eviction_hints", "sm_90", f"lab/library {n}", Outcome.kept, ((2, 1.3),)) for n in range(9)
+    }
+    context.history(lambda session: gains.add(session, "earlier", before))
+    first = kernel_brief(bench_of(context)).ideas[0]
+    assert first.title == "Eviction hints on streamed loads"
+    assert (
+        "Tried 9 times before, on 9 kernels on other GPUs; 0 of these were unusable. A kernel with it is expected to be 1."
+        in first.text
+    )
