@@ -25,7 +25,7 @@ from workers.stages.bench import CreateBench, ModifyBench, OptimizeBench, Profil
 from workers.stages.figures import compiled_figures, figures, hardware, notebook
 from workers.stages.gains import measured_before
 from workers.stages.headroom import Counted, bounds_of, counted, lines
-from workers.strategies.catalog import strategy_named
+from workers.strategies.catalog import STRATEGIES
 from workers.strategies.order import ordered
 from workers.strategies.pages import applying, page_of
 from workers.strategies.protocol import Situation, Stands
@@ -256,9 +256,9 @@ def idea(planned: PlannedStrategy, stands: Stands = Stands.kernel) -> Idea:
     expected = f"It is expected to make the kernel {gain}"
     if stands is Stands.nothing:
         expected = f"A kernel with it is expected to be {gain} as one without"
-    page = page_of(strategy_named(planned.strategy).document)
-    advice = f"{_shortened(page.sections['Mechanism'])} {page.counter}"
-    return Idea(planned.title, f"{planned.trigger} {expected}; against: {planned.bound.value}. {advice}")
+    pages = (page_of(one.document) for one in STRATEGIES if one.id == planned.strategy)
+    advice = "".join(f" {_shortened(page.sections['Mechanism'])} {page.counter}" for page in pages)
+    return Idea(planned.title, f"{planned.trigger} {expected}; against: {planned.bound.value}.{advice}")
 
 
 def warnings_of(source: str, problem: Problem) -> tuple[Idea, ...]:
