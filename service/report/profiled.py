@@ -307,7 +307,7 @@ def _finding(finding: Finding) -> str:
 def _strategies(summary: ProfileSummary) -> str:
     planned = summary.strategies[:MAX_STRATEGIES]
     rows = [
-        (str(number), inline(item.title, 80), sentence(item.trigger, 240), _gain(item))
+        (str(number), inline(item.title, 80), sentence(item.trigger, 360), _gain(item))
         for number, item in enumerate(planned, 1)
     ]
     shown = table(("", "strategy", "because", "expected gain"), rows, numeric=(0,))
@@ -315,6 +315,6 @@ def _strategies(summary: ProfileSummary) -> str:
 
 
 def _gain(item: PlannedStrategy) -> str:
-    if item.gain_high <= 1.0:
+    if item.gain_low == item.gain_high == 1.0:
         return "in memory"
     return f"{ratio(item.gain_low)} to {ratio(item.gain_high)}"
