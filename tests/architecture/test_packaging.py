@@ -34,3 +34,16 @@ def test_the_command_says_its_version() -> None:
         [sys.executable, "-m", "service.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert told.stdout.strip() == f"kernelsmith {PROJECT['version']}"
+
+
+def test_the_image_has_what_the_packages_link_to() -> None:
+    """A link of a package leads out of it to a folder that the image copies too."""
+    copied = re.findall(r"^COPY (\S+) \1$", (ROOT / "deploy/docker/Dockerfile").read_text(), re.MULTILINE)
+    sent = (ROOT / ".dockerignore").read_text().splitlines()
+    links = [
+        path for room in ("workers", "service", "gpu_runner") for path in (ROOT / room).rglob("*") if path.is_symlink()
+    ]
+    assert links
+    for link in links:
+        target = str(link.resolve().relative_to(ROOT))
+        assert target in copied and f"!{target}" in sent
