@@ -71,9 +71,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong.write_text(wrong.read_text().replace("lambda x: 2 * x,", "lambda x: 2.5 * x,"))
     bare = folder / "src/lab/kernel/torch_ops/mlp/bare/bare"
     same = folder / "src/lab/kernel/torch_ops/mlp/reglu/reglu"
-    for made in (bare, same):
+    tiled = folder / "src/lab/kernel/cutile/mlp/tiled/tiled"
+    lacking = folder / "src/lab/kernel/cutile/mlp/lacking/lacking"
+    for made in (bare, same, tiled, lacking):
         made.mkdir(parents=True)
         (made / f"{made.name}.py").write_text(NO_REFERENCE.replace("bare", made.name))
+    lacking = lacking / "lacking.py"
+    lacking.write_text(f"import cuda_of_no_host.tile as ct\n{lacking.read_text()}")
     return folder
 
 
@@ -111,6 +115,7 @@ CASES = {
     f"{REGLU} v0 {SMALL} --forward_BLOCK_SIZE=48 --check": "2 ReGLUTiling(forward_BLOCK_SIZE=48) can never run ReGLUPlan("
     "T=3, intermediate_size=70, dtype=torch.float32): use such as ReGLUTiling().",
     "lab.kernel bare --check": "2 `BarePlan` has no `reference_fn`, which `--check` compares with: define it.",
+    "lab.kernel lacking --check": "2 `lacking` needs `cuda_of_no_host`, which is not installed here: install it.",
     "lab.kernel reglu --check": "2 `reglu` is there in several languages: name it as `torch_ops.reglu` or `triton.reglu`.",
     "lab.kernel softmax": "2 there is no design `softmax`: those there are",
     f"{REGLU} v7": "2 `reglu` has no version `v7`: its versions are `v0`, `v1`.",
@@ -140,6 +145,8 @@ def test_its_tests_run_every_version(repository: Path) -> None:
     assert "6 passed" in told
 
 
-def test_without_a_gpu_a_kernel_needs_the_interpreter(repository: Path) -> None:
-    told = run(repository, ["-c", SCRIPT], f"lab.kernel triton.reglu {SMALL} --check")
-    assert told.startswith(("2 there is no GPU here: set TRITON_INTERPRET=1", "0 PASS"))
+def test_without_a_gpu_a_kernel_needs_the_interpreter_and_one_in_another_language_a_host(repository: Path) -> None:
+    commands = f"lab.kernel triton.reglu {SMALL} --check\nlab.kernel tiled --check"
+    triton, cutile = run(repository, ["-c", SCRIPT], commands).splitlines()
+    assert triton.startswith(("2 there is no GPU here: set TRITON_INTERPRET=1", "0 PASS"))
+    assert cutile.startswith(("2 there is no GPU here, and cutile has no interpreter", "2 `BarePlan` has no"))

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parent
 VERSION = re.compile(r"v(\d+)")
 PROFILES = ("disabled", "event", "predicted")
 MOST_NAMED = 8
+ON_GPUS_ALONE = ("cutile", "cute", "cute_python", "cutedsl")  # languages without an interpreter
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def load_plan(design: Design, version: str | None) -> type[KernelPlan]:
     """The plan class of a version, the newest by default.
 
     Raises:
-        PlanError: there is no such version, or its module does not hold what it must.
+        PlanError: there is no such version, its module does not hold what it must, or imports what is not installed.
     """
     versions = design.versions()
     match = VERSION.fullmatch(version or f"v{max(versions)}")
@@ -92,7 +93,10 @@ def load_plan(design: Design, version: str | None) -> type[KernelPlan]:
     name = versions[int(match[1])]
     layer = design.folder.parent.name
     package = __package__ or "kernel"
-    module = importlib.import_module(f"{package}.{design.language}.{layer}.{design.name}.{name}.{name}")
+    try:
+        module = importlib.import_module(f"{package}.{design.language}.{layer}.{design.name}.{name}.{name}")
+    except ModuleNotFoundError as error:
+        raise PlanError(f"`{name}` needs `{error.name}`, which is not installed here: install it") from error
     if not callable(getattr(module, name, None)):
         raise PlanError(f"`{name}.py` has no function `{name}`: name the kernel's entry function after its file")
     plans = [item for item in vars(module).values() if _is_plan(item) and item.__module__ == module.__name__]
@@ -191,6 +195,8 @@ def _device(design: Design, profile: str) -> str:
         return "cuda"
     if design.language == "triton" and profile == "event" and os.environ.get("TRITON_INTERPRET") != "1":
         raise PlanError("there is no GPU here: set TRITON_INTERPRET=1 to run the kernel in Triton's interpreter")
+    if design.language in ON_GPUS_ALONE and profile == "event":
+        raise PlanError(f"there is no GPU here, and {design.language} has no interpreter: use a host with one")
     return "cpu"
 
 
