@@ -194,7 +194,7 @@ def answer_from(path: Path) -> None:
     providers = (ReplayProvider(recording),) if recording.records else ()
     models = Models(providers, prepare=lambda question: redacted_question(question).question, paid=False)
     runtime.models = lambda: models
-    runtime.before = Before(recorded(path).held)
+    runtime.before = Before(recorded(path))
 
 
 def _installed_stages() -> Stages:

@@ -2,7 +2,8 @@
 
 The runner draws its inputs anew each time, so that the figures of a failing verdict are other ones in every run; so are times on a
 GPU. They stand in the questions that follow, and settings and choices hang on them. So failing results and what was measured are
-kept, and given again for the very same request. A verdict that passed is never taken from here: it is proved anew.
+kept, and given again for the very same request; so is what the job knew of gains that earlier jobs measured. A verdict that passed
+is never taken from here: it is proved anew.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
@@ -22,10 +23,11 @@ from workers.authors.protocol import Feedback
 from workers.contracts import Decision, JobOptions, JobRequest, ProblemText, Verb
 from workers.models.recording import RecordingError
 from workers.store.codec import read_feedback, read_request
-from workers.store.models import GpuWork, Job, ReviewDecision, StageAttempt
+from workers.store.models import GpuWork, Job, ReviewDecision, StageAttempt, StageMemo
 
 NAME = "job.json"
 VERSION = 1
+MEASURED_BEFORE = "measured_before"  # the memo that holds what earlier jobs gained
 # Whether a result comes from a GPU. What is computed for a machine without one is the same each time.
 MEASURING: dict[Action, Callable[[dict[str, Any]], bool]] = {
     Action.benchmark: lambda payload: payload.get("predicted") is False,
@@ -70,6 +72,7 @@ class RecordedJob:
         None  # git's names of the trees of the job's commits, oldest first; None: nobody said
     )
     version: int = VERSION
+    measured_before: dict[str, Any] = field(default_factory=dict)  # by attempt of a stage, such as "profile 1"
 
     @property
     def measured(self) -> int:
@@ -80,11 +83,18 @@ class RecordedJob:
 class Before:
     """Kept results, given again by what is asked: the same request a second time gets its second result, and the last one stays."""
 
-    def __init__(self, results: Sequence[Held] = ()) -> None:
+    def __init__(self, job: RecordedJob | None = None) -> None:
         self._left: dict[str, list[Held]] = {}
         self._guard = threading.Lock()
-        for each in results:
+        self._measured_before = None if job is None else job.measured_before
+        for each in () if job is None else job.held:
             self._left.setdefault(each.request, []).append(each)
+
+    def memo(self, stage: str, attempt: int, key: str) -> Any:
+        """The kept memo of an attempt; None where a memo is computed anew."""
+        if self._measured_before is None or key != MEASURED_BEFORE:
+            return None
+        return self._measured_before.get(f"{stage} {attempt}", {})
 
     def answer(self, request: GpuRequest) -> GpuResult | None:
         """The kept result of a request, None where there is none."""
@@ -118,6 +128,7 @@ def recorded_job(session: Session, job_id: str, trees: tuple[str, ...] | None = 
         _decisions(session, job_id),
         _held(session, job_id),
         trees,
+        measured_before=_measured_before(session, job_id),
     )
 
 
@@ -159,6 +170,16 @@ def _decisions(session: Session, job_id: str) -> tuple[Decided, ...]:
         new = list(after.feedback)[len(before.feedback) :] if before is not None and after is not None else []
         decisions.append(Decided(Decision(row.decision), read_feedback(new)))
     return tuple(decisions)
+
+
+def _measured_before(session: Session, job_id: str) -> dict[str, Any]:
+    query = (
+        select(StageAttempt.stage, StageAttempt.attempt, StageMemo.value)
+        .join(StageMemo, StageMemo.attempt_id == StageAttempt.id)
+        .where(StageAttempt.job_id == job_id, StageMemo.key == MEASURED_BEFORE)
+        .order_by(StageAttempt.id)
+    )
+    return {f"{stage} {attempt}": value for stage, attempt, value in session.execute(query)}
 
 
 def _held(session: Session, job_id: str) -> tuple[Held, ...]:

@@ -45,6 +45,7 @@ class AttemptContext:
         self.emitted: list[Update] = []
         self.job = job
         self.attempt = claimed.attempt
+        self._stage = claimed.stage
         self.feedback = read_feedback(claimed.feedback)
 
     @property
@@ -110,7 +111,8 @@ class AttemptContext:
             return self._memos[key]
         with self._leased():  # before what may take long
             pass
-        value = to_json(function())
+        given = self._runtime.before.memo(self._stage, self.attempt, key)
+        value = to_json(function()) if given is None else given
         self._runtime.at_boundary("memo_computed")
         with self._leased() as (session, _, row):
             attempts.keep_memo(session, row, key, value)

@@ -8,6 +8,7 @@ from gpu_runner.contracts import BenchmarkResult, Workload, from_json
 from gpu_runner.peaks import find
 from workers.contracts import Variant
 from workers.engine.protocol import StageContext
+from workers.recorded_job import MEASURED_BEFORE
 from workers.store import gains
 from workers.strategies.gains import Evidence, evidence, trials_of
 
@@ -21,7 +22,7 @@ def measured_before(
         trials = context.history(gains.newest)
         return evidence(trials, _architecture(gpu or context.request.options.gpu), _named(context, kernel), workloads)
 
-    return {name: from_json(Evidence, form) for name, form in context.memo("measured_before", known).items()}
+    return {name: from_json(Evidence, form) for name, form in context.memo(MEASURED_BEFORE, known).items()}
 
 
 def keep_trials(context: StageContext, kernel: str, measured: BenchmarkResult, variants: Sequence[Variant]) -> None:

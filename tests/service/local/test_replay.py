@@ -20,7 +20,11 @@ from tests.service.local.checkouts import checked_out, git, run
 from tests.workers.models.anthropic_server import KEY, MODEL, anthropic_server, call, error
 from tests.workers.models.protocol_server import ProtocolServer
 from tests.workers.stages.creating import RIGHT, WORDS, WRONG, kernel, problem
-from workers import runtime
+from workers import embedded, runtime
+from workers.contracts import Outcome
+from workers.store import gains
+from workers.strategies.catalog import STRATEGIES
+from workers.strategies.gains import Trial
 
 pytestmark = pytest.mark.usefixtures("environment")
 PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
@@ -53,6 +57,15 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"KERNELSMITH_{name}")
 
 
+def learn(folder: Path) -> None:
+    """Have an earlier job of a checkout have measured every strategy."""
+    embedded.configure(folder / ".git" / "kernelsmith")
+    trials = {s.id: Trial(s.id, "sm_90", "lab/library other", Outcome.kept, ((0, 2.0),)) for s in STRATEGIES}
+    with runtime.current().database.write() as session:
+        gains.add(session, "earlier", trials)
+    embedded.close()
+
+
 def trees(folder: Path) -> list[str]:
     """Give the trees of the job's commits on the only branch beside main, oldest first."""
     branches = git(folder, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines()
@@ -81,6 +94,7 @@ def test_a_recorded_create_from_words_is_repeated_without_a_model_and_gives_the_
     first = trees(library)
     assert len(first) == 2
 
+    learn(other)  # what jobs measured since stands in no question of the repeated one
     again = run("replay", recording, "--repo", other)
     assert again.exit_code == 0, again.output
     assert trees(other) == first
