@@ -48,4 +48,5 @@ def _capped(gain: float, most: float) -> float:
 
 def _worth(planned: PlannedStrategy, known: Mapping[str, Evidence]) -> float:
     expected_log = math.log(planned.gain_low * planned.gain_high) / 2
-    return expected_log * known[planned.strategy].usable_share if planned.strategy in known else expected_log
+    share = known[planned.strategy].usable_share if planned.strategy in known else 1.0
+    return min(expected_log, expected_log * share)

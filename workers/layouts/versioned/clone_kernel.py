@@ -106,6 +106,14 @@ def _top(tree: ast.Module) -> Iterator[ast.stmt]:
             waiting += [item for item in _blocks(node) if isinstance(item, ast.stmt)]
 
 
+def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """The functions of a module, those inside of functions too, and no methods."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef) and not isinstance(node, ast.ClassDef):
+            yield child
+        yield from _functions(child)
+
+
 def _blocks(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         yield child
@@ -122,13 +130,13 @@ def _versioned(tree: ast.Module, stem: str, classes: Mapping[str, ast.ClassDef])
         for alias in node.names
         if alias.asname
     }
+    for function in _functions(tree):
+        decorators = [item.func if isinstance(item, ast.Call) else item for item in function.decorator_list]
+        named = [_last(item) for item in decorators]
+        if function.name == stem or any(aliases.get(name, name) in KERNEL_DECORATORS for name in named):
+            yield function.name
     for node in _top(tree):
-        if isinstance(node, ast.FunctionDef):
-            decorators = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
-            named = [_last(item) for item in decorators]
-            if node.name == stem or any(aliases.get(name, name) in KERNEL_DECORATORS for name in named):
-                yield node.name
-        elif isinstance(node, ast.ClassDef) and _derives(node, classes, aliases, frozenset()):
+        if isinstance(node, ast.ClassDef) and _derives(node, classes, aliases, frozenset()):
             yield node.name
         elif isinstance(node, ast.Assign) and stem in map(_last, node.targets):
             yield stem
@@ -166,7 +174,7 @@ class Module:
         lines = raw.splitlines(keepends=True)
         self.starts = [sum(map(len, lines[:n])) for n in range(len(lines) + 1)]
         self.raw, self.own = raw, dict(self.names.symbols[_module(self.path)])
-        self.scope = frozenset(_top(self.tree))
+        self.scope = frozenset((*_top(self.tree), *_functions(self.tree)))
         self.modules: dict[str, str] = {}  # a name bound to a module of the package, and that module
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import | ast.ImportFrom):

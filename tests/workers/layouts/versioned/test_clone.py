@@ -164,6 +164,19 @@ def _lane(x):
     return x
 
 
+def specialised(tile):
+    @cute.kernel
+    def _inner(x):
+        return x + tile
+
+    class Launcher:
+        @cute.jit
+        def __call__(self, x):
+            return _inner(x)
+
+    return _inner, Launcher
+
+
 class Blocks(Tiles): pass
 
 
@@ -185,6 +198,9 @@ def test_names_under_conditions_and_aliases_are_renamed_and_fields_are_not() -> 
     assert [new for _, new in changed(UNUSUAL, made)] == [
         "def _late_v1(x):",
         "def _lane_v1(x):",
+        "def _inner_v1(x):",
+        "return _inner_v1(x)",
+        "return _inner_v1, Launcher",
         "class BlocksV1(Tiles): pass",
         "class WorkV1(Plan):",
         "late = _lane_v1",
