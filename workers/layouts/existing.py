@@ -134,6 +134,10 @@ class ExistingKernelLayout(ABC):
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
         return kernel_form(problem, kernel.module, roots_of(kernel.path), changes, tree_file)
 
+    def form_of_placed(self, placed: Placed, problem: Problem, tree_file: str) -> CandidateSource:
+        """A variant in its place, for the runner to judge."""
+        return self.form_of(placed.kernel, problem, placed.changes, tree_file)
+
     def placed(self, kernel: ExistingKernel, source: str, tree: Tree) -> Placed:
         """A new text in the place of the kernel's main file."""
         return Placed(kernel, (FileChange(kernel.path, source),))

@@ -190,6 +190,10 @@ class Layout(Protocol):
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
         ...
 
+    def form_of_placed(self, placed: Placed, problem: Problem, tree_file: str) -> CandidateSource:
+        """A variant as it will be committed: to be judged and timed."""
+        ...
+
     def placed(self, kernel: ExistingKernel, source: str, tree: Tree) -> Placed:
         """A new text of the kernel's main file where it goes: in the old one's place, or a version next to it."""
         ...

@@ -141,7 +141,7 @@ class OptimizeBench(Bench):
 
     def form_of(self, placed: Placed) -> CandidateSource:
         """The kernel for the runner, as it will be committed."""
-        return self.layout.form_of(placed.kernel, self.problem, placed.changes, SNAPSHOT_FILE)
+        return self.layout.form_of_placed(placed, self.problem, SNAPSHOT_FILE)
 
 
 @dataclass(frozen=True)

@@ -123,23 +123,27 @@ def _blocks(node: ast.AST) -> Iterator[ast.AST]:
 
 def _versioned(tree: ast.Module, stem: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:
     """The names that a module defines and that belong to its version."""
-    aliases = {
-        alias.asname: alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname
-    }
+    aliases = _aliases(tree)
     for function in _functions(tree):
         decorators = [item.func if isinstance(item, ast.Call) else item for item in function.decorator_list]
         named = [_last(item) for item in decorators]
         if function.name == stem or any(aliases.get(name, name) in KERNEL_DECORATORS for name in named):
             yield function.name
-    for node in _top(tree):
-        if isinstance(node, ast.ClassDef) and _derives(node, classes, aliases, frozenset()):
-            yield node.name
-        elif isinstance(node, ast.Assign) and stem in map(_last, node.targets):
-            yield stem
+    yield from (node.name for node in derived(tree, classes))
+    if any(isinstance(node, ast.Assign) and stem in map(_last, node.targets) for node in _top(tree)):
+        yield stem
+
+
+def derived(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """The plans and tilings of a module; ``classes`` are those of its package."""
+    aliases, own = _aliases(tree), (node for node in _top(tree) if isinstance(node, ast.ClassDef))
+    return [node for node in own if _derives(node, classes, aliases, frozenset())]
+
+
+def _aliases(tree: ast.Module) -> dict[str, str]:
+    """What imports call by another name."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {alias.asname: alias.name for node in imports for alias in node.names if alias.asname}
 
 
 def _derives(

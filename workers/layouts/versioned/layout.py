@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -24,7 +25,7 @@ from workers.layouts.naming import camel_case, check_name, check_problem, check_
 from workers.layouts.protocol import Design, ExistingKernel, LogEntry, Placed, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
-from workers.layouts.versioned.clone_kernel import CloneError, cloned
+from workers.layouts.versioned.clone_kernel import CloneError, cloned, derived
 from workers.layouts.versioned.devlog import devlog_path, with_entry
 from workers.layouts.versioned.files import (
     KERNELS,
@@ -257,6 +258,20 @@ class VersionedLayout(ExistingKernelLayout):
             problem = replace(problem, call=call.source(PurePosixPath(kernel.path).stem))
         return super().form_of(kernel, problem, changes, tree_file)
 
+    def form_of_placed(self, placed: Placed, problem: Problem, tree_file: str) -> CandidateSource:
+        """A version, of which the module that launches kernels is screened: the others are clones of what the repository has.
+
+        A plan in the same module is left out, as the kernel's call does not use it.
+        """
+        path = placed.kernel.path
+        form = self.form_of(placed.kernel, problem, placed.changes, tree_file)
+        own = {change.path for change in placed.changes} - {path}
+        return replace(
+            form,
+            files=tuple(replace(f, text=without_plans(f.text)) if f.path == path else f for f in form.files),
+            screened=tuple(name for name in form.screened if name not in own),
+        )
+
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
         return (Import("pytest"), Import("torch"))
@@ -280,6 +295,24 @@ class VersionedLayout(ExistingKernelLayout):
     def catalogued(self, name: str) -> str | None:
         """Nothing: nothing is known of such a repository beforehand."""
         return None
+
+
+def without_plans(text: str) -> str:
+    """A module without its plans and tilings and what it imports for them alone; the numbers of its lines stay."""
+    tree = ast.parse(text)
+    plans = derived(tree, {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)})
+    used = {n.id for node in tree.body if node not in plans for n in ast.walk(node) if isinstance(n, ast.Name)}
+    lines = text.splitlines(keepends=True)
+    for node in tree.body:
+        if node in plans or (isinstance(node, ast.Import | ast.ImportFrom) and plans and _unused(node, used)):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            lines[first - 1 : node.end_lineno] = ["\n"] * (node.end_lineno - first + 1)  # type: ignore[operator]
+    return "".join(lines)
+
+
+def _unused(node: ast.Import | ast.ImportFrom, used: set[str]) -> bool:
+    bound = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return not bound & used and not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
 def _home(tree: Tree) -> Home:

@@ -93,6 +93,25 @@ def test_an_entry_function_that_launches_itself_is_called_by_the_name_of_its_ver
     assert "import reglu_v1 as standing_kernel" in form.files[-1].text
 
 
+def test_a_plan_in_the_module_of_the_kernels_is_no_part_of_what_is_judged() -> None:
+    plan = "\n\n@dataclass\nclass ReGLUPlan(KernelPlan):\n    T: int = 4\n"
+    head = "from dataclasses import dataclass\n\nimport triton\nfrom lab.kernel.runtime import KernelPlan\n\n\n"
+    whole = head + "@triton.jit\ndef _k(x):\n    return x\n\n\ndef reglu(a, b):\n    return a\n" + plan
+    by_hand = tree().overlaid(
+        (FileChange(f"{REGLU}/reglu/kernels.py", None), FileChange(f"{REGLU}/reglu/reglu.py", whole))
+    )
+    existing = LAYOUT.locate("reglu", by_hand)
+    problem = parse_problem(LAYOUT.problem_of(existing, by_hand) or "")
+    placed = LAYOUT.placed(existing, whole, by_hand)
+    form = LAYOUT.form_of_placed(placed, problem, "tree.tar")
+    judged = next(file.text for file in form.files if file.path == f"{REGLU}/reglu_v1/reglu_v1.py")
+    assert form.screened[:-1] == (f"{REGLU}/reglu_v1/reglu_v1.py",)
+    assert "Plan" not in judged and "dataclass" not in judged and "def reglu_v1(a, b):" in judged
+    assert len(judged.splitlines()) == len((placed.changes[0].text or "").splitlines())
+    assert objections_to(SourceFile("reglu_v1.py", judged), Library({}, ())) == []
+    assert "class ReGLUPlanV1(KernelPlan):" in (placed.changes[0].text or "")
+
+
 def test_a_variant_becomes_the_next_version_with_its_own_names() -> None:
     changed = kernels().replace("num_warps=num_warps", "num_warps=8")
     placed = LAYOUT.placed(LAYOUT.locate("reglu", tree()), changed, tree())
