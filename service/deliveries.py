@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
@@ -178,23 +178,30 @@ def handle(desk: Desk, event: str, body: bytes) -> str:
 
 FIRST_LOOK_BACK = timedelta(days=1)  # at the start: the service may have been down
 LOOK_BACK = timedelta(hours=1)
+LONGEST_LOOK_BACK = timedelta(days=3)  # GitHub keeps deliveries as long, and handled ones are remembered for longer
+
+
+def look_back(now: datetime, looked_at: datetime | None) -> timedelta:
+    """How far to look back: beyond the last look that was answered, however long GitHub was out of reach since. Pure."""
+    return FIRST_LOOK_BACK if looked_at is None else min(now - looked_at + LOOK_BACK, LONGEST_LOOK_BACK)
 
 
 class Missed:
-    """Remembers how far to look back."""
+    """Has GitHub deliver again what did not arrive since the last look that it answered."""
 
     def __init__(self, clients: GitHubClients) -> None:
         self._clients = clients
-        self._look_back = FIRST_LOOK_BACK
+        self._looked_at: datetime | None = None
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
+        now = self._clients.clock.now()
         try:
-            count = self._clients.ask_for_missed(self._look_back, handles)
+            count = self._clients.ask_for_missed(look_back(now, self._looked_at), handles)
         except TransientError as error:
             log.warning("missed_deliveries_unknown", error=str(error))
             return False
-        self._look_back = LOOK_BACK
+        self._looked_at = now
         if count:
             log.warning("deliveries_were_missed", count=count)
         return False
@@ -212,30 +219,28 @@ class Unheard:
     repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
     record: Callable[[Iterable[NewDelivery]], Sequence[bool]]
     wake: Callable[[], None]
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    look_back: timedelta = FIRST_LOOK_BACK
+    _looked_at: dict[str, datetime] = field(default_factory=dict)  # by repository
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
-        found, complete = 0, True
+        found = 0
         for repository, installation_id in self.repositories():
             try:
                 found += self._look(repository, installation_id)
             except GitHubError as error:
                 # One that cannot be read, such as a private one that was taken away, must not hide the others.
                 log.warning("comments_not_read", repository=repository, error=str(error))
-                complete = False
-        if complete:
-            self.look_back = LOOK_BACK
         if found:
             log.warning("comments_were_missed", count=found, fix="see the webhook's recent deliveries at GitHub")
             self.wake()
         return False
 
     def _look(self, repository: str, installation_id: int | None) -> int:
-        github, now, bot = self.desk.client(repository, installation_id), self.clock(), self.desk.clients.bot_login()
+        github, bot = self.desk.client(repository, installation_id), self.desk.clients.bot_login()
+        now = self.desk.clients.clock.now()
         count = 0
-        for comment in github.conversation.written_since(now - self.look_back):
+        since = now - look_back(now, self._looked_at.get(repository))
+        for comment in github.conversation.written_since(since):
             written = datetime.fromisoformat(str(comment["updated_at"]))
             if written > now - UNDERWAY or not _holds_command(comment, bot, self.desk.html_host):
                 continue
@@ -243,6 +248,7 @@ class Unheard:
                 continue
             issue = github.conversation.issue(int(str(comment["issue_url"]).rpartition("/")[2]))
             count += self._keep(repository, installation_id, comment, issue)
+        self._looked_at[repository] = now
         return count
 
     def _keep(

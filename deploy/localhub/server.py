@@ -9,15 +9,18 @@ import socket
 import threading
 import time
 import traceback
+from email.utils import format_datetime
 from types import TracebackType
 from typing import Self
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.localhub.api import api_routes
 from deploy.localhub.downloads import download_routes
@@ -45,9 +48,25 @@ def make_app(world: World) -> Starlette:
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)],
+        middleware=[Middleware(_Dated, world=world), Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)],
         exception_handlers={ClientDisconnect: gone, Exception: broken},
     )
+
+
+class _Dated:
+    """Dates answers by the hub's clock, which a test may move."""
+
+    def __init__(self, app: ASGIApp, world: World) -> None:
+        self._app = app
+        self._world = world
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["date"] = format_datetime(self._world.clock(), usegmt=True)
+            await send(message)
+
+        await self._app(scope, receive, dated)
 
 
 _START_S = 20.0
@@ -66,7 +85,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def main_loop(self) -> None:
-        while not await self.on_tick(0):  # which sets the date of answers
+        while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), 1.0)
 
@@ -100,7 +119,9 @@ class HubServer:
         self._socket.bind((HOST, port))
         self.port: int = self._socket.getsockname()[1]
         hub.world.base_url = self.url
-        config = uvicorn.Config(make_app(hub.world), log_level="critical", access_log=False, lifespan="off")
+        config = uvicorn.Config(
+            make_app(hub.world), log_level="critical", access_log=False, lifespan="off", date_header=False
+        )
         self._server = _Server(config)
         self._thread = threading.Thread(target=self._serve, name="localhub", daemon=True)
 

@@ -166,7 +166,7 @@ def _decide_by_review(desk: Desk, review: Review, decision: Decision, job: JobVi
         return "holds a secret"
     key = f"{text.place.repository}#{text.source}"
     given = Given(key, decision, review.commit_sha, text.actor.login, text.given_at, text.body, lines)
-    result = decide(desk.inbox, job, given)
+    result = decide(desk, job, given)
     # A review that was accepted is seen in the status comment; one of a pull request that is finished is for people.
     silent = result.outcome is DecisionOutcome.accepted or (
         result.outcome is DecisionOutcome.nothing_waits and job.state in ENDED
@@ -284,7 +284,7 @@ def _decide_by_button(hearing: Hearing, job: JobView, decision: Decision, bound:
     if job.state is not JobState.waiting or waits is None or bound != f"{waits.stage.value}/{waits.attempt}":
         return "that checkpoint does not wait"
     given = Given(f"{job.job_id}/{decision.value}/{bound}", decision, sha, hearing.text.actor.login, "")
-    return decide(hearing.desk.inbox, job, given).outcome.value
+    return decide(hearing.desk, job, given).outcome.value
 
 
 def _again(hearing: Hearing, job: JobView) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from service.commands.command import Command
-from service.dispatch.desk import Desk, Inbox
+from service.dispatch.desk import Desk
 from service.dispatch.payloads import Text
 from service.github.client import GitHubClient
+from service.github.clock import GitHubClock
 from service.github.errors import ConflictError
 from service.github.records import RepositoryInfo
 from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
@@ -18,7 +19,7 @@ from service.report.layout import NO_JOB, Kind, Links, Marker, find_marker, sign
 from service.report.replies import reply_configuration
 from workers.contracts import Decision, DecisionResult, JobState, JobView, LineComment
 
-# GitHub gives times in whole seconds, and its clock is not this machine's.
+# GitHub gives times in whole seconds, and what its clock says is known to about one.
 SLACK = timedelta(seconds=3)
 
 
@@ -35,32 +36,34 @@ class Given:
     lines: tuple[LineComment, ...] = ()
 
 
-def decide(inbox: Inbox, job: JobView, given: Given) -> DecisionResult:
+def decide(desk: Desk, job: JobView, given: Given) -> DecisionResult:
     """Carry a decision to the checkpoint that waits, unless it was given before that stage had even begun."""
     # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second, and names no
     # commit of it. The store is asked all the same: it knows what was decided already, when a delivery is handled again.
-    sha = "" if was_for_an_earlier_stage(job, given.at) else given.sha
-    return inbox.decide(job.job_id, None, sha, given.decision, given.feedback, given.lines, given.by, given.key)
+    sha = "" if was_for_an_earlier_stage(job, given.at, desk.clients.clock) else given.sha
+    return desk.inbox.decide(job.job_id, None, sha, given.decision, given.feedback, given.lines, given.by, given.key)
 
 
-def was_for_an_earlier_stage(job: JobView, given_at: str) -> bool:
-    """Whether something was said before the stage began whose checkpoint waits now."""
+def was_for_an_earlier_stage(job: JobView, given_at: str, clock: GitHubClock) -> bool:
+    """Whether something was said before the stage began whose checkpoint waits now, both by GitHub's clock."""
     if job.state is not JobState.waiting or not job.stages or not given_at:
         return False
-    began = _moment(job.stages[-1].started_at)
-    said = _moment(given_at)
-    if began is None or said is None or began > datetime.now(UTC) + SLACK:
-        # A stage that begins in the future was begun by a clock that has been put back since: that says nothing about when.
+    began = moment(job.stages[-1].started_at)
+    said = moment(given_at)
+    if began is None or said is None:
         return False
-    return said + SLACK < began
+    began = clock.at(began)
+    # A stage that begins in the future was begun by a clock that has been put back since: that says nothing about when.
+    return said + SLACK < began <= clock.now() + SLACK
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
+    """A time in ISO 8601, of UTC where it names no zone; None where it is none."""
     try:
-        moment = datetime.fromisoformat(text) if text else None
+        read = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return read if read is None or read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -132,9 +135,6 @@ def configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str | 
         )
 
 
-LOOK_BACK = timedelta(days=3)  # longer than GitHub keeps deliveries for redelivery
-
-
 def key_of(text: Text) -> str:
     """What a reply is found by: what was written, in the form it had; an edit gets a reply of its own."""
     digest = hashlib.sha256(text.body.encode("utf-8", "replace")).hexdigest()[:12]
@@ -147,8 +147,8 @@ def reply_once(desk: Desk, github: GitHubClient, text: Text, sentences: tuple[st
         return
     key, number = key_of(text), text.place.number
     bot = desk.clients.bot_login()
-    since = datetime.now(UTC) - LOOK_BACK
-    for comment in github.conversation.comments(number, since):
+    written = moment(text.given_at)
+    for comment in github.conversation.comments(number, written and written - SLACK):
         if comment.author == bot and find_marker(comment.body) == Marker(NO_JOB, Kind.reply, key):
             return
     body = "\n\n---\n\n".join(sentence.strip() for sentence in sentences)

@@ -26,7 +26,7 @@ class Nights:
 
     desk: Desk
     repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], datetime]  # GitHub's
     _done: set[str] = field(default_factory=set)
 
     def step(self) -> bool:

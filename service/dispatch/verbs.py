@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from service.commands.command import Command
-from service.dispatch.hearing import Given, Hearing, decide
+from service.dispatch.hearing import SLACK, Given, Hearing, decide, moment
 from service.dispatch.starting import WRITING, AnswerError, measure_again, start_of
 from service.report.layout import Kind, find_marker
 from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
@@ -56,13 +55,14 @@ def cancel(hearing: Hearing, command: Command) -> str | None:
         return job
     done = hearing.desk.inbox.cancel(job.job_id, hearing.text.actor.login)
     now = hearing.desk.inbox.get_job(job.job_id) or job
-    return None if done or _cancelled_since(now, hearing.text.given_at) else reply_cancel(now, done=False)
+    return None if done or _cancelled_since(hearing, now) else reply_cancel(now, done=False)
 
 
-def _cancelled_since(job: JobView, given_at: str) -> bool:
+def _cancelled_since(hearing: Hearing, job: JobView) -> bool:
     # A command whose delivery is handled a second time finds what it did itself, and was answered by the job's report.
     ends = [event.at for event in job.timeline if event.kind == "cancelled"]
-    return bool(ends and given_at) and datetime.fromisoformat(ends[-1]) >= datetime.fromisoformat(given_at)
+    ended, given = moment(ends[-1] if ends else None), moment(hearing.text.given_at)
+    return bool(ended and given and hearing.desk.clients.clock.at(ended) + SLACK >= given)
 
 
 def retry(hearing: Hearing, command: Command) -> str | None:
@@ -136,7 +136,7 @@ def _decide(hearing: Hearing, command: Command, decision: Decision) -> str | Non
     job = waiting[0]
     sha = command.sha or (job.checkpoint.sha if job.checkpoint else None) or ""
     given = Given(hearing.key(command), decision, sha, hearing.text.actor.login, hearing.text.given_at, command.text)
-    return reply_decision(decide(hearing.desk.inbox, job, given), decision, sha, job)
+    return reply_decision(decide(hearing.desk, job, given), decision, sha, job)
 
 
 def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, decision: Decision) -> str | None:
@@ -144,7 +144,7 @@ def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, 
         return reply_no_job(command.verb)
     # The store knows a decision that was made by this very command, when its delivery is handled a second time.
     given = Given(hearing.key(command), decision, command.sha or "", hearing.text.actor.login, "", command.text)
-    result = decide(hearing.desk.inbox, jobs[0], given)
+    result = decide(hearing.desk, jobs[0], given)
     return reply_decision(result, decision, given.sha, jobs[0]) if result.job_id else reply_nothing_waits(jobs[0])
 
 

@@ -15,6 +15,7 @@ from github import Auth, Github
 from requests.utils import parse_header_links
 
 from service.github.client import GitHubClient
+from service.github.clock import GitHubClock
 from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
 from service.github.errors import GitHubError, TransientError, UnauthorizedError, translated
 from service.github.session import RateLimits, Session
@@ -127,6 +128,7 @@ class GitHubClients:
 
     def __init__(self, configuration: GitHubConfiguration, limits: RateLimits | None = None) -> None:
         self.limits = limits or RateLimits()
+        self.clock = GitHubClock(configuration.api_url)
         self._configuration = configuration
         self._credentials = self._make_credentials()
         self._local = threading.local()
@@ -152,6 +154,7 @@ class GitHubClients:
             self._connection(credential),
             credential.label,
             self.limits,
+            self.clock,
             lambda: self._credentials.forget(full_name, purpose),
         )
         return GitHubClient(session, full_name, deadline_s)
@@ -205,7 +208,7 @@ class GitHubClients:
         configuration = self._configuration
         key, token = configuration.private_key_text(), configuration.token_text()
         if configuration.app_id is not None and key is not None:
-            return AppCredentials(configuration.app_id, key, configuration.api_url)
+            return AppCredentials(configuration.app_id, key, configuration.api_url, self.clock)
         assert token is not None, "the settings were checked at the start"
         return TokenCredentials(token, self._whose)
 

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from github import Auth, GithubIntegration
 
-from service.github.errors import ConflictError, ForbiddenError, translated
+from service.github.clock import GitHubClock
+from service.github.errors import ConflictError, ForbiddenError, UnauthorizedError, translated
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
-JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
+JWT_BACKDATED_S = 60  # GitHub takes none that was issued in its future
 RENEW_BEFORE_S = 5 * 60
 LONGEST_TOKEN_S = 3600  # that GitHub gives, whatever this host takes the time to be
 TIMEOUT_S = 15
@@ -93,8 +94,10 @@ class _Held:
 class AppCredentials:
     """Installation tokens of a GitHub App, each cached until shortly before it expires."""
 
-    def __init__(self, app_id: int, private_key: str, base_url: str) -> None:
-        auth = Auth.AppAuth(app_id, private_key, jwt_expiry=JWT_S, jwt_issued_at=JWT_BACKDATED_S)
+    def __init__(self, app_id: int, private_key: str, base_url: str, clock: GitHubClock) -> None:
+        sign = Auth.AppAuth.create_jwt_sign(private_key, "RS256")
+        auth = Auth.AppAuth(app_id, sign_func=lambda claims: sign(claims | self._times()))
+        self._clock = clock
         self._integration = GithubIntegration(
             auth=auth,
             base_url=base_url,
@@ -140,7 +143,8 @@ class AppCredentials:
         except ConflictError as error:
             # The owner has not accepted a permission, or the App is not installed on this repository.
             raise ForbiddenError(f"no credentials for {full_name} ({purpose}): {error}", error.status) from error
-        lasts_s = min(_unix_s(answer["expires_at"]) - time.time(), LONGEST_TOKEN_S) - RENEW_BEFORE_S
+        expires_in_s = (datetime.fromisoformat(answer["expires_at"]) - self._clock.now()).total_seconds()
+        lasts_s = min(expires_in_s, LONGEST_TOKEN_S) - RENEW_BEFORE_S
         return _Held(installation_id, Auth.Token(answer["token"]), time.monotonic() + lasts_s)
 
     def ask(self, verb: str, path: str, body: dict[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
@@ -149,14 +153,18 @@ class AppCredentials:
         Raises:
             GitHubError: whatever went wrong.
         """
-        with translated(), self._connection:
-            return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
+        try:
+            with translated(), self._connection:
+                return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
+        except UnauthorizedError:
+            self._clock.forget()
+            raise
+
+    def _times(self) -> dict[str, int]:
+        now_s = int(self._clock.now().timestamp())
+        return {"iat": now_s - JWT_BACKDATED_S, "exp": now_s + JWT_S}
 
     def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         _, answer = self.ask(verb, path, body)
         assert isinstance(answer, dict)
         return answer
-
-
-def _unix_s(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

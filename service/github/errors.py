@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ FOREIGN = (GithubException, requests.RequestException, json.JSONDecodeError)
 def translate(error: GithubException | requests.RequestException | json.JSONDecodeError, now_s: float) -> GitHubError:
     """What an error of PyGithub or of the connection means.
 
-    Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared.
+    Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared where the answer has no ``Date``.
     """
     if isinstance(error, GithubException):
         return from_answer(error.status, _message(error), error.headers or {}, now_s)
@@ -76,6 +77,7 @@ def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: fl
     """
     headers = {key.lower(): value for key, value in headers.items()}
     text = f"GitHub answered {status}: {message}"
+    now_s = _unix_s(headers.get("date", ""), now_s)
     if status in (403, 429):
         wait_s = _limit_wait_s(status, message, headers, now_s)
         return ForbiddenError(text, status) if wait_s is None else TransientError(text, status, wait_s, limited=True)
@@ -101,12 +103,17 @@ def _limit_wait_s(status: int, message: str, headers: Mapping[str, str], now_s: 
 
 
 def _retry_after_s(headers: Mapping[str, str], now_s: float, otherwise: float) -> float:
-    text = headers.get("retry-after")
+    # It is a number of seconds, or a date.
+    text = headers.get("retry-after", "")
+    until_s = _unix_s(text, math.nan)
+    return _bounded(text, otherwise) if math.isnan(until_s) else _bounded(str(until_s), otherwise, minus=now_s)
+
+
+def _unix_s(date: str, otherwise: float) -> float:
     try:
-        # It is a number of seconds, or a date.
-        return _bounded(str(parsedate_to_datetime(text or "").timestamp()), otherwise, minus=now_s)
+        return parsedate_to_datetime(date).timestamp()
     except ValueError:
-        return _bounded(text, otherwise)
+        return otherwise
 
 
 def _bounded(text: str | None, otherwise: float, minus: float = 0.0) -> float:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from github import Github
 from github.Repository import Repository
 
+from service.github.clock import GitHubClock
 from service.github.errors import LONGEST_RETRY_S, GitHubError, TransientError, UnauthorizedError, translated
 
 
@@ -22,20 +23,27 @@ class RateLimits:
         self._lock = threading.Lock()
         self._until_s: dict[str, float] = {}
         self._remaining: dict[str, int] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Let no further request through: the service stops, and what it was at goes on after its next start."""
+        self._closed = True
 
     def check(self, credentials: str) -> None:
         """Let a request through.
 
         Raises:
-            TransientError: these credentials rest; it names for how long.
+            TransientError: these credentials rest; it names for how long. Or the service stops.
         """
+        if self._closed:
+            raise TransientError("the service is being stopped", retry_after_s=0.0)
         with self._lock:
             rest_s = self._until_s.get(credentials, 0.0) - self._clock()
         if rest_s > 0:
             raise TransientError(f"GitHub's rate limit is used up for {rest_s:.0f} s", None, rest_s, limited=True)
 
     def observe(self, credentials: str, remaining: int, reset_in_s: float) -> None:
-        """Note what an answer said of the primary limit, and in how long it is reset, by the clock of this host."""
+        """Note what an answer said of the primary limit, and in how long it is reset."""
         if remaining < 0:
             return
         with self._lock:
@@ -62,11 +70,17 @@ class Session:
     """PyGithub with one set of credentials. It belongs to one thread: PyGithub keeps a request's state on its connection."""
 
     def __init__(
-        self, github: Github, credentials: str, limits: RateLimits, on_unauthorized: Callable[[], None] | None = None
+        self,
+        github: Github,
+        credentials: str,
+        limits: RateLimits,
+        clock: GitHubClock,
+        on_unauthorized: Callable[[], None],
     ) -> None:
         self.github = github
         self.credentials = credentials
         self._limits = limits
+        self._clock = clock
         self._on_unauthorized = on_unauthorized
 
     def call(self, action: Callable[[], T]) -> T:
@@ -83,8 +97,10 @@ class Session:
             self._note(meant)
             raise
         finally:
-            remaining, _ = self.github.rate_limiting if self._answered() else (-1, -1)
-            self._limits.observe(self.credentials, remaining, self.github.rate_limiting_resettime - time.time())
+            if self._answered():
+                remaining, _ = self.github.rate_limiting
+                reset_in_s = self.github.rate_limiting_resettime - self._clock.now().timestamp()
+                self._limits.observe(self.credentials, remaining, reset_in_s)
 
     def close(self) -> None:
         """Close the connection."""
@@ -97,7 +113,7 @@ class Session:
     def _note(self, error: GitHubError) -> None:
         if isinstance(error, TransientError) and error.limited:
             self._limits.rest(self.credentials, error.retry_after_s)
-        if isinstance(error, UnauthorizedError) and self._on_unauthorized is not None:
+        if isinstance(error, UnauthorizedError):
             self._on_unauthorized()
 
 

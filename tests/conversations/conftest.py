@@ -110,10 +110,10 @@ def _production(folder: Path, record: bool | None, monkeypatch: pytest.MonkeyPat
     """Install the production in a folder of its own; one clock for it, for GitHub and for credentials, to be put forward."""
     offset = [0.0]
     shifted = SimpleNamespace(time=lambda: time.time() + offset[0], monotonic=time.monotonic)
-    for module in ("github.Auth", "service.github.session"):
-        monkeypatch.setattr(f"{module}.time", shifted)
+    monkeypatch.setattr("service.github.session.time", shifted)
     passed = SimpleNamespace(time=shifted.time, monotonic=lambda: time.monotonic() + offset[0])
-    monkeypatch.setattr("service.github.credentials.time", passed)
+    for module in ("service.github.credentials", "service.github.clock"):
+        monkeypatch.setattr(f"{module}.time", passed)
     for name in ("answers", "pause", "paused"):
         (folder / "desk" / name).mkdir(parents=True)
     made = runtime.build(WorkerSettings(data_dir=folder / "work", architecture="interpreter"))

@@ -145,10 +145,10 @@ def clock(tmp_path: Path, analyze: Analyze, measure: Measure, monkeypatch: pytes
     """The production in a folder of its own, and one clock for it, for GitHub and for credentials, to be put forward."""
     offset, table = [0.0], stages(analyze, measure)
     shifted = SimpleNamespace(time=lambda: time.time() + offset[0], monotonic=time.monotonic)
-    for module in ("github.Auth", "service.github.session"):
-        monkeypatch.setattr(f"{module}.time", shifted)
+    monkeypatch.setattr("service.github.session.time", shifted)
     passed = SimpleNamespace(time=shifted.time, monotonic=lambda: time.monotonic() + offset[0])
-    monkeypatch.setattr("service.github.credentials.time", passed)
+    for module in ("service.github.credentials", "service.github.clock"):
+        monkeypatch.setattr(f"{module}.time", passed)
     made = runtime.build(WorkerSettings(data_dir=tmp_path / "work", database_url=None, redis_url=None))
     runtime.install(replace(made, clock=shifted.time, stages=lambda: table))
     yield offset

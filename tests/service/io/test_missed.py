@@ -82,8 +82,7 @@ def test_a_repository_without_drafts_gets_an_open_pull_request(bench: Bench) -> 
 
 
 def unheard(bench: Bench) -> Unheard:
-    now = lambda: datetime.now(UTC) + timedelta(seconds=bench.clock[0])  # noqa: E731
-    return Unheard(bench.parts.desk, lambda: ((bench.repository, None),), inbox.record_deliveries, lambda: None, now)
+    return Unheard(bench.parts.desk, lambda: ((bench.repository, None),), inbox.record_deliveries, lambda: None)
 
 
 def lost(bench: Bench, body: str, by: str = "maintainer") -> int:
@@ -136,7 +135,22 @@ def test_a_repository_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
     looking.step()
     bench.settle()
     assert len(bench.jobs()) == 1
-    assert looking.look_back == timedelta(days=1)
+
+
+@pytest.mark.parametrize("kind", ["comments", "deliveries"])
+def test_what_was_missed_while_github_was_out_of_reach_for_hours_is_found_after_it(bench: Bench, kind: str) -> None:
+    looking = unheard(bench) if kind == "comments" else Missed(bench.parts.clients)
+    operation = "list_repo_issue_comments" if kind == "comments" else "list_hook_deliveries"
+    looking.step()
+    lost(bench, CREATE)
+    bench.hub.faults.fail_next(operation, 502)
+    looking.step()
+    assert bench.hub.faults.waiting() == {}
+    bench.later(5 * 3600)
+    bench.hub.comment(bench.repository, bench.issue(), "visitor", "later")
+    looking.step()
+    bench.settle()
+    assert len(bench.jobs()) == 1
 
 
 def test_the_repositories_that_are_read_are_those_that_had_jobs(bench: Bench) -> None:
