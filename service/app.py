@@ -29,6 +29,8 @@ from workers import artifacts, history, inbox, outbox
 from workers.redaction import know
 
 STOP_S = 5.0  # for the recorder to write what waits
+FINISH_S = 8.0  # for what was begun to be finished
+GIVE_BACK_S = 17.0  # for a request to GitHub that hangs to end, and what it was for to be given back
 MISSED_EVERY_S = 300.0
 NIGHTS_EVERY_S = 300.0
 PAGES_EVERY_S = 60.0
@@ -109,7 +111,7 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
         parts.wake_deliveries.ring,
     )
     missed.append(Loop("missed-comments", unheard.step, Wake(), MISSED_EVERY_S, UNHEARD_AFTER_S))
-    nights = Nights(parts.desk, lambda: _watched(settings.repositories))
+    nights = Nights(parts.desk, lambda: _watched(settings.repositories), parts.clients.clock.now)
     missed.append(Loop("nights", nights.step, Wake(), NIGHTS_EVERY_S))
     pages = Loop("pages", history.warm, Wake(), PAGES_EVERY_S)
     return Loops([*deliveries, *publishers, *([*missed, pages] if deliveries else [])])
@@ -140,7 +142,10 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
         try:
             yield
         finally:
-            late = await run_in_threadpool(loops.stop)
+            late = await run_in_threadpool(loops.stop, FINISH_S)
+            if late:
+                parts.clients.limits.close()
+                late = await run_in_threadpool(loops.stop, GIVE_BACK_S)
             if await run_in_threadpool(recorder.stop, STOP_S):
                 deliveries.close()
             else:

@@ -113,7 +113,7 @@ class Loops:
         for loop in self._loops:
             loop.start()
 
-    def stop(self, timeout_s: float = 20.0) -> tuple[str, ...]:
+    def stop(self, timeout_s: float) -> tuple[str, ...]:
         """Stop every thread after what it is doing; give the names of those that did not end in time."""
         for loop in self._loops:
             loop.stop()

@@ -84,7 +84,13 @@ def _after_fork(**_: object) -> None:
     # Connections of the process that this one was forked from must not be used by both.
     current().database.forget()
     # A worker that is told to end ends its processes so: what runs in them gives its lease back, and it counts as no try.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, _frame: object) -> None:
+    # A second signal would cut short what is given back.
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(0)
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]

@@ -54,7 +54,7 @@ def serve() -> None:
     from workers import embedded
 
     settings = configured()
-    end_on_sigterm()
+    end_on_signals()
     with starting(), embedded.serve_workers(embedded.from_environment()):
         server.serve(settings)
 
@@ -78,7 +78,6 @@ def work(
     ] = None,
 ) -> None:
     """Run workers alone, for stages and for this host's GPU."""
-    import signal
     import threading
 
     from workers import embedded
@@ -89,34 +88,30 @@ def work(
     if part is not None and settings.redis_url is None:
         say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
         raise typer.Exit(EXIT_REFUSED)
-    told = threading.Event()
-
-    def end(number: int, _frame: object) -> None:
-        told.set()
-        # From here on it stops, however often it is told to, also while the interpreter ends.
-        signal.signal(number, signal.SIG_IGN)
-
-    # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, end)
+    end_on_signals()
     with starting(), embedded.serve_workers(settings, only=part):
-        told.wait()
+        threading.Event().wait()
 
 
-def end_on_sigterm() -> None:
-    """Have SIGTERM, systemd's, end this process as SIGINT does: what it started is stopped first.
+def end_on_signals() -> None:
+    """Have SIGTERM, systemd's, and SIGINT end this process with exit code 0, after what it started.
 
-    While the server runs it takes the signal itself, and hands it on here once it has stopped.
+    While the server runs it takes the signals itself, and hands them on here once it has stopped.
     """
     import signal
     import sys
 
-    def end(number: int, _frame: object) -> None:
+    both = (signal.SIGINT, signal.SIGTERM)
+
+    def end(_number: int, _frame: object) -> None:
         # A second one would cut the stop short: workers would be killed with what they hold.
-        signal.signal(number, signal.SIG_IGN)
+        for number in both:
+            signal.signal(number, signal.SIG_IGN)
         sys.exit(0)
 
-    signal.signal(signal.SIGTERM, end)
+    # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
+    for number in both:
+        signal.signal(number, end)
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import secrets
+import uuid
 
 import structlog
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpu_runner.contracts import to_json
@@ -43,7 +45,17 @@ log = structlog.get_logger(__name__)
 
 def advance(runtime: Runtime, job_id: str) -> bool:
     """Run the job's stage until it pauses or ends; False where it could not be run."""
-    claimed = _claim(runtime, job_id)
+    token = uuid.uuid4().hex
+    try:
+        return _advance(runtime, job_id, token)
+    except (KeyboardInterrupt, SystemExit):
+        # The process is told to end; nobody needs to wait for its lease to run out.
+        leave(runtime, token)
+        raise
+
+
+def _advance(runtime: Runtime, job_id: str, token: str) -> bool:
+    claimed = _claim(runtime, job_id, token)
     if claimed is None:
         return False
     lease, stage, context, losses = claimed
@@ -60,14 +72,14 @@ def advance(runtime: Runtime, job_id: str) -> bool:
     return True
 
 
-def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, AttemptContext, int] | None:
+def _claim(runtime: Runtime, job_id: str, token: str) -> tuple[Lease, StageName, AttemptContext, int] | None:
     now = runtime.clock()
     with runtime.database.write() as session:
         job = jobs.locked(session, job_id)
-        row = None if job is None else attempts.claim(session, job, now, runtime.settings.lease_s)
+        row = None if job is None else attempts.claim(session, job, token, now, runtime.settings.lease_s)
         if job is None or row is None:
             return None
-        lease = Lease(job_id, row.id, row.lease_token or "")
+        lease = Lease(job_id, row.id, token)
         context = AttemptContext(runtime, lease, view(session, job, now), row, attempts.memos(session, row.id))
         return lease, StageName(row.stage), context, row.losses
 
@@ -90,10 +102,6 @@ def _run(runtime: Runtime, lease: Lease, stage: StageName, context: AttemptConte
             return
         except LeaseLost:
             kept = False
-        except (KeyboardInterrupt, SystemExit):
-            # The process is told to end; nobody needs to wait for its lease to run out.
-            leave(runtime, lease)
-            raise
         except Exception as error:  # noqa: BLE001 - the boundary of a task: whatever broke is counted and tried again
             kept = give_back(runtime, lease, error)
     if not kept:
@@ -226,12 +234,11 @@ def give_up(runtime: Runtime, lease: Lease) -> bool:
     return True
 
 
-def leave(runtime: Runtime, lease: Lease) -> None:
-    """Release the lease in the middle of a run, which is nobody's fault."""
-    with runtime.database.write() as session:
-        claimed = attempts.leased(session, lease)
-        if claimed is not None:
-            attempts.release(claimed[1])
+def leave(runtime: Runtime, token: str) -> None:
+    """Release a lease in the middle of a run, which is nobody's fault."""
+    # Without a database it runs out by itself, and the process ends all the same.
+    with contextlib.suppress(SQLAlchemyError), runtime.database.write() as session:
+        attempts.leave(session, token)
 
 
 def internal_failure(stage: str, tries: int, reference: str) -> Failure:

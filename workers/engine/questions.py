@@ -21,6 +21,7 @@ from workers.models.ledger import (
     Metered,
     RequestEnd,
     Reservation,
+    Room,
     cost,
     dollars,
     granted,
@@ -56,6 +57,21 @@ NO_MODEL = Failure(
 NOT_NEEDED = Refusal(Trouble.not_needed, "its answer was not waited for, since another one had decided")
 
 
+class Patience:
+    """How long what is promised to others is waited for: each of their requests ends in the time that one may take."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._until_s = time.monotonic() + most_s
+        self._seen: tuple[Room, ...] = ()
+
+    def lasts(self, rooms: tuple[Room, ...]) -> bool:
+        """Whether to wait on; each time that a request of others has begun or ended the wait begins anew."""
+        if rooms != self._seen:
+            self._seen, self._until_s = rooms, time.monotonic() + self._most_s
+        return time.monotonic() < self._until_s
+
+
 class RequestLog:
     """Records the requests of one question, for one run under its lease."""
 
@@ -70,12 +86,12 @@ class RequestLog:
     def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
         """Reserve what a request can use; where the budget has no room, wait for requests in progress."""
         self.close()
-        until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
+        patience = Patience(self._runtime.settings.model_whole_time_limit_s)
         waited = False
         while True:
             if waited and cancelled():
                 raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
-            promise = self._promise(provider, question, waits=time.monotonic() < until)
+            promise = self._promise(provider, question, patience)
             if promise is not None:
                 self._runtime.at_boundary("model_reserved")
                 return promise
@@ -84,13 +100,13 @@ class RequestLog:
             waited = True
             time.sleep(WAIT_S)
 
-    def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Reservation | None:
+    def _promise(self, provider: Provider, question: Question, patience: Patience) -> Reservation | None:
         settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
         budgets = settings.budgets() if self._paid else ()
         with leased(runtime, self._lease) as (session, job, row):
             rooms = spending.rooms(session, job, budgets, runtime.clock())
-            sent = granted(question, price, rooms, runtime.clock(), waits=waits)
+            sent = granted(question, price, rooms, runtime.clock(), waits=patience.lasts(rooms))
             if sent is None:
                 return None
             most = most_of(sent, price) if self._paid else Amount(0, 0, 0)
@@ -150,8 +166,16 @@ class Questions:
         self._lease = lease
         self._cancelled = cancelled
 
-    def ask(self, key: str, question: Question, signals: Signals | None = None) -> Answer:
+    def ask(self, key: str, question: Question) -> Answer:
         """The answer that is kept under a key; where there is none it is asked for and kept."""
+        # In a thread, as several are: a signal that ends this process then breaks in here, and not into the request, which is
+        # cancelled and settled by what it has taken.
+        outcome = self.ask_until({key: question}, None)[key]
+        if isinstance(outcome, ModelError):
+            raise outcome
+        return outcome
+
+    def _ask(self, key: str, question: Question, signals: Signals) -> Answer:
         if not 0 < len(key) <= MOST_KEY:
             raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
         models = self._runtime.models()
@@ -161,7 +185,6 @@ class Questions:
             return known.result()
         if not models.providers:
             raise UserFacingError(NO_MODEL)
-        signals = signals or Signals()
         log = RequestLog(self._runtime, self._lease, key)
         try:
             outcome = self._outcome(sent, log, signals)
@@ -188,7 +211,7 @@ class Questions:
             # A recording knows which answers were not needed: others would be missed here.
             should_stop = None
         known = self._all_known(questions)
-        many = AtOnce(self.ask, questions, known, prefix_of)
+        many = AtOnce(self._ask, questions, known, prefix_of)
         looks = should_stop is not None and len(questions) > max(1, len(known))
         with self._runtime.hosting(self._runtime, self._lease.job_id) if looks else contextlib.nullcontext():
             outcomes = many.run(should_stop)

@@ -23,11 +23,13 @@ from workers.store.trouble import trouble_of
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
-# SIGTERM too: who ends all processes of a host at once, as some service managers do, says nothing about the request.
-KILLED = (
-    *(f"ended with exit code {-number} and wrote no result" for number in (signal.SIGKILL, signal.SIGTERM)),
-    FULL := "was ended before the disk of the temporary directory was full",
-)
+ENDED = "ended with exit code {} and wrote no result"
+# Who ends all processes of a host at once, as some service managers do, says nothing about the request; this process is told to
+# end as well, in a moment.
+TERMINATED = ENDED.format(-signal.SIGTERM)
+TOLD_TOO_S = 1.0
+FULL = "was ended before the disk of the temporary directory was full"
+KILLED = (ENDED.format(-signal.SIGKILL), TERMINATED, FULL)
 POLL_S = 0.02
 RESERVED = frozenset({"", ".", "..", "request.json", "result", LOG, LOCK})
 
@@ -76,6 +78,8 @@ def execute(
             return result
         failed = _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
         if ended in KILLED:
+            if ended == TERMINATED:
+                time.sleep(TOLD_TOO_S)
             raise RunnerKilledError(failed)
         return failed
 
@@ -115,7 +119,7 @@ def _watch(child: subprocess.Popen[bytes], time_s: float, given_up: Callable[[],
     deadline = time.monotonic() + time_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
+            return ENDED.format(child.wait(POLL_S))
         if given_up():
             raise AbandonedError
         if not has_room(LEAST_BYTES):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from gpu_runner.contracts import GpuResult
 from workers.contracts import NOTIFIED_LOSSES
@@ -47,7 +50,16 @@ def serve(
     if not has_room(ROOM_BYTES):
         _decline(runtime, request_id, FULL)
         return False
-    lease = _claim(runtime, request_id)
+    token = uuid.uuid4().hex
+    try:
+        return _serve(runtime, request_id, token, standby, unwanted or threading.Event())
+    except (KeyboardInterrupt, SystemExit):
+        _leave(runtime, request_id, token)
+        raise
+
+
+def _serve(runtime: Runtime, request_id: str, token: str, standby: Standby | None, unwanted: threading.Event) -> bool:
+    lease = _claim(runtime, request_id, token)
     if lease is None:
         return False
     runtime.at_boundary("gpu_claimed")
@@ -56,7 +68,7 @@ def serve(
         try:
             if lease.losses >= NOTIFIED_LOSSES:
                 log.error("gpu_hosts_lost", times=lease.losses, fix=LOSSES_FIX)
-            result = _run(runtime, lease, standby, unwanted or threading.Event())
+            result = _run(runtime, lease, standby, unwanted)
         except RunnerKilledError as killed:
             kills = lease.runner_kills + 1
             if kills < gpu_work.MAX_RUNNER_KILLS:
@@ -68,11 +80,11 @@ def serve(
             trouble = trouble_of(error)
             if trouble is None:
                 raise
-            _leave(runtime, lease)
+            _leave(runtime, request_id, token)
             _decline(runtime, request_id, trouble)
             return False
         if result is None:
-            if unwanted is None or not unwanted.is_set():
+            if not unwanted.is_set():
                 log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
             return False
         runtime.at_boundary("gpu_ran")
@@ -110,10 +122,10 @@ def _gave_up(runtime: Runtime, request_id: str) -> bool:
     return True
 
 
-def _claim(runtime: Runtime, request_id: str) -> GpuLease | None:
+def _claim(runtime: Runtime, request_id: str, token: str) -> GpuLease | None:
     name = host_name()
     with runtime.database.write() as session:
-        return gpu_work.claim(session, request_id, name, runtime.clock(), runtime.settings.lease_s)
+        return gpu_work.claim(session, request_id, token, name, runtime.clock(), runtime.settings.lease_s)
 
 
 def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None, unwanted: threading.Event) -> GpuResult | None:
@@ -139,17 +151,15 @@ def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None, unwanted: t
             )
         except AbandonedError:
             if unwanted.is_set():
-                _leave(runtime, lease)
+                _leave(runtime, lease.request.request_id, lease.token)
             return None
-        except (KeyboardInterrupt, SystemExit):
-            _leave(runtime, lease)
-            raise
 
 
-def _leave(runtime: Runtime, lease: GpuLease) -> None:
-    """Release a lease, since the process is being ended; nobody needs to wait for it to expire."""
-    with runtime.database.write() as session:
-        gpu_work.leave(session, lease.request.request_id, lease.token)
+def _leave(runtime: Runtime, request_id: str, token: str) -> None:
+    """Release a lease, where there is one, since the process is being ended; nobody needs to wait for it to expire."""
+    # Without a database it runs out by itself, and the process ends all the same.
+    with contextlib.suppress(SQLAlchemyError), runtime.database.write() as session:
+        gpu_work.leave(session, request_id, token)
 
 
 def _decline(runtime: Runtime, request_id: str, trouble: StoreTrouble) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,14 +40,13 @@ def runnable(now: float) -> ColumnElement[bool]:
     )
 
 
-def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttempt | None:
+def claim(session: Session, job: Job, token: str, now: float, lease_s: float) -> StageAttempt | None:
     """Take the lease on the job's attempt if it can be run now; a worker that was lost is counted, apart from errors."""
     row = session.scalar(select(StageAttempt).where(StageAttempt.job_id == job.job_id, runnable(now)).limit(1))
     if row is None or job.state not in (JobState.queued, JobState.running):
         return None
     lost_so_far = losses(row, now)
     lost = lost_so_far > row.losses
-    token = uuid.uuid4().hex
     taken = swapped(
         session,
         update(StageAttempt)
@@ -107,10 +105,18 @@ def leased(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
     return job, row
 
 
+# The pause was for the case that this worker is lost.
+RELEASED: dict[str, Any] = {"lease_token": None, "lease_until": None, "not_before": 0.0}
+
+
 def release(row: StageAttempt) -> None:
-    row.lease_token = None
-    row.lease_until = None
-    row.not_before = 0.0  # the pause was for the case that this worker is lost
+    for name, value in RELEASED.items():
+        setattr(row, name, value)
+
+
+def leave(session: Session, token: str) -> None:
+    """Release the lease of a token, where there is one."""
+    swapped(session, update(StageAttempt).where(StageAttempt.lease_token == token).values(**RELEASED))
 
 
 def memos(session: Session, attempt_id: int) -> dict[str, Any]:

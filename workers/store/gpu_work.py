@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,12 +95,12 @@ def lost(now: float) -> ColumnElement[bool]:
     return and_(GpuWork.state == "running", is_over(GpuWork.lease_until, now))
 
 
-def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
+def claim(session: Session, request_id: str, token: str, host: str, now: float, lease_s: float) -> GpuLease | None:
     """Take a request; None where another host has it, or it is answered, or to be given up."""
     work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
     if work is None or losses(work, now) >= MAX_LOSSES:
         return None
-    token, tries, lost_host = uuid.uuid4().hex, work.tries, work.host if work.state == "running" else None
+    tries, lost_host = work.tries, work.host if work.state == "running" else None
     lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
     notified = lost_host is not None or work.trouble is not None or work.notified_at > work.created_at

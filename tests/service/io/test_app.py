@@ -9,8 +9,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
+from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from deploy.localhub.conversation import CommitEntry
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from service import server
@@ -18,9 +20,10 @@ from service.app import create_app
 from service.health import Health, health_router
 from service.settings import ConfigurationError, Settings
 from tests.service.io.conftest import CREATE, SECRET, Bench, post_to
-from workers import inbox
+from workers import inbox, runtime
 from workers.contracts import JobState
 from workers.embedded import drive
+from workers.store.models import OutboxUpdate
 
 
 def test_a_service_that_can_work_is_ready_and_names_what_it_needs(bench: Bench) -> None:
@@ -116,30 +119,57 @@ def test_nothing_is_documented_or_served_that_was_not_meant(bench: Bench) -> Non
         assert bench.client.get(path).status_code == 404
 
 
-def test_the_threads_carry_a_command_to_its_comment_and_stop_cleanly(
-    hub: Hub, app_keys: tuple[str, str], clock: list[float]
-) -> None:
-    assert clock == [0.0]
-    app_id = next(iter(hub.world.state.apps.values())).id
-    with HubServer(hub) as hub_server:
-        settings = Settings(
+def with_threads(hub: Hub, hub_server: HubServer, private_key: str) -> FastAPI:
+    return create_app(
+        Settings(
             webhook_secrets=(SecretStr(SECRET),),
-            app_id=app_id,
-            private_key=SecretStr(app_keys[0]),
+            app_id=next(iter(hub.world.state.apps.values())).id,
+            private_key=SecretStr(private_key),
             api_url=hub_server.api_url,
             html_url=hub_server.url,
             poll_s=0.1,
         )
-        app = create_app(settings)
-        with TestClient(app) as client:
-            number = hub.open_issue("octo/kernels", "maintainer", "Wanted", CREATE).number
-            hub.deliveries.transport = post_to(client)
-            hub.deliver_all()
-            until(lambda: len(hub.conversation("octo/kernels", number)) > 1)
-            drive()
-            until(lambda: bool(hub.pull_numbers("octo/kernels")))
-            assert client.get("/readyz").json()["threads"] == {"ok": True, "detail": "all run"}
+    )
+
+
+def test_the_threads_carry_a_command_to_its_comment_and_stop_cleanly(
+    hub: Hub, app_keys: tuple[str, str], clock: list[float]
+) -> None:
+    assert clock == [0.0]
+    with HubServer(hub) as hub_server, TestClient(with_threads(hub, hub_server, app_keys[0])) as client:
+        number = hub.open_issue("octo/kernels", "maintainer", "Wanted", CREATE).number
+        hub.deliveries.transport = post_to(client)
+        hub.deliver_all()
+        until(lambda: len(hub.conversation("octo/kernels", number)) > 1)
+        drive()
+        until(lambda: bool(hub.pull_numbers("octo/kernels")))
+        assert client.get("/readyz").json()["threads"] == {"ok": True, "detail": "all run"}
     assert inbox.counts()["jobs"] != {}
+
+
+def test_what_github_does_not_answer_while_the_service_stops_is_given_back(
+    hub: Hub, app_keys: tuple[str, str], clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert clock == [0.0]
+    monkeypatch.setattr("service.app.FINISH_S", 0.2)
+    with HubServer(hub) as hub_server:
+        with TestClient(with_threads(hub, hub_server, app_keys[0])) as client:
+            hub.deliveries.transport = post_to(client)
+            hub.open_issue("octo/kernels", "maintainer", "Wanted", CREATE)
+            hub.deliver_all()
+            until(lambda: inbox.counts()["jobs"])
+            hub.faults.delay_next("create_git_commit", 3.0)
+            drive()
+            until(lambda: not hub.faults.waiting())
+        with runtime.current().database.read() as session:
+            rows = session.scalars(select(OutboxUpdate).where(OutboxUpdate.state == "pending")).all()
+            assert [(row.lease_owner, row.outages, row.refusals) for row in rows if row.outages] == [(None, 1, 0)]
+            assert all(row.lease_owner is None for row in rows)
+        with TestClient(with_threads(hub, hub_server, app_keys[0])):
+            until(lambda: bool(hub.pull_numbers("octo/kernels")))
+        (number,) = hub.pull_numbers("octo/kernels")
+        commits = [entry for entry in hub.conversation("octo/kernels", number) if isinstance(entry, CommitEntry)]
+        assert len(commits) == 1
 
 
 def until(condition: object, timeout_s: float = 20.0) -> None:

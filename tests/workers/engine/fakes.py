@@ -56,6 +56,10 @@ PROFILE = KernelProfile(
 )
 
 
+class DiedError(BaseException):
+    """Stands for the death of a process, which gives nothing back."""
+
+
 class FakeStage:
     """Notes, computes, asks a GPU twice, commits and asks for a review."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.workers.engine.fakes import request
+from tests.workers.engine.fakes import DiedError, request
 from tests.workers.engine.scripted import USAGE, Scripted, ask_for, ledger, outcomes, script, set_to, trouble
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
@@ -233,6 +234,23 @@ def test_wait_for_a_budget_has_an_end_that_says_what_is_promised(world: World) -
     assert f"{MOST:,} tokens are promised to requests in progress" in message_of(world, second)
 
 
+def test_siblings_that_answer_slowly_are_waited_for_one_after_the_other_however_long_all_of_them_take(
+    local: World,
+) -> None:
+    set_to(local, model_tokens_per_job=MOST + 3 * TOOK, model_whole_time_limit_s=1.0)
+
+    def think(_question: Question, _cancelled: Callable[[], bool]) -> Answer:
+        time.sleep(0.8)
+        return provider.answer("done")
+
+    provider = Scripted([think] * 4, usage=Usage(input_tokens=TOOK))
+    questions = {f"candidate-{n}": ask_for(f"softmax {n}") for n in range(4)}
+    found: dict[str, Answer | ModelError] = {}
+    script(local, provider, lambda context: found.update(context.ask_all(questions)))
+    embedded.drive()
+    assert [type(outcome) for outcome in found.values()] == [Answer] * 4
+
+
 def test_promise_is_given_back_when_the_request_ends(local: World) -> None:
     # Two at a time would not fit, one after the other they do.
     set_to(local, model_tokens_per_job=MOST + 1)
@@ -248,9 +266,6 @@ def test_promise_is_given_back_when_the_request_ends(local: World) -> None:
 
 
 def test_request_of_a_lost_worker_is_charged_at_its_most_and_only_once(world: World) -> None:
-    class DiedError(BaseException):
-        pass
-
     def die(name: str) -> None:
         if name == "model_reserved":
             raise DiedError

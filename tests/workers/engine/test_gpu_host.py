@@ -246,7 +246,7 @@ def test_request_of_lost_hosts_is_taken_again_and_in_the_end_answered_with_an_er
     ((request_id, _),) = world.messages.gpu_requests
     for number in range(MAX_LOSSES):
         with world.runtime.database.write() as session:
-            lease = gpu_work.claim(session, request_id, f"host {number}", world.clock.now, 60)
+            lease = gpu_work.claim(session, request_id, f"token {number}", f"host {number}", world.clock.now, 60)
         assert lease is not None
         assert lease.tries == number + 1
         assert embedded.step() is False
@@ -276,7 +276,7 @@ def test_request_whose_runner_is_killed_every_time_is_answered_so_whatever_hosts
     ((request_id, _),) = world.messages.gpu_requests
     for number in range(4):
         with world.runtime.database.write() as session:
-            assert gpu_work.claim(session, request_id, f"host {number}", world.clock.now, 60)
+            assert gpu_work.claim(session, request_id, f"token {number}", f"host {number}", world.clock.now, 60)
         world.clock.advance(660)
     embedded.drive()
     assert killed.read_text() == "x" * gpu_work.MAX_RUNNER_KILLS
@@ -300,7 +300,7 @@ def test_late_answer_of_a_host_that_lost_its_lease_is_dropped(world: World, tmp_
     embedded.step()
     ((request_id, _),) = world.messages.gpu_requests
     with world.runtime.database.write() as session:
-        lost = gpu_work.claim(session, request_id, "lost", world.clock.now, 60)
+        lost = gpu_work.claim(session, request_id, "token", "lost", world.clock.now, 60)
     assert lost is not None
     world.clock.advance(61)
     assert serve(world.runtime, request_id) is True

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from structlog.testing import capture_logs
 
-from tests.workers.engine.fakes import request
+from tests.workers.engine.fakes import DiedError, request
 from tests.workers.store.worlds import World, record
 from workers import embedded, inbox, outbox, tasks
 from workers.contracts import JobState
@@ -70,12 +70,12 @@ def test_job_of_a_lost_worker_goes_on_when_its_lease_has_run_out(world: World) -
 
     def die(name: str) -> None:
         if name == "stage_claimed":
-            raise KeyboardInterrupt
+            raise DiedError
 
     world.runtime.at_boundary = die
     try:
         advance(world.runtime, job_id)
-    except KeyboardInterrupt:
+    except DiedError:
         world.runtime.at_boundary = lambda _: None
     world.clock.advance(59)
     assert reconcile(world.runtime).jobs == ()
@@ -133,10 +133,10 @@ def test_job_of_a_lost_process_goes_on_after_the_clock_was_put_back(world: World
 
     def die(name: str) -> None:
         if name == place:
-            raise KeyboardInterrupt
+            raise DiedError
 
     world.runtime.at_boundary = die
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(DiedError):
         embedded.drive()
     world.runtime.at_boundary = lambda _: None
     world.clock.advance(-back_s)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.workers.engine.fakes import request
+from tests.workers.engine.fakes import DiedError, request
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import NOTIFIED_LOSSES, JobState, StatusUpdate
@@ -23,19 +23,19 @@ def lose_a_host(world: World) -> None:
 
     def die(name: str) -> None:
         if name == "gpu_claimed":
-            raise KeyboardInterrupt
+            raise DiedError
 
     world.runtime.at_boundary = die
     try:
         serve(world.runtime, world.messages.gpu_requests[0][0])
-    except KeyboardInterrupt:
+    except DiedError:
         world.runtime.at_boundary = lambda _: None
     world.clock.advance(61)
 
 
 def claim(world: World) -> GpuLease | None:
     with world.runtime.database.write() as session:
-        return gpu_work.claim(session, world.messages.gpu_requests[0][0], "host", world.clock.now, 60)
+        return gpu_work.claim(session, world.messages.gpu_requests[0][0], "token", "host", world.clock.now, 60)
 
 
 def statuses(world: World) -> int:

@@ -29,7 +29,7 @@ def leased(world: World, key: str) -> Lease:
     with world.runtime.database.write() as session:
         job = jobs.locked(session, job_id)
         assert job is not None
-        row = attempts.claim(session, job, world.clock(), 60)
+        row = attempts.claim(session, job, "token", world.clock(), 60)
         assert row is not None
         return Lease(job_id, row.id, row.lease_token or "")
 
@@ -100,7 +100,7 @@ def test_lost_request_is_charged_at_its_most_and_what_comes_late_changes_nothing
         assert spending.give_up_lost(session, world.clock()) == 0
         job = jobs.locked(session, lease.job_id)
         assert job is not None
-        assert attempts.claim(session, job, world.clock(), 60) is not None
+        assert attempts.claim(session, job, "another", world.clock(), 60) is not None
         assert spending.give_up_lost(session, world.clock()) == 1
     assert settle(world, Spent(request_id, "answered", Usage(input_tokens=5), 2, 1.5)) is False
     assert inbox.model_use() == ModelUse(
