@@ -41,6 +41,14 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}|dckr_pat_[A-Za-z0-9_-]{20,64}"
         r"|ya29\.[A-Za-z0-9_-]{20,2048}|whsec_[A-Za-z0-9+/=]{24,128}|dop_v1_[a-f0-9]{64}"
         r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
+        r"|(?<![A-Za-z0-9_])(?:r8_[A-Za-z0-9]{30,60}|pplx-[A-Za-z0-9]{40,64}|csk-[A-Za-z0-9]{40,64}|tgp_v1_[A-Za-z0-9_-]{40,64}"
+        r"|fw_(?=[A-Za-z]{0,30}[0-9])[A-Za-z0-9]{22,40}|rpa_[A-Za-z0-9]{40,64}|lsv2_(?:pt|sk)_[a-f0-9_]{40,60}|pcsk_[A-Za-z0-9_]{40,80}"
+        r"|hvs\.[A-Za-z0-9_-]{24,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255}|xoxe\.[A-Za-z0-9-]{20,255}|GOCSPX-[A-Za-z0-9_-]{28,40}"
+        r"|ATATT3[A-Za-z0-9_=-]{20,255}|glsa_[A-Za-z0-9_]{32,64}|dapi[a-f0-9]{32}(?:-[0-9])?|dckr_oat_[A-Za-z0-9_-]{20,64}"
+        r"|shp(?:at|ca|pa|ss)_[a-f0-9]{32}|lin_api_[A-Za-z0-9]{40}|ntn_[A-Za-z0-9]{40,60}|figd_[A-Za-z0-9_-]{40,64}|sntrys_[A-Za-z0-9+/=_]{40,255}"
+        r"|tskey-[a-z]{3,12}-[A-Za-z0-9-]{16,128}|dp\.(?:pt|st|ct|sa|scim)\.[A-Za-z0-9._-]{40,80}|sbp_[a-f0-9]{40}|NRAK-[A-Z0-9]{27}"
+        r"|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,64}|ops_eyJ[A-Za-z0-9_-]{40,4096}|AGE-SECRET-KEY-1[A-Z0-9]{58}"
+        r"|[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-]))"
         r"|AccountKey=[A-Za-z0-9+/=]{40,128}|hooks\.slack\.com/services/[A-Za-z0-9/]{20,128})"
     ),
     "AWS key": re.compile(

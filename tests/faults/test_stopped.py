@@ -16,10 +16,12 @@ import pytest
 
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import SECRET, Installation
-from tests.faults.optimizing import at_the_second_variant
+from tests.faults.modelled import HANGS, OPTIMIZED, SAID, Modelled
+from tests.faults.optimizing import at_the_second_variant, look
 from tests.faults.processes import descendants, is_gone, parent_of, until
 from tests.few import few
-from workers import embedded
+from tests.workers.stages.modelling import DIAGNOSIS
+from workers import embedded, inbox
 from workers.contracts import JobState
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -67,8 +69,24 @@ def stop(installation: Installation, name: str = "service", how: Callable[[Insta
     until(lambda: all(is_gone(pid) for pid in ours), "the workers to end", installation.story)
 
 
+def interrupted(installation: Installation, name: str) -> None:
+    """As by Ctrl-C three times in a row."""
+    serving = installation.serving[name]
+    for _ in range(3):
+        serving.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+
+
+PLACES = (
+    *("stage_claimed", "memo_computed", "stage_ran", "gpu_requested", "gpu_claimed", "gpu_ran", "gpu_answered"),
+    *("runner.capture", "runner.verify", "runner.tests", "runner.imports"),
+)
+
+
 # With three hosts lost a job fails.
-@pytest.mark.parametrize(("place", "times"), few([("memo_computed", 1), ("runner.verify", 3)], [("memo_computed", 1)]))
+@pytest.mark.parametrize(
+    ("place", "times"), few([*((place, 1) for place in PLACES), ("runner.verify", 3)], [("memo_computed", 1)])
+)
 def test_what_runs_while_the_service_is_stopped_is_given_back_and_counts_as_no_try(
     installation: Installation, place: str, times: int
 ) -> None:
@@ -92,7 +110,7 @@ def test_what_runs_while_the_service_is_stopped_is_given_back_and_counts_as_no_t
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", [again_and_again, everything_at_once], ids=lambda how: str(how.__name__))
+@pytest.mark.parametrize("how", [again_and_again, everything_at_once, interrupted], ids=lambda how: str(how.__name__))
 @pytest.mark.parametrize("place", ["memo_computed", "runner.verify"])
 def test_a_stop_is_no_try_however_the_signal_comes(
     installation: Installation, place: str, how: Callable[[Installation, str], None]
@@ -110,6 +128,58 @@ def test_a_stop_is_no_try_however_the_signal_comes(
     for stage in STAGES[1:]:
         installation.approve(stage)
     assert_one_of_everything(installation, issue)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operation", ["create_git_commit", "create_pull", "create_issue_comment"])
+def test_what_is_published_while_the_service_is_stopped_is_there_once(
+    installation: Installation, operation: str
+) -> None:
+    issue = ask(installation)
+    until(lambda: installation.job() is not None, "the job to be there", installation.story)
+    installation.hub.faults.delay_next(operation, 12.0)
+    until(lambda: not installation.hub.faults.waiting(), "GitHub to be asked", installation.story)
+    stop(installation)
+    assert inbox.counts()["updates"].get("leased", 0) == 0
+    installation.start()
+    for stage in STAGES:
+        installation.approve(stage)
+    assert_one_of_everything(installation, issue)
+
+
+@pytest.mark.long
+def test_a_worker_that_is_killed_while_the_service_stops_is_lost_alone(installation: Installation) -> None:
+    issue = ask(installation)
+    installation.waits("analyze")
+    installation.pause("runner.verify")
+    installation.approve("analyze")
+    runner = installation.paused("runner.verify")
+
+    def and_killed(installation: Installation, name: str) -> None:
+        once(installation, name)
+        os.kill(parent_of(parent_of(runner)), signal.SIGKILL)
+
+    stop(installation, how=and_killed)
+    assert held()[0] == (None, 0), "the stage only waited"
+    installation.release("runner.verify")
+    installation.start()
+    for stage in STAGES[1:]:
+        installation.approve(stage)
+    assert_one_of_everything(installation, issue)
+
+
+@pytest.mark.long
+def test_a_question_to_a_model_ends_with_the_service_and_is_asked_again(asking: Modelled) -> None:
+    installation, line = asking.installation, asking.line
+    line.answer(DIAGNOSIS).reply(HANGS).answer(*SAID[1:])
+    issue = asking.ask()
+    asking.hears(2)
+    stop(installation)
+    assert set(held()) == {(None, 0)}
+    assert [outcome for _, outcome in asking.paid()] == ["answered", "cancelled"]
+    installation.start()
+    look(installation, issue, OPTIMIZED)
+    assert [outcome for _, outcome in asking.paid()] == ["answered", "cancelled", *["answered"] * 3]
 
 
 @pytest.mark.long

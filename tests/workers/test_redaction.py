@@ -43,6 +43,34 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
         ("API key", f"xoxb-{A[:24]}"),
         ("API key", f"sk_live_{A[:24]}"),
         ("API key", f"npm_{A[:36]}"),
+        *(
+            ("API key", f"{start}{A[:40]}")
+            for start in (
+                "r8_",
+                "pplx-",
+                "csk-",
+                "tgp_v1_",
+                "fw_",
+                "rpa_",
+                "pcsk_",
+                "hvs.",
+                "xapp-1-",
+                "ATATT3",
+                "glsa_",
+            )
+        ),
+        *(
+            ("API key", f"{start}{A[:40]}")
+            for start in ("lin_api_", "ntn_", "figd_", "sntrys_", "tskey-auth-", "dp.pt.")
+        ),
+        *(("API key", f"{start}{A[:32]}") for start in ("GOCSPX-", "dckr_oat_", "pscale_tkn_", "xoxe.")),
+        *(("API key", f"{start}{32 * 'a'}") for start in ("dapi", "shpat_")),
+        ("API key", f"lsv2_pt_{32 * 'a'}_{10 * 'b'}"),
+        ("API key", f"sbp_{40 * 'a'}"),
+        ("API key", f"NRAK-{27 * 'A'}"),
+        ("API key", f"ops_eyJ{A}"),
+        ("API key", f"AGE-SECRET-KEY-1{58 * 'Q'}"),
+        ("API key", f"M{A[:23]}.{A[:6]}.{A[:27]}"),
         ("AWS key", "AKIAIOSFODNN7EXAMPLE"),
         ("AWS key", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
         ("web token", f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{A[:43]}"),
