@@ -21,6 +21,7 @@ from workers.contracts import Decision, DecisionResult, JobState, JobView, LineC
 
 # GitHub gives times in whole seconds, and what its clock says is known to about one.
 SLACK = timedelta(seconds=3)
+YEARS = (1970, 9998)
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,14 @@ def was_for_an_earlier_stage(job: JobView, given_at: str, clock: GitHubClock) ->
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time in ISO 8601, of UTC where it names no zone; None where it is none."""
+    """A time in ISO 8601, of UTC where it names no zone; None where it is none, or lies where nothing can be added to it."""
     try:
         read = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return read if read is None or read.tzinfo is not None else read.replace(tzinfo=UTC)
+    if read is None or not YEARS[0] <= read.year <= YEARS[1]:
+        return None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import structlog
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from service.deliveries import Unheard
+from service.dispatch.hearing import moment
 from service.github.clock import GitHubClock
 from service.github.errors import from_answer
 from tests.service.io.conftest import CREATE, Bench
@@ -99,6 +100,12 @@ def test_where_github_does_not_answer_this_machines_clock_is_used_and_github_is_
         for _ in range(3):
             assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=2)
     assert [entry["event"] for entry in logs] == ["time_of_github_unknown"]
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "99999-01-01"])
+def test_a_time_that_nobody_can_reckon_with_is_none(text: str | None) -> None:
+    assert moment(text) is None
+    assert moment("2026-01-01T00:00:00") == moment("2026-01-01T00:00:00Z")
 
 
 def test_a_reset_is_as_far_off_as_the_answers_own_date_says() -> None:
