@@ -92,7 +92,11 @@ class HostCode:
         return [node for node in found if (node.lineno, node.col_offset) == (line, column)]
 
     def _follow(self) -> None:
-        owners = [function for function in self._functions if self._decision in _own_nodes(function.node)]
+        owners = [
+            function
+            for function in self._functions
+            if any(node is self._decision for node in _own_nodes(function.node))
+        ]
         if len(owners) != 1 or self._catches:  # an error that is caught decides too
             raise _EscapesError
         for _ in range(MOST_ROUNDS):

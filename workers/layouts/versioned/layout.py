@@ -306,7 +306,7 @@ def without_plans(text: str) -> str:
     for node in tree.body:
         if node in plans or (isinstance(node, ast.Import | ast.ImportFrom) and plans and _unused(node, used)):
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-            lines[first - 1 : node.end_lineno] = ["\n"] * (node.end_lineno - first + 1)  # type: ignore[operator]
+            lines[first - 1 : node.end_lineno] = ["\n"] * (node.end_lineno - first + 1)
     return "".join(lines)
 
 
