@@ -165,6 +165,8 @@ class _Folded:
             return {value for item in node.values for value in self.values.get(item, ())}
         if isinstance(node, ast.Subscript):
             return self.values.get(self._item(node), ())
+        if isinstance(node, ast.IfExp):
+            return {value for side in (node.body, node.orelse) for value in self.values.get(side, ())}
         if isinstance(node, ast.Call) and len(node.args) == 1:
             return _called(_named(node.func), node.args[0], self.values.get(node.args[0], frozenset()))
         if isinstance(node, ast.BinOp):
@@ -186,13 +188,17 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             pairs: Iterable[tuple[ast.AST, ast.AST]] = [(target, node.value)]
-            if isinstance(target, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List):
-                pairs = zip(target.elts, node.value.elts, strict=False)
+            if isinstance(target, ast.Tuple | ast.List):
+                is_written_out = isinstance(node.value, ast.Tuple | ast.List)
+                values = node.value.elts if is_written_out else [node.value] * len(target.elts)  # type: ignore[attr-defined]
+                pairs = zip(target.elts, values, strict=False)
             yield from ((name, value) for one, value in pairs if (name := _named(one)) is not None)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
         name = _named(node.target)
         if name is not None:
             yield name, node.value
+    elif isinstance(node, ast.For | ast.comprehension):
+        yield from ((part.id, node.iter) for part in ast.walk(node.target) if isinstance(part, ast.Name))
     elif isinstance(node, ast.keyword) and node.arg is not None:
         yield node.arg, node.value
     elif isinstance(node, ast.arguments):

@@ -27,7 +27,7 @@ from gpu_runner.verify.cases import (
     fallbacks,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, remainders_in
+from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.honesty import PARTIALS
 from gpu_runner.verify.inputs import places_of, shape_of
@@ -360,3 +360,13 @@ def test_every_verdict_gives_a_whole_number_for_a_float_and_sums_many_rows_of_fe
     assert any(type(dict(case.scalars).get("alpha")) is int for case in cases)
     many = [case for case in cases if case.name == "many rows"]
     assert many and all(case.size_of["T"] > max(PARTIALS, 2 * case.multiprocessors) for case in many)
+
+
+def test_groups_of_tiles_are_known_by_a_table_of_tiles() -> None:
+    text = (
+        "def launch(x, small):\n    tiles = ((128, 8), (64, 4))\n    BLOCK_M, warps = tiles[-1]\n"
+        "    for rows, found in tiles[1:] if small else tiles:\n        BLOCK_M, warps = rows, found\n"
+        "    _kernel[(1,)](x, BLOCK_M=BLOCK_M, GROUP_M=16, num_warps=warps)\n\n"
+        "def _kernel(x):\n    tl.dot(x, x)\n"
+    )
+    assert {16 * 64, 16 * 128} <= grouped_in([SourceFile("candidate.py", text)])

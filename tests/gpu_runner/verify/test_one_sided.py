@@ -41,8 +41,8 @@ def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_o
 def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:
     text = (
         "import triton\n\n@triton.jit\ndef _kernel(x_ptr, n):\n    tl.store(x_ptr, n)\n\n"
-        "def candidate(x):\n    warps = 8 if x.numel() > 9 else 4\n"
-        "    n = 8 if x.ndim > 9 else 4\n    _kernel[(1,)](x, n, num_warps=warps)\n"
+        "def candidate(x):\n    warps = 8 if x.numel() > 9 else 4\n    n = 8 if x.ndim > 9 else 4\n"
+        "    _kernel[(1,)](x, n, num_warps=warps)\n"
     )
     outcomes = {
         Decision("candidate.py", 8, 17, "`x.numel() > 9`"): FAILED,
