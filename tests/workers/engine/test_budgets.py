@@ -237,13 +237,14 @@ def test_wait_for_a_budget_has_an_end_that_says_what_is_promised(world: World) -
 def test_siblings_that_answer_slowly_are_waited_for_one_after_the_other_however_long_all_of_them_take(
     local: World,
 ) -> None:
-    set_to(local, model_tokens_per_job=MOST + 3 * TOOK, model_whole_time_limit_s=1.0)
+    # Each that ended leaves room for one more, and never for two at a time.
+    set_to(local, model_tokens_per_job=MOST + 100, model_whole_time_limit_s=1.0)
 
     def think(_question: Question, _cancelled: Callable[[], bool]) -> Answer:
         time.sleep(0.8)
         return provider.answer("done")
 
-    provider = Scripted([think] * 4, usage=Usage(input_tokens=TOOK))
+    provider = Scripted([think] * 4, usage=Usage(input_tokens=10))
     questions = {f"candidate-{n}": ask_for(f"softmax {n}") for n in range(4)}
     found: dict[str, Answer | ModelError] = {}
     script(local, provider, lambda context: found.update(context.ask_all(questions)))
