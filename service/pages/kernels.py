@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -300,7 +301,8 @@ def told_rows(rows: Sequence[ComparedSeries], most: int = MOST_ROWS) -> Sequence
 
 
 def _counts(rows: Sequence[ComparedSeries]) -> list[tuple[str, int]]:
-    return [(kind.value, count) for kind in Difference if (count := sum(row.difference is kind for row in rows))]
+    counted = Counter(row.difference for row in rows)
+    return [(kind.value, counted[kind]) for kind in Difference if counted[kind]]
 
 
 def line_text(line: Line) -> str:

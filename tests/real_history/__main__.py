@@ -2,7 +2,10 @@
 
 ``prepare FOLDER`` fetches the source distributions of liger-kernel from 0.5.0 on, makes a git repository of one commit each, and
 writes a request for each release in which a kernel's source changed: that release in turns with the one before. ``FOLDER/run.py``
-is what the GPU host runs, with the standard library alone. ``read FOLDER`` keeps the results as nights and prints what changed.
+is what the GPU host runs, with the standard library alone. ``again FOLDER`` writes a second request for each pair of releases that
+the first run calls faster or slower; run.py takes those that have no result yet. ``read FOLDER`` imports the library's own CSV,
+keeps the results as nights, prints what changed, and draws it. ``plant FOLDER`` plants changes on top of the last release and
+plays nights over them with the measured times and their noise.
 """
 
 from __future__ import annotations
@@ -15,29 +18,38 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
     BenchmarkResult,
+    Comparison,
     GpuRequest,
     Limits,
+    Word,
     from_json,
     parse_problem,
     to_json,
 )
+from tests.real_history.planted import plant
 from workers import embedded
+from workers import history as numbers
 from workers.contracts import UserFacingError
 from workers.layouts.protocol import Layout
-from workers.nightly.detection import Candidate, Evidence, State
+from workers.nightly.detection import FLOOR, Candidate, Evidence, State
 from workers.nightly.series import CANDIDATE, KERNEL, ORIGINAL, Metric, SeriesKey, host_testbed, points_of
+from workers.reports.plots import png_of
 from workers.runtime import current
 from workers.stages.bench import layout_for
 from workers.stages.gate import ORIGINAL_ALONE, timing_budget_s
 from workers.store import history
+from workers.store.database import Database
 from workers.tree import Tree, read_tarball
 
 PROJECT, FIRST = "liger-kernel", (0, 5, 0)
@@ -57,6 +69,10 @@ KERNELS = (
     "sparsemax",
 )
 HEAD, GOOD = "head.tar.gz", "good.tar.gz"
+AGAIN = "-again"
+LIBRARY_CSV = "benchmark/data/all_benchmark_data.csv"
+PASS_COLOURS = {"forward": "#1a7f5a", "backward": "#7a5ac2", "full": "#c26a1a"}
+Ratio = tuple[float, float, float]
 DAY_S = 86_400.0
 
 RUN = '''"""Runs every prepared request, one on each GPU at a time; what has a result is left out. Standard library alone."""
@@ -99,18 +115,24 @@ class Release:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepare requests, or read their results."""
+    """Prepare requests, read their results, or plant changes on top of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.real_history", description=__doc__)
-    parser.add_argument("action", choices=("prepare", "read"))
+    parser.add_argument("action", choices=("prepare", "again", "read", "plant"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--results", type=Path, help="by default FOLDER/results")
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare: the kernels to measure")
+    parser.add_argument("--budget-s", type=float, help="prepare: seconds to time in, by default as many as a night has")
     chosen = parser.parse_args(arguments)
+    folder: Path = chosen.folder
     if chosen.action == "prepare":
-        return prepare(chosen.folder)
-    return read(chosen.folder, chosen.results or chosen.folder / "results")
+        return prepare(folder, chosen.kernels, chosen.budget_s)
+    if chosen.action == "again":
+        return again(folder)
+    if chosen.action == "plant":
+        return plant(folder)
+    return read(folder)
 
 
-def prepare(folder: Path) -> int:
+def prepare(folder: Path, kernels: Sequence[str], budget_s: float | None) -> int:
     """Write the git repository, the requests and the script that runs them."""
     releases = [release(path) for path in fetched(folder / "sdists")]
     commit_all(folder / "repository", releases)
@@ -120,14 +142,28 @@ def prepare(folder: Path) -> int:
     for one in releases:
         layout = layout_for("liger", one.tree)
         there = layout.existing(one.tree)
-        for kernel in (name for name in KERNELS if name in there):
+        for kernel in (name for name in kernels if name in there):
             earlier = before.get(kernel)
             if earlier is not None and kernel not in layout.touched(earlier.tree, one.tree):
                 continue
-            if write_request(folder / "requests" / f"{kernel}-{one.version}", layout, kernel, one, earlier):
+            if write_request(folder / "requests" / f"{kernel}-{one.version}", layout, kernel, one, earlier, budget_s):
                 before[kernel], count = one, count + 1
     (folder / "run.py").write_text(RUN)
     print(f"{len(releases)} releases, {count} requests in {folder}")
+    return 0
+
+
+def again(folder: Path) -> int:
+    """Write a second request for each pair that the first run calls faster or slower."""
+    count = 0
+    for pair in pairs(folder):
+        place = pair.request.with_name(pair.request.name + AGAIN)
+        if not place.exists() and any(row.first is not Word.same and row.is_news for row in pair.rows):
+            shutil.copytree(pair.request, place)
+            form = json.loads((place / "request.json").read_text())
+            (place / "request.json").write_text(json.dumps(form | {"request_id": place.name}))
+            count += 1
+    print(f"{count} requests; FOLDER/run.py runs them")
     return 0
 
 
@@ -187,7 +223,9 @@ def commit_all(folder: Path, releases: Sequence[Release]) -> None:
         subprocess.run([*git, "tag", f"v{one.version}"], check=True)
 
 
-def write_request(folder: Path, layout: Layout, kernel: str, new: Release, old: Release | None) -> bool:
+def write_request(
+    folder: Path, layout: Layout, kernel: str, new: Release, old: Release | None, budget_s: float | None
+) -> bool:
     """Write one request with its trees; False where the kernel's problem is not known or it cannot be called so."""
     try:
         standing = layout.locate(kernel, new.tree)
@@ -200,9 +238,13 @@ def write_request(folder: Path, layout: Layout, kernel: str, new: Release, old: 
     except UserFacingError as error:
         print(f"{kernel} {new.version}: {error}", file=sys.stderr)
         return False
-    budget_s = timing_budget_s(len(problem.workloads))
     request = BenchmarkRequest(
-        source, candidate, budget_s=budget_s, original=original, contenders=ORIGINAL_ALONE, standing=True
+        source,
+        candidate,
+        budget_s=budget_s or timing_budget_s(len(problem.workloads)),
+        original=original,
+        contenders=ORIGINAL_ALONE,
+        standing=True,
     )
     folder.mkdir(parents=True)
     asked = GpuRequest(folder.name, Action.benchmark, to_json(request), Limits())
@@ -214,47 +256,166 @@ def write_request(folder: Path, layout: Layout, kernel: str, new: Release, old: 
     return True
 
 
-def read(folder: Path, results: Path) -> int:
-    """Keep every result as a night, a day apart by release, with the changes that the comparisons confirmed; print them."""
+@dataclass(frozen=True)
+class ComparedRow:
+    """A pass and size of two releases: each run's ratio, new over old, with its interval and its word."""
+
+    timed_pass: str
+    workload: str
+    ratios: tuple[Ratio, ...]
+    words: tuple[Word, ...]
+
+    @property
+    def first(self) -> Word:
+        """The word of the first run."""
+        return self.words[0]
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the first run says that it changed."""
+        return self.first in (Word.slower, Word.faster)
+
+    @property
+    def outcome(self) -> str:
+        """What both runs make of it, as in a night: both must say the same."""
+        if not self.is_news:
+            return self.first.value
+        if len(self.words) < 2:
+            return f"{self.first.value} in one run"
+        return f"{self.first.value}, confirmed" if self.words[1] is self.first else "undecided"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A release of a kernel that was measured, in turns with an earlier one where there is one."""
+
+    request: Path
+    kernel: str
+    new: str
+    old: str | None
+    results: tuple[BenchmarkResult, ...]
+    rows: tuple[ComparedRow, ...]
+
+
+def pairs(folder: Path) -> list[Pair]:
+    """What was measured, by kernels and in the order of releases."""
+    abouts = [path for path in folder.glob("requests/*/about.json") if not path.parent.name.endswith(AGAIN)]
+    found = []
+    for request in (path.parent for path in abouts):
+        kernel, new, old = json.loads((request / "about.json").read_text())
+        results = tuple(
+            from_json(BenchmarkResult, payload)
+            for name in (request.name, request.name + AGAIN)
+            if (payload := _payload(folder / "results" / name / "result.json")) is not None
+        )
+        if not results:
+            print(f"{request.name}: not measured", file=sys.stderr)
+            continue
+        found.append(Pair(request, kernel, new, old, results, tuple(_compared(results))))
+    return sorted(found, key=lambda pair: (pair.kernel, _version_of(pair.new)))
+
+
+def _payload(path: Path) -> Any:
+    return json.loads(path.read_text())["payload"] if path.exists() else None
+
+
+def _compared(results: Sequence[BenchmarkResult]) -> Iterator[ComparedRow]:
+    places: dict[tuple[str, str], list[Comparison]] = {}
+    for result in results:
+        for row in result.rows:
+            for one in row.comparisons:
+                places.setdefault((row.timed_pass.value, row.workload.label()), []).append(one)
+    for place, runs in places.items():
+        ratios = tuple((1 / one.speedup, 1 / one.speedup_high, 1 / one.speedup_low) for one in runs)
+        yield ComparedRow(*place, ratios, tuple(one.word for one in runs))
+
+
+def read(folder: Path) -> int:
+    """Import the library's CSV, keep every result as a night, a day apart by release, print what changed, and draw it."""
     embedded.configure(folder / "state")
     database = current().database
     database.migrate()
-    versions = [path.name for path in sorted(folder.glob("sdists/*.tar.gz"), key=_version_of)]
-    days = {name.removeprefix("liger_kernel-").removesuffix(".tar.gz"): place for place, name in enumerate(versions)}
-    print(
-        "| kernel | pass | size | from | to | new over old (95% interval) | it is |\n| --- | --- | --- | --- | --- | ---: | --- |"
-    )
-    for about in sorted(folder.glob("requests/*/about.json"), key=lambda path: path.parent.name):
-        kernel, new, old = json.loads(about.read_text())
-        path = results / about.parent.name / "result.json"
-        payload = json.loads(path.read_text())["payload"] if path.exists() else None
-        if payload is None:
-            print(f"| {kernel} | | | {old} | v{new} | | not measured |")
-            continue
-        result = from_json(BenchmarkResult, payload)
-        at = days[new] * DAY_S
-        numbers = list(points_of(result, REPOSITORY, kernel, f"v{new}", at, CANDIDATE))
-        if old is not None:
-            numbers += points_of(result, REPOSITORY, kernel, f"v{old}", days[old] * DAY_S, ORIGINAL)
-        with database.write() as session:
-            history.add(session, numbers)
-            for row in result.rows:
-                for one in row.comparisons:
-                    ratio = (1 / one.speedup, 1 / one.speedup_high, 1 / one.speedup_low)
-                    place = f"{kernel} | {row.timed_pass.value} | {row.workload.label()} | v{old} | v{new}"
-                    print(f"| {place} | {ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f}) | {one.word.value} |")
-                    if one.word.value == "slower" and result.gpu is not None:
-                        testbed = host_testbed(result.gpu, dict(result.host))
-                        names = (row.timed_pass.value, row.workload.label(), Metric.time_us, testbed)
-                        found = Candidate(f"v{old}", f"v{new}", ratio[0], Evidence.band)
-                        history.keep_change(
-                            session, SeriesKey(REPOSITORY, kernel, KERNEL, *names), found, State.confirmed, ratio, at
-                        )
+    sdists = sorted(folder.glob("sdists/*.tar.gz"), key=lambda path: _version_of(path.name))
+    days = {path.name.removeprefix("liger_kernel-").removesuffix(".tar.gz"): at for at, path in enumerate(sdists)}
+    text = read_tarball(sdists[-1].read_bytes()).read(LIBRARY_CSV)
+    if text is not None:
+        done = numbers.import_library_csv(text, REPOSITORY)
+        print(f"{LIBRARY_CSV}: {done.new} points are new, {done.known} known, {done.dropped} lines dropped\n")
+    measured = pairs(folder)
+    print("| kernel | pass | size | from | to | first run, new over old | second run | it is |")
+    print("| --- | --- | --- | --- | --- | ---: | ---: | --- |")
+    for pair in measured:
+        _keep(database, pair, days)
+        for row in pair.rows:
+            if row.is_news:
+                runs = [f"{middle:.3f} ({low:.3f} to {high:.3f})" for middle, low, high in row.ratios] + [""]
+                cells = (pair.kernel, row.timed_pass, row.workload, f"v{pair.old}", f"v{pair.new}", *runs[:2], row.outcome)
+                print(f"| {' | '.join(cells)} |")
+    print("\n| kernel | pass | size | from | to | peak memory, new over old |")
+    print("| --- | --- | --- | --- | --- | ---: |")
+    for pair in measured:
+        for one in pair.results[0].rows:
+            if one.memory_ratio is not None and abs(one.memory_ratio - 1) > FLOOR:
+                place = f"{pair.kernel} | {one.timed_pass.value} | {one.workload.label()} | v{pair.old} | v{pair.new}"
+                print(f"| {place} | {one.memory_ratio:.3f} |")
+    counted = Counter(row.first.value for pair in measured for row in pair.rows)
+    print("\nrows by the word of the first run: " + ", ".join(f"{count} {word}" for word, count in counted.most_common()))
+    gpus = Counter(f"{pair.results[0].gpu} {dict(pair.results[0].host).get('gpu_uuid', '')}" for pair in measured)
+    print("first runs by GPU: " + ", ".join(f"{gpu}: {count}" for gpu, count in gpus.items()))
+    (folder / "history.png").write_bytes(chart(measured))
+    print(f"drawn: {folder / 'history.png'}")
     return 0
 
 
-def _version_of(path: Path) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", path.name.removesuffix(".tar.gz"))))
+def _keep(database: Database, pair: Pair, days: Mapping[str, int]) -> None:
+    result, at = pair.results[0], days[pair.new] * DAY_S
+    kept = list(points_of(result, REPOSITORY, pair.kernel, f"v{pair.new}", at, CANDIDATE))
+    if pair.old is not None:
+        kept += points_of(result, REPOSITORY, pair.kernel, f"v{pair.old}", days[pair.old] * DAY_S, ORIGINAL)
+    with database.write() as session:
+        history.add(session, kept)
+        for row in pair.rows:
+            if row.first is Word.slower and result.gpu is not None:
+                testbed = host_testbed(result.gpu, dict(result.host))
+                key = SeriesKey(
+                    REPOSITORY, pair.kernel, KERNEL, row.timed_pass, row.workload, Metric.time_us, testbed
+                )
+                found = Candidate(f"v{pair.old}", f"v{pair.new}", row.ratios[0][0], Evidence.band)
+                state = State.confirmed if row.words[1:] == (Word.slower,) else State.undecided
+                history.keep_change(session, key, found, state, row.ratios[0], at)
+
+
+def chart(measured: Sequence[Pair]) -> bytes:
+    """Each kernel's times over the releases, as shares of those of its first; each step is the ratio of one interleaved run."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    kernels = sorted({pair.kernel for pair in measured})
+    figure = Figure(figsize=(9.6, 2.1 * ((len(kernels) + 1) // 2)), dpi=130, layout="constrained")
+    panels = figure.subplots((len(kernels) + 1) // 2, 2, squeeze=False).flat
+    for axes, kernel in zip_longest(panels, kernels):
+        if kernel is None:
+            axes.set_axis_off()
+            continue
+        line = [pair for pair in measured if pair.kernel == kernel]
+        levels: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        for place, pair in enumerate(line):
+            for row in pair.rows:
+                steps = levels.setdefault((row.timed_pass, row.workload), [(place - 1, 1.0)])
+                steps.append((place, steps[-1][1] * row.ratios[0][0]))
+        for (timed_pass, _), steps in levels.items():
+            axes.step(*zip(*steps, strict=True), where="mid", linewidth=1.1, color=PASS_COLOURS[timed_pass], alpha=0.8)
+        axes.set_xticks(range(len(line)), [pair.new for pair in line], rotation=60, ha="right", fontsize=6)
+        axes.tick_params(axis="y", labelsize=7)
+        axes.set_title(kernel, loc="left", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    handles = [Line2D([], [], color=colour, label=name) for name, colour in PASS_COLOURS.items()]
+    figure.legend(handles=handles, loc="outside upper right", ncols=3, fontsize=8, frameon=False)
+    return png_of(figure)
+
+
+def _version_of(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text.removesuffix(".tar.gz"))))
 
 
 if __name__ == "__main__":

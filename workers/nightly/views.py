@@ -5,9 +5,10 @@ The field names are those of the JSON API: a field is added, never renamed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from workers.nightly.detection import FLOOR, State, level_changes
 from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
@@ -277,36 +278,47 @@ def commits_of(series: Iterable[Sequence[Point]]) -> tuple[str, ...]:
     return tuple(sorted(first, key=lambda revision: (first[revision], revision)))
 
 
+class Reading(NamedTuple):
+    """A number with its 20th and 80th percentile."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class ComparedRun(NamedTuple):
+    """What one interleaved run of two commits came to: the state that it left a change in, and new over old."""
+
+    state: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
 def compared_series(
-    rows: Iterable[tuple[SeriesKey, Point | None, Point | None]],
-    changes: Mapping[SeriesKey, Sequence[ChangeMark]],
-) -> Iterator[ComparedSeries]:
-    """Compare the two points of each series, by an interleaved run of the same two commits where there was one."""
-    for key, before, after in rows:
-        ratio, low, high = _ratio(before, after)
-        difference, one_run = _difference(key.metric, before, after, (ratio, low, high)), False
-        if before is not None and after is not None:
-            for change in changes.get(key, ()):
-                if (change.good_commit, change.commit) == (before.revision, after.revision):
-                    ratio, low, high = change.ratio, change.ratio_low, change.ratio_high
-                    difference, one_run = _of_run(key.metric, change.state), change.state != State.undecided
-        yield ComparedSeries(
-            key.kernel,
-            key.timed_pass,
-            key.workload,
-            key.metric.value,
-            key.testbed,
-            None if before is None else before.value,
-            None if after is None else after.value,
-            ratio,
-            low,
-            high,
-            difference,
-            one_run,
-        )
+    key: SeriesKey, before: Reading | None, after: Reading | None, run: ComparedRun | None
+) -> ComparedSeries:
+    """Compare two numbers of a series, by an interleaved run of the same two commits where there was one."""
+    ratio = _ratio(before, after)
+    difference, one_run = _difference(key.metric, before, after, ratio), False
+    if before is not None and after is not None and run is not None:
+        ratio = (run.ratio, run.low, run.high)
+        difference, one_run = _of_run(key.metric, run.state), run.state != State.undecided
+    return ComparedSeries(
+        key.kernel,
+        key.timed_pass,
+        key.workload,
+        key.metric.value,
+        key.testbed,
+        None if before is None else before.value,
+        None if after is None else after.value,
+        *ratio,
+        difference,
+        one_run,
+    )
 
 
-def _ratio(before: Point | None, after: Point | None) -> tuple[float | None, float | None, float | None]:
+def _ratio(before: Reading | None, after: Reading | None) -> tuple[float | None, float | None, float | None]:
     """New over old, with the least and the most that the 20th and 80th percentiles of the two nights leave open."""
     if before is None or after is None or before.value <= 0 or after.value <= 0:
         return None, None, None
@@ -318,8 +330,8 @@ def _ratio(before: Point | None, after: Point | None) -> tuple[float | None, flo
 
 def _difference(
     metric: Metric,
-    before: Point | None,
-    after: Point | None,
+    before: Reading | None,
+    after: Reading | None,
     ratio: tuple[float | None, float | None, float | None],
 ) -> Difference:
     if before is None or after is None:

@@ -17,9 +17,11 @@ from workers.nightly.views import (
     ChangeMark,
     Choice,
     CommitComparison,
+    ComparedRun,
     KernelHistory,
     KernelState,
     Newest,
+    Reading,
     TrendWeek,
     choose,
     commits_of,
@@ -277,8 +279,9 @@ def comparison(
     if one is None or other is None:
         return CommitComparison(repository, one, other, fits[0], fits[1], ())
     old, new = aliased(MeasuredPoint), aliased(MeasuredPoint)
+    # Only what is shown is read: of every series of a large library anything else costs more than the query.
     query: Select[*tuple[Any, ...]] = (
-        select(*_SERIES, *_point_columns(old), *_point_columns(new))
+        select(*_SERIES, old.value, old.low, old.high, new.value, new.low, new.high)
         .outerjoin(old, (old.series_id == MeasuredSeries.id) & (old.revision == one))
         .outerjoin(new, (new.series_id == MeasuredSeries.id) & (new.revision == other))
         .where(MeasuredSeries.repository == repository, (old.id.is_not(None)) | (new.id.is_not(None)))
@@ -294,37 +297,47 @@ def comparison(
         MeasuredSeries.timed_pass,
         MeasuredSeries.workload,
     )
-    changes: dict[SeriesKey, list[ChangeMark]] = {}
-    for key, change in _changes(session, repository):
-        changes.setdefault(key, []).append(change)
+    runs = {
+        row[0]: ComparedRun(*row[1:])
+        for row in session.execute(
+            select(
+                SeriesChange.series_id,
+                SeriesChange.state,
+                SeriesChange.ratio,
+                SeriesChange.ratio_low,
+                SeriesChange.ratio_high,
+            )
+            .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+            .where(MeasuredSeries.repository == repository)
+            .where(SeriesChange.good_revision == one, SeriesChange.bad_revision == other)
+        )
+    }
     width = len(_SERIES)
-    rows = [
-        (_key(row), _point_or_none(row, width), _point_or_none(row, width + 9))
+    rows = (
+        compared_series(_key(row), _reading(row, width), _reading(row, width + 3), runs.get(row[0]))
         for row in session.execute(query.order_by(*ordered))
-    ]
-    return CommitComparison(repository, one, other, fits[0], fits[1], tuple(compared_series(rows, changes)))
+    )
+    return CommitComparison(repository, one, other, fits[0], fits[1], tuple(rows))
+
+
+def _reading(row: AnyRow, at: int) -> Reading | None:
+    return None if row[at] is None else Reading(*row[at : at + 3])
 
 
 def _fitting(session: Session, repository: str, prefix: str) -> tuple[str, ...]:
     """The revisions that a prefix names, itself where it is one; none where it is too short to look for."""
-    exact = (
-        select(MeasuredPoint.revision)
-        .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
-        .where(MeasuredSeries.repository == repository, MeasuredPoint.revision == prefix)
-        .limit(1)
-    )
-    whole = session.scalar(exact) if prefix else None
-    if whole is not None or len(prefix) < LEAST_PREFIX:
-        return () if whole is None else (whole,)
+    whole = MeasuredPoint.revision == prefix
+    begins = (MeasuredPoint.revision >= prefix) & (MeasuredPoint.revision < prefix + LAST)
     query = (
         select(MeasuredPoint.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
-        .where(MeasuredSeries.repository == repository)
-        .where(MeasuredPoint.revision >= prefix, MeasuredPoint.revision < prefix + LAST)
+        .where(MeasuredSeries.repository == repository, whole if len(prefix) < LEAST_PREFIX else begins)
         .distinct()
+        .order_by(MeasuredPoint.revision)
         .limit(MOST_FITTING)
     )
-    return tuple(sorted(session.scalars(query)))
+    found = tuple(session.scalars(query))
+    return (prefix,) if prefix in found else found
 
 
 def newest_commits(session: Session, repository: str, most: int) -> tuple[str, ...]:
@@ -353,10 +366,6 @@ def _key(row: AnyRow, at: int = 1) -> SeriesKey:
 _testbed = lru_cache(maxsize=1000)(Testbed)
 METRICS = {metric.value: metric for metric in Metric}
 SOURCES = {source.value: source for source in Source}
-
-
-def _point_or_none(row: AnyRow, at: int) -> Point | None:
-    return None if row[at] is None else _point(row, at)
 
 
 def _point(row: AnyRow, at: int = 0) -> Point:
