@@ -34,7 +34,7 @@ from workers.broker import (
 )
 from workers.environment import plain_environment
 from workers.errors import WorkersError
-from workers.gpu_host.runner import detect
+from workers.gpu_host.runner import detect, detect_uuid
 from workers.mortal import mortal
 from workers.settings import Settings, environment_with
 from workers.store.gpu_work import ANY
@@ -263,7 +263,8 @@ def commands(settings: Settings, app: str = "workers.celery_app", only: Part | N
     """
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
-    gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
+    served = [architecture, ANY, *filter(None, [detect_uuid()])]
+    gpu = ("-Q", ",".join(map(gpu_queue, served)), "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
     kept = (Command("stages", (*celery, "worker", *stages, *quiet), environment_with(settings)),)

@@ -119,7 +119,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real_history", description=__doc__)
     parser.add_argument("action", choices=("prepare", "again", "read", "plant"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare: the kernels to measure")
+    parser.add_argument(
+        "--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare: the kernels to measure"
+    )
     parser.add_argument("--budget-s", type=float, help="prepare: seconds to time in, by default as many as a night has")
     chosen = parser.parse_args(arguments)
     folder: Path = chosen.folder
@@ -349,7 +351,15 @@ def read(folder: Path) -> int:
         for row in pair.rows:
             if row.is_news:
                 runs = [f"{middle:.3f} ({low:.3f} to {high:.3f})" for middle, low, high in row.ratios] + [""]
-                cells = (pair.kernel, row.timed_pass, row.workload, f"v{pair.old}", f"v{pair.new}", *runs[:2], row.outcome)
+                cells = (
+                    pair.kernel,
+                    row.timed_pass,
+                    row.workload,
+                    f"v{pair.old}",
+                    f"v{pair.new}",
+                    *runs[:2],
+                    row.outcome,
+                )
                 print(f"| {' | '.join(cells)} |")
     print("\n| kernel | pass | size | from | to | peak memory, new over old |")
     print("| --- | --- | --- | --- | --- | ---: |")
@@ -359,7 +369,9 @@ def read(folder: Path) -> int:
                 place = f"{pair.kernel} | {one.timed_pass.value} | {one.workload.label()} | v{pair.old} | v{pair.new}"
                 print(f"| {place} | {one.memory_ratio:.3f} |")
     counted = Counter(row.first.value for pair in measured for row in pair.rows)
-    print("\nrows by the word of the first run: " + ", ".join(f"{count} {word}" for word, count in counted.most_common()))
+    print(
+        "\nrows by the word of the first run: " + ", ".join(f"{count} {word}" for word, count in counted.most_common())
+    )
     gpus = Counter(f"{pair.results[0].gpu} {dict(pair.results[0].host).get('gpu_uuid', '')}" for pair in measured)
     print("first runs by GPU: " + ", ".join(f"{gpu}: {count}" for gpu, count in gpus.items()))
     (folder / "history.png").write_bytes(chart(measured))
@@ -377,9 +389,7 @@ def _keep(database: Database, pair: Pair, days: Mapping[str, int]) -> None:
         for row in pair.rows:
             if row.first is Word.slower and result.gpu is not None:
                 testbed = host_testbed(result.gpu, dict(result.host))
-                key = SeriesKey(
-                    REPOSITORY, pair.kernel, KERNEL, row.timed_pass, row.workload, Metric.time_us, testbed
-                )
+                key = SeriesKey(REPOSITORY, pair.kernel, KERNEL, row.timed_pass, row.workload, Metric.time_us, testbed)
                 found = Candidate(f"v{pair.old}", f"v{pair.new}", row.ratios[0][0], Evidence.band)
                 state = State.confirmed if row.words[1:] == (Word.slower,) else State.undecided
                 history.keep_change(session, key, found, state, row.ratios[0], at)

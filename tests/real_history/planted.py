@@ -89,7 +89,9 @@ class Play:
         new = f"; new testbed: {', '.join(summary.new_testbed)}" if summary.new_testbed else ""
         print(f"night {self.night + 1:2}, {what}: {told}{new}", flush=True)
         self.night += 1
-        return tuple(one for one in summary.changes if one.state == State.confirmed and one.evidence != Evidence.recovery)
+        return tuple(
+            one for one in summary.changes if one.state == State.confirmed and one.evidence != Evidence.recovery
+        )
 
     def search(self, kernel: str, good: str, bad: str) -> list[str]:
         """The commits that a bisection names."""
@@ -126,6 +128,7 @@ def plant(folder: Path) -> int:
     history = ("--history", str(folder.absolute()), "--machine", str(play.machine))
     made.runner_command = (sys.executable, "-m", "tests.real_history.stand_in", *history)
     false_alarms = [*_quiet(play, QUIET_NIGHTS)]
+    play.commit("README.md", "A noisy day.")
     false_alarms += play.play("a noisy neighbour", slowed=1.25)
     play.driver = NEW_DRIVER
     play.commit("README.md", "The driver is another one.")
@@ -151,7 +154,8 @@ def _planted_night(play: Play, false_alarms: Sequence[NightChange]) -> int:
         culprits[kernel] = play.commit(f"{OPS}/{kernel}.py", f"# planted: {mark}")
     bad = play.commit("README.md", "After all.")
     changes = play.play("planted")
-    again = play.play("the same commit once more")
+    play.commit("README.md", "The day after.")
+    again = play.play("the night after")
     return _judge(play, false_alarms, culprits, changes, again, (good, bad))
 
 
@@ -173,7 +177,9 @@ def _judge(
     print(f"{play.counted['nights of series']} series-nights, {play.counted['compared']} compared")
     for change in (*false_alarms, *changes):
         size = f"{change.timed_pass} {change.workload}"
-        print(f"reported: {change.kernel} {change.metric} {size}: {change.ratio:.3f}, {change.good[:8]}..{change.bad[:8]}")
+        print(
+            f"reported: {change.kernel} {change.metric} {size}: {change.ratio:.3f}, {change.good[:8]}..{change.bad[:8]}"
+        )
     for what, is_so in checks.items():
         print(f"{'held' if is_so else 'BROKEN'}: {what}")
     return 0 if all(checks.values()) else 1

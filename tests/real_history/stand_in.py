@@ -1,4 +1,4 @@
-"""Stands in for ``python -m gpu_runner`` where nights are played over measured releases: answers from their results, and runs nothing.
+"""Stands in for ``python -m gpu_runner`` where nights are played over measured releases: it answers from results and runs nothing.
 
 A row's time, interval, peak and floor are those that its kernel's newest release had. Two kinds of noise are drawn from what was
 measured: that of a night from how much the same release differed between its two requests (one compares it with the release
@@ -140,8 +140,8 @@ def _row(
     row: WorkloadTiming, known: Measured, planted: Mapping[str, Mapping[str, str]], machine: Machine, kernel: str
 ) -> WorkloadTiming:
     place = (row.timed_pass.value, row.workload.label())
-    run = random.Random()  # noqa: S311 - two runs of one night differ
-    night = random.Random(f"{machine.night} {kernel} {place}")  # noqa: S311
+    run = random.Random()
+    night = random.Random(f"{machine.night} {kernel} {place}")
     # The difference of two requests varies twice as much as either.
     drift = night.choice(known.nights.get(place, [0.0])) * night.choice((-1, 1)) / math.sqrt(2)
     common = machine.slowed * math.exp(drift)
@@ -155,7 +155,8 @@ def _row(
         control = run.choice(known.controls[place])
         true = steps["original"] / steps["candidate"]
         middle, low, high = (true * one for one in (control.speedup, control.speedup_low, control.speedup_high))
-        noise = abs(math.log(run.choice(known.controls[place]).speedup))
+        other = run.choice(known.controls[place])
+        noise = Ratio(other.speedup, other.speedup_low, other.speedup_high).bound
         said = word(Ratio(middle, low, high), noise)
         comparisons = (Comparison("candidate", "original", middle, low, high, said, control.pairs),)
     return replace(row, timings=tuple(timings), comparisons=comparisons)
@@ -168,7 +169,8 @@ def _timing(source: Timing, contender: str, slower: float, peak: float) -> Timin
 
 
 def _kernel(form: CandidateSource) -> str:
-    match = MODULE.search("\n".join(file.text for file in form.files))
+    # Next to what calls the kernel may lie files of the library that a change touches.
+    match = MODULE.search("\n".join(file.text for file in form.files if file.path.endswith(f"/{form.module}.py")))
     if match is None:
         raise ValueError("no kernel of liger-kernel is timed here")
     return match[1]

@@ -72,6 +72,7 @@ class AttemptContext:
         limits: Limits = DEFAULT_LIMITS,
         *,
         lasting: bool = False,
+        gpu_uuid: str | None = None,
     ) -> GpuResult:
         asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits)
         artifacts = dict(files or {})
@@ -82,13 +83,15 @@ class AttemptContext:
             result = None if work is None else gpu_work.result_of(work)
             if result is not None:
                 return result
+            fresh = work is None
             if work is None:
-                work = gpu_work.ask(session, job, row, key, asked, artifacts, self._runtime.clock())
+                work = gpu_work.ask(session, job, row, key, asked, artifacts, self._runtime.clock(), gpu_uuid)
                 attempts.progressed(row)
             if self._waits:
                 self._suspend(session, job, row, work.request_id)
         self._runtime.at_boundary("gpu_requested")
-        self._runtime.notifier.gpu(work.request_id, work.architecture)
+        if fresh or self._waits:
+            self._runtime.notifier.gpu(work.request_id, work.architecture)
         raise (Suspended if self._waits else Begun)(work.request_id)
 
     def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:

@@ -78,8 +78,11 @@ class StageContext(Protocol):
         limits: Limits = DEFAULT_LIMITS,
         *,
         lasting: bool = False,
+        gpu_uuid: str | None = None,
     ) -> GpuResult:
         """The result of one action on a GPU host; ``files`` maps names in the request's folder to artifact digests.
+
+        With ``gpu_uuid`` the host of that GPU answers and no other; without it whichever of the job's architecture is free.
 
         The answer belongs to ``key`` within this attempt. It has an ``error`` where host after host was lost over it.
         With ``lasting`` the answer that an earlier attempt of this stage got to the very same request under the same key serves
@@ -134,8 +137,9 @@ class StageContext(Protocol):
     def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
         """The result of a function, or None while it waits for a GPU host: that works on it, and the stage goes on.
 
-        For ``should_stop`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of
-        it, outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
+        For ``should_stop`` of ``ask_until``, and for work that several hosts share. The function is called again from its start
+        once the host has answered; a later run of it, outside of this, finds the same results and waits for what is missing.
+        ``key`` is the function's within the run.
         """
         ...
 

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gpu_runner import removal
+from gpu_runner.host import query_gpu
 from gpu_runner.removal import remove_or_report
 from workers.environment import plain_environment
 from workers.mortal import mortal
@@ -43,6 +44,12 @@ def detect() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return INTERPRETER
     return parse_capability(asked.stdout) if asked.returncode == 0 else INTERPRETER
+
+
+def detect_uuid() -> str | None:
+    """The UUID of the GPU that CUDA takes first; None where there is none."""
+    found = query_gpu("uuid")
+    return None if found is None else found[0]
 
 
 def parse_capability(output: str) -> str:

@@ -100,12 +100,14 @@ class Captured:
 class Gate:
     """Asks a runner for a job. ``files`` are digests by the names that they have next to a request.
 
-    ``lasting`` answers serve the next attempt of the stage too. ``seconds`` is what hosts needed, by key, the same in each run.
+    ``lasting`` answers serve the next attempt of the stage too. ``gpu_uuid`` names the one GPU that answers; None: any.
+    ``seconds`` is what hosts needed, by key, the same in each run.
     """
 
     context: StageContext
     files: Mapping[str, str]
     seconds: dict[str, float] = field(default_factory=dict)
+    gpu_uuid: str | None = None
 
     def capture(self, key: str, source: str, *, lasting: bool = False) -> Captured:
         """Trace a problem.
@@ -227,14 +229,15 @@ class Gate:
 
     def host(self) -> tuple[HostReport, tuple[tuple[str, str], ...]]:
         """What a GPU host can do, and its facts."""
-        result = self._ask("host", DoctorRequest(quick=True), Action.doctor, {}, lasting=True)
+        key = "host" if self.gpu_uuid is None else f"host-{self.gpu_uuid}"
+        result = self._ask(key, DoctorRequest(quick=True), Action.doctor, {}, lasting=True)
         return from_json(HostReport, _payload(result)), result.host
 
     def _with(self, more: Mapping[str, str] | None) -> Mapping[str, str]:
         return self.files if more is None else {**self.files, **more}
 
     def _ask(self, key: str, request: object, action: Action, files: Mapping[str, str], lasting: bool) -> GpuResult:
-        result = self.context.gpu(key, request, action, files, lasting=lasting)
+        result = self.context.gpu(key, request, action, files, lasting=lasting, gpu_uuid=self.gpu_uuid)
         self.seconds[key] = result.duration_s
         return result
 

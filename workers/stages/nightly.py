@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from gpu_runner.contracts import (
@@ -55,12 +56,13 @@ from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
 from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, SNAPSHOT_FILE, Gate, timing_budget_s
 from workers.stages.problem import parse
-from workers.store import history
+from workers.store import gpu_work, history
 from workers.store.blobs import BlobError
 from workers.tree import Tree, read_tarball
 
 HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
 ALL_WORKLOADS = "all"
+SEEN_S = 7 * 86_400.0  # a host that answered nothing for so long takes no part in a night
 # Of what stands in a library: it does not compute what it should. Other verdicts, such as a timeout, say nothing of its values.
 WRONG = frozenset(
     {
@@ -129,15 +131,12 @@ class Nightly:
         changes: list[NightChange] = []
         news: list[RegressionUpdate] = []
         improved: list[NightChange] = []
-        for name in planned.plan.order:
-            if night.spent_s >= budget_s:
-                break
-            context.note(f"measuring {name}, {len(kernels) + 1} of {len(planned.plan.order)}")
-            kernel, moved, better = _one(night, name, planned)
+        for kernel, moved, better, told in _Fleet(night, planned, budget_s).measure():
             kernels.append(kernel)
             changes += moved
             improved += better
-            news += _news(night, kernel, moved)
+            news += told
+        measured = {kernel.kernel for kernel in kernels}
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
             tuple(kernels),
@@ -145,7 +144,7 @@ class Nightly:
             night.revision,
             night.testbed.gpu,
             planned.plan.known,
-            planned.plan.order[len(kernels) :],
+            tuple(name for name in planned.plan.order if name not in measured),
             budget_s,
             night.spent_s,
             () if before is None else night.testbed.changes(before),
@@ -228,6 +227,8 @@ class Planned:
     last: tuple[str, str] | None
     measured: tuple[str, ...]
     changed: tuple[str, ...]  # since they were measured on this testbed, or never measured on it
+    places: dict[str, str] = field(default_factory=dict)  # the GPU that a kernel was measured on last, by its UUID
+    gpus: tuple[str, ...] = ()  # others of the model whose hosts were at work in the last days
     week: float | None = None  # when the week began that this night is the first after; None: it is not
 
 
@@ -239,13 +240,20 @@ def _planned(night: Night) -> Planned:
         last,
         tuple(form["measured"]),
         tuple(form["changed"]),
+        form["places"],
+        tuple(form["gpus"]),
         form["week"],
     )
 
 
 def _plan(night: Night) -> dict[str, Any]:
     context, repository = night.context, night.repository
-    measured = context.history(lambda s: history.last_measured(s, repository, night.testbed))
+    gpu = night.testbed
+    here = context.history(lambda s: history.last_measured(s, repository, gpu))
+    seen = context.history(lambda s: gpu_work.gpu_uuids(s, gpu.gpu, night.begun_at - SEEN_S))
+    others = [gpu_uuid for gpu_uuid in seen if gpu_uuid != gpu.gpu_uuid]
+    placed = context.history(lambda s: history.last_places(s, repository, gpu.gpu))
+    measured = here | {name: place[1:] for name, place in placed.items() if place[0] in others}
     last = context.history(lambda s: history.last_commit(s, repository, night.revision))
     named = context.request.kernels
     kernels = [night.bench.layout.locate(name, night.bench.tree).name for name in named] or list(
@@ -265,10 +273,113 @@ def _plan(night: Night) -> dict[str, Any]:
         "order": made.order,
         "known": made.known,
         "last": last,
-        "measured": tuple(measured),
+        "places": {name: place[0] for name, place in placed.items()},
+        "gpus": others,
+        "measured": tuple(here),
         "changed": sorted(changed),
         "week": week,
     }
+
+
+# A kernel as it was measured, what changed, what became faster since a week began, and what its issue is told.
+Measured = tuple[NightKernel, list[NightChange], list[NightChange], list[RegressionUpdate]]
+
+
+@dataclass
+class _Fleet:
+    """The GPUs of one model that share a night: a kernel goes to the one that has its series, any other to an idle one.
+
+    Each has one kernel at a time. Which kernel was begun where is kept, so that every run of the stage begins the same ones.
+    """
+
+    night: Night
+    planned: Planned
+    budget_s: float
+    testbeds: dict[str, Testbed] = field(default_factory=dict)  # by UUID, of the hosts that have answered
+    silent: set[str] = field(default_factory=set)  # GPUs whose hosts have not answered yet
+    at_work: dict[str, str] = field(default_factory=dict)  # kernel to UUID
+
+    def measure(self) -> Iterator[Measured]:
+        """Each kernel that the budget has room for; where every GPU is at work, the stage waits for the first to be done."""
+        context, order = self.night.context, self.planned.plan.order
+        self.testbeds[self.night.testbed.gpu_uuid] = self.night.testbed
+        for gpu_uuid in self.planned.gpus:
+            self._probe(gpu_uuid)
+        begun: list[str] = []
+        while True:
+            place = self._next([name for name in order if name not in begun], len(begun))
+            if place is not None:
+                begun.append(place[0])
+                context.note(f"measuring {place[0]}, {len(begun)} of {len(order)}")
+                measured = (
+                    context.meanwhile(place[0], partial(self._one, *place)) if self._shares else self._one(*place)
+                )
+            elif self.at_work:
+                place = next(iter(self.at_work.items()))
+                measured = self._one(*place)
+            else:
+                return
+            if measured is None:
+                self.at_work[place[0]] = place[1]
+            else:
+                self.at_work.pop(place[0], None)
+                yield measured
+
+    @property
+    def _shares(self) -> bool:
+        return len(self.testbeds) + len(self.silent) > 1
+
+    def _probe(self, gpu_uuid: str) -> None:
+        """Ask a GPU's host what it is: one that has another GPU by now takes no part, one that is busy may answer later."""
+        gate = replace(self.night.gate, gpu_uuid=gpu_uuid)
+        try:
+            found = self.night.context.meanwhile(f"host-{gpu_uuid}", gate.host)
+        except UserFacingError:
+            return
+        if found is None:
+            self.silent.add(gpu_uuid)
+            return
+        report, host = found
+        testbed = host_testbed(report.gpu or "", dict(host))
+        if (testbed.gpu, testbed.gpu_uuid) == (self.night.testbed.gpu, gpu_uuid):
+            self.testbeds[gpu_uuid] = testbed
+
+    def _next(self, left: Sequence[str], number: int) -> tuple[str, str] | None:
+        """The kernel to begin now and its GPU; None where all GPUs are at work, nothing is left, or the budget has no room."""
+        choice = self._choice(left)
+        if choice is None:
+            return None
+        has_room = self.night.spent_s < self.budget_s
+        kept = self.night.context.memo(f"begun-{number}", lambda: choice if has_room else None)
+        return None if kept is None else (kept[0], kept[1])
+
+    def _choice(self, left: Sequence[str]) -> tuple[str, str] | None:
+        places = self.planned.places
+        free = [gpu_uuid for gpu_uuid in self.testbeds if gpu_uuid not in self.at_work.values()]
+        for name in left if free else ():
+            home = places.get(name)
+            if home in free:
+                return name, home
+            if home not in self.testbeds and home not in self.silent:
+                return name, min(free, key=lambda one: sum(places.get(other) == one for other in left))
+        # Their hosts are busy with something else, or gone: one kernel after the other goes on elsewhere, as on a new testbed.
+        return None if self.at_work or not left else (left[0], free[0])
+
+    def _one(self, name: str, gpu_uuid: str) -> Measured:
+        night, planned = self.night, self.planned
+        if self._shares:
+            night = replace(night, testbed=self.testbeds[gpu_uuid], gate=replace(night.gate, gpu_uuid=gpu_uuid))
+        if gpu_uuid != self.night.testbed.gpu_uuid:
+            here = night.context.memo(
+                f"measured-{gpu_uuid}",
+                lambda: list(
+                    night.context.history(lambda s: history.last_measured(s, night.repository, night.testbed))
+                ),
+            )
+            planned = replace(planned, measured=tuple(here))
+        kernel, moved, better = _one(night, name, planned)
+        self.night.measured = night.measured or self.night.measured
+        return kernel, moved, better, _news(night, kernel, moved)
 
 
 def _tree(context: StageContext, digest: str) -> Tree | None:
@@ -302,7 +413,7 @@ def _by_script(night: Night, existing: ExistingKernel) -> NightKernel:
     """Time a kernel whose problem is not known by the library's own script: its rows are kept, nothing is proved."""
     layout, tree, context = night.bench.layout, night.bench.tree, night.context
     try:
-        gate = Gate(context, {SNAPSHOT_FILE: context.request.snapshot}, night.gate.seconds)
+        gate = replace(night.gate, files={SNAPSHOT_FILE: context.request.snapshot})
         result = gate.tests(f"{existing.name}-script", layout.script_of(existing, tree), lasting=True)
     except UserFacingError as error:
         return NightKernel(existing.name, existing.path, skipped=error.failure)

@@ -18,6 +18,7 @@ from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 
 MAX_RUNNER_KILLS = 3
 ANY = "any"
+GPU_UUID = "GPU-"  # what a GPU's UUID begins with; a request that names one waits in a queue of its own
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,22 @@ def _asks(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask(
-    session: Session, job: Job, row: StageAttempt, key: str, request: GpuRequest, files: dict[str, str], now: float
+    session: Session,
+    job: Job,
+    row: StageAttempt,
+    key: str,
+    request: GpuRequest,
+    files: dict[str, str],
+    now: float,
+    gpu_uuid: str | None = None,
 ) -> GpuWork:
-    """Insert a request; the attempt waits for it."""
+    """Insert a request, for the host of one GPU where that is named; the attempt waits for it."""
     work = GpuWork(
         request_id=request.request_id,
         job_id=job.job_id,
         attempt_id=row.id,
         key=key,
-        architecture=read_request(job.request).options.gpu or ANY,
+        architecture=gpu_uuid or read_request(job.request).options.gpu or ANY,
         request=to_json(request),
         files=files,
         state="pending",
@@ -210,10 +218,21 @@ def answer(session: Session, request_id: str, token: str, result: GpuResult, now
     )
     if job is None or taken != 1:
         return None
+    _wake(session, request_id)
     outcome = "failed: " + result.error if result.error else f"finished in {result.duration_s:.1f} s"
     jobs.record(session, job, "gpu_finished", f"{result.action.value} {outcome}", now)
     _charge(session, job, request_id, result, now)
     return job.job_id
+
+
+def _wake(session: Session, request_id: str) -> None:
+    """An attempt with several requests at hosts waits for whichever is answered first."""
+    attempt = select(GpuWork.attempt_id).where(GpuWork.request_id == request_id).scalar_subquery()
+    session.execute(
+        update(StageAttempt)
+        .where(StageAttempt.id == attempt, StageAttempt.awaiting.is_not(None), StageAttempt.lease_token.is_(None))
+        .values(awaiting=request_id)
+    )
 
 
 def give_up(session: Session, request_id: str, now: float) -> str | None:
@@ -342,8 +361,9 @@ def _live(now: float) -> ColumnElement[bool]:
 
 
 def _at_work(session: Session, work: GpuWork, now: float) -> bool:
-    # A host of a named architecture takes requests that name none as well.
-    same = [] if work.architecture == ANY else [GpuWork.architecture.in_((work.architecture, ANY))]
+    # A host of a named architecture takes requests that name none as well, and one of a named GPU is not known by its queue.
+    anywhere = work.architecture == ANY or work.architecture.startswith(GPU_UUID)
+    same = [] if anywhere else [GpuWork.architecture.in_((work.architecture, ANY))]
     # A host that has just answered one request has not taken the next one yet.
     just_done = and_(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > now - BETWEEN_REQUESTS_S)
     return session.scalar(select(GpuWork.id).where(or_(_live(now), just_done), *same).limit(1)) is not None
@@ -374,6 +394,18 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
             max(known.last_seen_at_s, now if live else ended_at or started_at or 0.0),
         )
     return tuple(by_name[host] for host in sorted(by_name))
+
+
+def gpu_uuids(session: Session, gpu: str, since: float) -> tuple[str, ...]:
+    """The GPUs of a model whose hosts answered a request since a time, by their UUIDs."""
+    newest = (
+        select(func.max(GpuWork.id))
+        .where(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > since)
+        .group_by(GpuWork.host)
+    )
+    answers = session.scalars(select(GpuWork).where(GpuWork.id.in_(newest)))
+    facts = [dict(result.host) for work in answers if (result := result_of(work)) is not None]
+    return tuple(sorted({one["gpu_uuid"] for one in facts if one.get("gpu") == gpu and "gpu_uuid" in one}))
 
 
 def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:

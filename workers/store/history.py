@@ -150,6 +150,24 @@ def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[s
     return newest
 
 
+def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[str, str, float]]:
+    """For each kernel that a night measured on a GPU model: the UUID of the GPU that has its newest point, revision and time."""
+    query = (
+        select(
+            MeasuredSeries.kernel,
+            MeasuredSeries.gpu_uuid,
+            MeasuredPoint.revision,
+            func.max(MeasuredPoint.measured_at).label("at"),
+        )
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
+        .where(MeasuredPoint.source == Source.night.value)
+        .group_by(MeasuredSeries.kernel, MeasuredSeries.gpu_uuid, MeasuredPoint.revision)
+        .order_by("at")
+    )
+    return {kernel: (gpu_uuid, revision, at) for kernel, gpu_uuid, revision, at in session.execute(query)}
+
+
 def repositories(session: Session) -> tuple[str, ...]:
     """The repositories that have series."""
     return tuple(session.scalars(select(MeasuredSeries.repository).distinct().order_by(MeasuredSeries.repository)))

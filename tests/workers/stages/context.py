@@ -142,6 +142,7 @@ class FakeContext:
         limits: Limits = DEFAULT_LIMITS,
         *,
         lasting: bool = False,
+        gpu_uuid: str | None = None,
     ) -> GpuResult:
         assert all(digest in self.blobs for digest in (files or {}).values()), "what lies beside a request is stored"
         place = f"{action.value} {key}"
