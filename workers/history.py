@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from gpu_runner.contracts import from_json
 from workers.contracts import JobRequest
-from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, worse_rows
-from workers.nightly.detection import LEAST_WINDOW, level_changes
+from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
+from workers.nightly.detection import LEAST_WINDOW, WRONG, level_changes
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.job_numbers import STAGES, base_numbers
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
@@ -32,6 +32,7 @@ from workers.store.database import Database
 __all__ = [
     "KERNEL",
     "SCENARIOS",
+    "WRONG",
     "Bisected",
     "ChangeMark",
     "Choice",
@@ -67,6 +68,7 @@ __all__ = [
     "repositories",
     "simulate",
     "step_of",
+    "value_step",
     "warm",
     "worse_rows",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpu_runner.contracts import to_json
+from gpu_runner.contracts import Status, to_json
 from service.cli.console import (
     EXIT_FAILED,
     Json,
@@ -296,7 +296,7 @@ def bisect_(
     repo: Repo = Path(),
     layout: Layout = None,
 ) -> None:
-    """Find the commits that made a kernel slower or larger: each step runs a commit and the good one in turns.
+    """Find the commits that made a kernel wrong, by a verdict on each, else slower or larger: a commit and the good one in turns.
 
     Finished steps are kept: the same command goes on where it was interrupted. Exit 0 a commit or a range was found, 1 BAD is not
     worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.
@@ -324,14 +324,31 @@ def bisect_(
             job = run_job(replace(asked, fresh=True), repo, None, as_json=False, terminal=Quiet())
         return compared(job, name)
 
+    def prove(commit: str) -> Status | None:
+        if Checkout(repo.resolve()).resolve(f"{commit}^") is None:
+            return None  # a verdict of a commit is that of its change, and the first one has none
+        say(f"proving {commit[:12]}")
+        options = JobOptions(layout=layout, against=f"{commit}^", auto=True)
+        asked = LocalJob("bisect", "", options, verb=Verb.verify, kernels=(name,), head=commit)
+        verdict = compared(run_job(asked, repo, None, as_json=False, terminal=Quiet()), name).verdict
+        return None if verdict is None else verdict.status
+
     with reporting():
         checkout = Checkout(repo.resolve())
         first, last = (checkout.commit_of(word or "HEAD") for word in (good, bad))
-        search = RangeSearch(checkout, compare)
+        search = RangeSearch(checkout, compare, prove)
         whole, suspects = search.run(first, last)
         titles = {sha: checkout.text("log", "-1", "--format=%s", sha) for one in suspects for sha in one.commits}
     summary = BisectSummary(
-        name, whole.value, suspects, search.steps, first, last, search.gpu, titles=tuple(titles.items())
+        name,
+        whole.value,
+        suspects,
+        search.steps,
+        first,
+        last,
+        search.gpu,
+        titles=tuple(titles.items()),
+        by_values=search.wrong is not None,
     )
     tell(bisected_report(summary))
     raise typer.Exit(0 if suspects else EXIT_FAILED)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from gpu_runner.contracts import Status
 from service.local.checkout import Checkout
 from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
-from workers.history import Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.history import WRONG, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
 
 Compared = Callable[[str, str], MeasuredKernel]  # the older and the newer commit
+Proved = Callable[[str], Status | None]  # the verdict on a commit; None: it cannot be judged
 
 
 @dataclass
@@ -18,10 +20,13 @@ class RangeSearch:
 
     checkout: Checkout
     compare: Compared
+    prove: Proved
     rows: frozenset[Row] = frozenset()
     steps: int = 0
     gpu: str = ""  # on which the last comparison ran
     known: dict[tuple[str, str], Step] = field(default_factory=dict)
+    verdicts: dict[str, Status | None] = field(default_factory=dict)
+    wrong: Status | None = None  # at the bad end, where values are what is searched
 
     def run(self, good: str, bad: str) -> tuple[Step, tuple[Suspect, ...]]:
         """What the last commit is against the first, and who made it so.
@@ -30,6 +35,11 @@ class RangeSearch:
             UserFacingError: the range is none, a comparison could not be made, or no GPU was there.
         """
         commits = self._line(good, bad)
+        if self._verdict(bad) in WRONG and self._verdict(good) is Status.passed:
+            self.wrong = self._verdict(bad)
+            found = bisect(len(commits), self._steps(commits))
+            return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
+        self.steps = 0
         whole = self._compared(good, bad)
         self.rows = worse_rows(whole.benchmark)
         if not self.rows:
@@ -49,7 +59,15 @@ class RangeSearch:
     def _steps(self, commits: Sequence[str]) -> Callable[[int, int], Step]:
         return lambda old, new: self._step(commits[old], commits[new])
 
+    def _verdict(self, commit: str) -> Status | None:
+        if commit not in self.verdicts:
+            self.steps += 1
+            self.verdicts[commit] = self.prove(commit)
+        return self.verdicts[commit]
+
     def _step(self, old: str, new: str) -> Step:
+        if self.wrong is not None:
+            return value_step(self._verdict(old), self._verdict(new), self.wrong)
         if (old, new) not in self.known:
             self.known[old, new] = judged(self._compared(old, new), self.rows)
         return self.known[old, new]

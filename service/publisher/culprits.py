@@ -24,6 +24,7 @@ class Culprit:
     gpu: str
     sha: str
     ratio: float | None  # new over old
+    wrong: bool = False  # in its values
 
 
 def of_regression(publication: Publication, update: RegressionUpdate) -> tuple[tuple[Culprit, str], ...]:
@@ -33,7 +34,8 @@ def of_regression(publication: Publication, update: RegressionUpdate) -> tuple[t
     for change in sorted(confirmed, key=_grown, reverse=True):
         line = publication.github.git.line(change.good, change.bad) if change.bad not in found else ()
         if len(line) == 2:
-            culprit = Culprit(update.kernel, update.gpu, change.bad, _grown(change) or None)
+            wrong = change.metric == "wrong_values"
+            culprit = Culprit(update.kernel, update.gpu, change.bad, _grown(change) or None, wrong)
             found[change.bad] = (culprit, (line[1].message.splitlines() or [""])[0])
     return tuple(found.values())
 
@@ -43,7 +45,7 @@ def of_bisection(summary: BisectSummary) -> tuple[Culprit, ...]:
     single = [one.commits[0] for one in summary.suspects if len(one.commits) == 1]
     # What grew over the whole range is a commit's own doing only where it is the only one.
     ratio = summary.ratio if len(summary.suspects) == 1 else None
-    return tuple(Culprit(summary.kernel, summary.gpu, sha, ratio) for sha in single)
+    return tuple(Culprit(summary.kernel, summary.gpu, sha, ratio, summary.by_values) for sha in single)
 
 
 def mark(publication: Publication, culprits: tuple[Culprit, ...]) -> dict[str, int]:
@@ -67,7 +69,7 @@ def _check(publication: Publication, culprit: Culprit, head_sha: str) -> None:
     key = f"culprit:{regression_key(culprit.kernel, culprit.gpu)}:{culprit.sha[:12]}"
     if checks.find(head_sha, key) is not None:
         return
-    title, summary = culprit_check(culprit.kernel, culprit.gpu, culprit.sha, culprit.ratio)
+    title, summary = culprit_check(culprit.kernel, culprit.gpu, culprit.sha, culprit.ratio, culprit.wrong)
     url = publication.addresses.job(publication.job.job_id)
     text = CheckText(title, summary, Conclusion.neutral.value, url)
     checks.create(f"kernelsmith / {culprit.kernel} regression", head_sha, key, text)

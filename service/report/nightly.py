@@ -289,10 +289,10 @@ def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
     name, good, bad = shlex.quote(update.kernel), shlex.quote(found.good), shlex.quote(found.bad)
     verify = " --verify" if update.wrong else ""
     commands = [f"git checkout {bad}", f"kernelsmith compare {name} --against {good}{verify}"]
-    commands += [] if update.wrong else [f"kernelsmith bisect {name} {good}..{bad}"]
+    commands += [f"kernelsmith bisect {name} {good}..{bad}"]
     asked = code(f"/kernel bisect {update.kernel} {found.good[:12]}..{found.bad[:12]}")
     return paragraphs(
-        "" if update.wrong or brought else f"{asked} in a comment here looks for the commit.",
+        "" if brought else f"{asked} in a comment here looks for the commit.",
         "On a checkout, on a machine with such a GPU:",
         code_block("\n".join(commands), "sh"),
     )
@@ -309,17 +309,19 @@ def bisected_verdict(summary: BisectSummary) -> str:
         said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
         return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched."
     grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
+    worse = "wrong" if summary.by_values else "worse"
     if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:
-        return f"**{code(summary.suspects[0].commits[0][:12])} made {code(summary.kernel)} worse**{grown}."
+        return f"**{code(summary.suspects[0].commits[0][:12])} made {code(summary.kernel)} {worse}**{grown}."
     places = counted(len(summary.suspects), "place")
-    return f"**{code(summary.kernel)} became worse in {places}** between {good} and {bad}{grown}."
+    return f"**{code(summary.kernel)} became {worse} in {places}** between {good} and {bad}{grown}."
 
 
 def bisected_sections(summary: BisectSummary, image_urls: Mapping[str, str] | None = None) -> str:
     """The commits, the plot where it was published, and what it took."""
     titles, pulls = dict(summary.titles), dict(summary.pulls)
     steps = f"{counted(summary.steps, 'comparison')}, each an interleaved run of two commits"
-    spent = f"<sub>{steps} on {inline(summary.gpu, 60)}.</sub>"
+    steps = f"{counted(summary.steps, 'commit')} proved" if summary.by_values else steps
+    spent = f"<sub>{steps} on {inline(summary.gpu or 'this machine', 60)}.</sub>"
     return paragraphs(
         bullets([_line(one, titles, pulls) for one in summary.suspects]),
         pictures(summary.images, image_urls or {}),
@@ -341,14 +343,16 @@ def bisected_report(summary: BisectSummary) -> str:
     return paragraphs(bisected_verdict(summary), bisected_sections(summary))
 
 
-def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None) -> tuple[str, str]:
+def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None, wrong: bool) -> tuple[str, str]:
     """Title and summary of the check on the pull request that brought a commit."""
     grown = "slower or larger" if ratio is None else f"worse: {ratio:.3f} times what it was"
+    grown = "wrong in its values" if wrong else grown
     title = plain(f"{kernel} became {grown}", 120)
     text = (
         f"{code(kernel)} on {inline(gpu, 60)} became {grown} in {code(commit[:12])}, which this pull request brought."
     )
-    return title, paragraphs(text, "Found by interleaved runs of the commits on one machine.")
+    how = "Found by a verdict on each commit." if wrong else "Found by interleaved runs of the commits on one machine."
+    return title, paragraphs(text, how)
 
 
 def reply_no_range(good: str, bad: str) -> str:

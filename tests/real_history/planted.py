@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from gpu_runner.contracts import from_json
+from gpu_runner.contracts import Status, from_json
 from service.local.asking import LocalJob
 from service.local.bisecting import RangeSearch
 from service.local.checkout import Checkout
@@ -103,9 +103,15 @@ class Play:
             )
             return compared(LocalSession(checkout, self.folder / "bisect", Quiet()).run(asked), kernel)
 
-        search = RangeSearch(checkout, compare)
+        def prove(commit: str) -> Status | None:
+            options = JobOptions(against=f"{commit}^", auto=True)
+            asked = LocalJob("bisect", "", options, verb=Verb.verify, kernels=(kernel,), head=commit)
+            verdict = compared(LocalSession(checkout, self.folder / "bisect", Quiet()).run(asked), kernel).verdict
+            return None if verdict is None else verdict.status
+
+        search = RangeSearch(checkout, compare, prove)
         _, suspects = search.run(good, bad)
-        print(f"bisect {kernel}: {search.steps} comparisons", flush=True)
+        print(f"bisect {kernel}: {search.steps} steps", flush=True)
         return [" ".join(suspect.commits) for suspect in suspects]
 
     def _git(self, *words: str) -> str:

@@ -70,6 +70,7 @@ class BisectSummary:
     provenance: tuple[tuple[str, str], ...] = ()
     pulls: tuple[tuple[str, int], ...] = ()  # commit, and the pull request that brought it; known once it is published
     images: tuple[Image, ...] = ()
+    by_values: bool = False  # what was searched is wrong values: ``steps`` are verdicts
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_runner.contracts import BenchmarkResult, Word
+from gpu_runner.contracts import BenchmarkResult, Status, Word
+from workers.nightly.detection import WRONG
 
 LARGER = 1.01  # peak memory, new over old
 TIME, MEMORY = "time", "peak memory"
@@ -20,7 +21,7 @@ Row = tuple[str, str, str]  # time or peak memory, pass, size
 class Step(StrEnum):
     """What a comparison of two commits came to."""
 
-    slower = "slower"
+    slower = "slower"  # or larger in memory, or wrong where values are searched
     same = "same"  # or faster
     undecided = "undecided"
     broken = "broken"  # one of the two does not build, or the kernel is not there
@@ -80,6 +81,21 @@ def _first(good: int, bad: int, compare: Compare) -> Culprit:
         else:
             unjudged.add(middle)
     return Culprit(low, high, tuple(sorted(place for place in unjudged if low < place < high)))
+
+
+# A commit with these does not build; where the bad end builds, its kernel is not to blame for what is searched.
+UNBUILT = (Status.compile_error, Status.launch_error)
+
+
+def value_step(old: Status | None, new: Status | None, bad: Status | None) -> Step:
+    """Whether values became wrong from one commit to another, by the verdicts on both; ``bad`` is that on the bad end."""
+
+    def is_wrong(status: Status | None) -> bool:
+        return status in WRONG and (status in UNBUILT) == (bad in UNBUILT)
+
+    if is_wrong(new):
+        return Step.same if is_wrong(old) else Step.slower
+    return Step.same if new is Status.passed else Step.broken
 
 
 def worse_rows(result: BenchmarkResult | None) -> frozenset[Row]:

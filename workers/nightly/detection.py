@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from gpu_runner.contracts import Word
+from gpu_runner.contracts import Status, Word
 from workers.nightly.series import Metric, Point, Source
 
 FLOOR = 0.01  # a smaller change is not looked into, however quiet a series is
@@ -26,6 +26,23 @@ LEAST_WINDOW = 10
 PENALTY = 6.0  # times log n: the squared error, in variances of the noise, that a change point must take away
 LEAST_NOISE = 0.001  # log-scale; a quieter series would see change points in the clock's resolution
 SQRT2, NORMAL_IQR = math.sqrt(2.0), 1.349
+
+
+# Of what stands in a library: it does not compute what it should. Other verdicts, such as a timeout, say nothing of its values.
+WRONG = frozenset(
+    {
+        Status.incorrect_values,
+        Status.incorrect_gradient,
+        Status.incorrect_shape,
+        Status.incorrect_dtype,
+        Status.unwritten_output,
+        Status.mutated_input,
+        Status.out_of_bounds,
+        Status.nondeterministic,
+        Status.compile_error,
+        Status.launch_error,
+    }
+)
 
 
 class State(StrEnum):

@@ -1,4 +1,4 @@
-"""Bisect: which commits of a range made a kernel slower or larger, each step an interleaved run of two of them."""
+"""Bisect: which commits of a range made a kernel wrong, by a verdict on each, or slower or larger, by runs of two in turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, to_json
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, Status, to_json
 from workers.contracts import (
     AssetsUpdate,
     BisectSummary,
@@ -19,7 +19,8 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout
-from workers.nightly.bisection import MEMORY, TIME, Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.nightly.bisection import MEMORY, TIME, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
+from workers.nightly.detection import WRONG
 from workers.reports.plots import RangePlace, against_original, draw_range
 from workers.reports.provenance import provenance
 from workers.stages.bench import keep_json, known_problem, layout_for
@@ -47,11 +48,13 @@ class Bisect:
             raise UserFacingError(NO_GPU)
         search = _Range(context, gate)
         last = len(search.commits) - 1
-        whole = search.measured(0, last)
+        by_values = search.becomes_wrong()
+        whole = None if by_values else search.measured(0, last)
         search.rows = worse_rows(whole)
-        found = bisect(last + 1, search.step) if search.rows else None
+        step = search.value_step if by_values else search.step
+        found = bisect(last + 1, step) if search.rows or by_values else None
         suspects = () if found is None else tuple(search.suspect(culprit) for culprit in found.culprits)
-        images = search.drawn(() if found is None else found.culprits)
+        images = () if by_values else search.drawn(() if found is None else found.culprits)
         named = {sha for suspect in suspects for sha in suspect.commits}
         summary = BisectSummary(
             search.kernel,
@@ -65,6 +68,7 @@ class Bisect:
             tuple((commit.sha, commit.title) for commit in search.commits if commit.sha in named),
             host if whole is None else provenance(context.request, whole),
             images=images,
+            by_values=by_values,
         )
         keep_json(context, "report.json", summary)
         return StageResult(
@@ -81,14 +85,15 @@ class _Range:
     rows: frozenset[Row] = frozenset()
     _trees: dict[int, Tree] = field(default_factory=dict)
     _known: dict[tuple[int, int], BenchmarkResult | None] = field(default_factory=dict)
+    _verdicts: dict[int, Status | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.commits = self.context.request.commits
 
     @property
     def steps(self) -> int:
-        """How many pairs of commits were compared."""
-        return len(self._known)
+        """How many pairs of commits were compared, or commits judged."""
+        return len(self._known) or len(self._verdicts)
 
     @cached_property
     def layout(self) -> Layout:
@@ -119,6 +124,31 @@ class _Range:
     def step(self, old: int, new: int) -> Step:
         """What the comparison says about the rows that count."""
         return step_of(self.measured(old, new), self.rows)
+
+    def becomes_wrong(self) -> bool:
+        """Whether values are right at the first commit and wrong at the last; then nothing else is searched."""
+        last = len(self.commits) - 1
+        return self._verdict(last) in WRONG and self._verdict(0) is Status.passed
+
+    def value_step(self, old: int, new: int) -> Step:
+        """Whether values became wrong between two commits."""
+        return value_step(self._verdict(old), self._verdict(new), self._verdict(len(self.commits) - 1))
+
+    def _verdict(self, place: int) -> Status | None:
+        """The verdict on a commit; None where it has no such kernel, or the kernel cannot be called so."""
+        problem = self.problem
+        if place not in self._verdicts:
+            commit = self.commits[place]
+            self.context.note(f"proving {commit.sha[:12]}")
+            try:
+                form, files = self._form(place, NEW_FILE), {NEW_FILE: commit.snapshot}
+                verdict = self.gate.verify(f"{commit.sha[:12]}-verify", problem, form, original=form, more=files)
+                self._verdicts[place] = verdict.status
+            except UserFacingError as error:
+                if error.failure.code is FailureCode.environment:
+                    raise
+                self._verdicts[place] = None
+        return self._verdicts[place]
 
     def drawn(self, culprits: Sequence[Culprit]) -> tuple[Image, ...]:
         """The row that grew most, at each commit that was compared, as a share of what it was at the first one."""

@@ -36,7 +36,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import ExistingKernel
-from workers.nightly.detection import FLOOR, Candidate, Change, Evidence, State, compared, improvement, look
+from workers.nightly.detection import FLOOR, WRONG, Candidate, Change, Evidence, State, compared, improvement, look
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Plan, Retention, plan, week_start
 from workers.nightly.series import (
@@ -63,21 +63,6 @@ from workers.tree import Tree, read_tarball
 HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
 ALL_WORKLOADS = "all"
 SEEN_S = 7 * 86_400.0  # a host that answered nothing for so long takes no part in a night
-# Of what stands in a library: it does not compute what it should. Other verdicts, such as a timeout, say nothing of its values.
-WRONG = frozenset(
-    {
-        Status.incorrect_values,
-        Status.incorrect_gradient,
-        Status.incorrect_shape,
-        Status.incorrect_dtype,
-        Status.unwritten_output,
-        Status.mutated_input,
-        Status.out_of_bounds,
-        Status.nondeterministic,
-        Status.compile_error,
-        Status.launch_error,
-    }
-)
 
 
 @dataclass

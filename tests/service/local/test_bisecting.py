@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word, Workload, WorkloadTiming
+from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Status, Timing, Word, Workload, WorkloadTiming
 from service.cli import jobs
 from service.local import session
 from service.local.asking import LocalJob
@@ -16,7 +16,7 @@ from service.local.bisecting import RangeSearch, judged
 from service.local.checkout import Checkout
 from service.report.nightly import bisected_report
 from tests.service.local.checkouts import checked_out, git, run
-from workers.contracts import BisectSummary, Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
+from workers.contracts import BisectSummary, Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError, Verb
 from workers.history import Step
 
 FORWARD = ("time", "forward", "T=64")
@@ -56,13 +56,17 @@ class History:
 
     def compare(self, old: str, new: str) -> MeasuredKernel:
         self.compared.append((old, new))
-        before, after = (git(self.folder, "show", f"{sha}:time") for sha in (old, new))
+        before, after = (git(self.folder, "show", f"{sha}:time").removeprefix("wrong ") for sha in (old, new))
         if "broken" in (before, after):
             return MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.problem, "it does not build"))
         return measured(Word.slower if int(after) > int(before) else Word.same)
 
     def search(self, bad: str, good: str | None = None) -> tuple[Step, tuple[Suspect, ...]]:
-        return RangeSearch(Checkout(self.folder), self.compare).run(good or self.first, bad)
+        return RangeSearch(Checkout(self.folder), self.compare, self.prove).run(good or self.first, bad)
+
+    def prove(self, commit: str) -> Status | None:
+        text = git(self.folder, "show", f"{commit}:time")
+        return None if text == "broken" else Status.incorrect_values if text.startswith("wrong") else Status.passed
 
 
 @pytest.fixture
@@ -88,6 +92,18 @@ def test_a_merge_is_looked_into_and_the_commit_that_it_brought_is_named(history:
     git(history.folder, "merge", "-q", "--no-ff", "-m", "merge topic", "topic")
     merge = git(history.folder, "rev-parse", "HEAD")
     assert history.search(merge) == (Step.slower, (Suspect((culprit,), merge=merge),))
+
+
+def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_timed(history: History) -> None:
+    line = [history.commit(text) for text in ("100", "broken", "wrong 100", "wrong 100", "wrong 100")]
+    assert history.search(line[-1]) == (Step.slower, (Suspect((line[1], line[2]), (line[1],)),))
+    assert history.compared == []
+
+
+def test_values_that_were_wrong_before_the_range_say_nothing_of_it(history: History) -> None:
+    before = history.commit("wrong 100")
+    history.commit("100")
+    assert history.search(history.commit("wrong 100"), good=before)[1] == ()
 
 
 def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
@@ -158,7 +174,7 @@ def test_by_hand_a_step_that_was_kept_without_a_gpu_is_made_again_once(
     later, fresh = history.commit("120"), []
 
     def run_job(asked: LocalJob, *_: object, **__: object) -> SimpleNamespace:
-        fresh.append(asked.fresh)
+        fresh.extend([asked.fresh] if asked.verb is Verb.bench else [])
         return SimpleNamespace(created_at=kept_at, predicted=not asked.fresh)
 
     monkeypatch.setattr(jobs, "run_job", run_job)

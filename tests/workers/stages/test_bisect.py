@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkRequest, from_json
+from gpu_runner.contracts import BenchmarkRequest, Status, Verdict, VerifyRequest, from_json
 from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
@@ -36,7 +36,7 @@ LIBRARY = tree(**{".kernelsmith/problems/rms_norm.py": NORM})
 
 def searched(times: Sequence[float | None], merges: Sequence[int] = (), kernel: str = "geglu") -> FakeContext:
     """Give a range in which the kernel takes these times; None: it is not there. ``merges`` are the places of merges."""
-    context = optimizing({"doctor": report()})
+    context = optimizing({"doctor": report(), "verify": Verdict(Status.passed)})
     snapshots: dict[str, float] = {}
     commits = []
     for place, time in enumerate(times):
@@ -89,6 +89,21 @@ def test_two_culprits_in_a_range_are_both_named() -> None:
 def test_a_commit_at_which_the_kernel_is_not_there_is_stepped_around() -> None:
     summary = found(searched([1.0, None, 1.3, 1.3]))
     assert summary.suspects == (Suspect((sha(1), sha(2)), (sha(1),)),)
+
+
+def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_timed() -> None:
+    context = searched([1.0, 1.0, None, 2.0, 2.0, 2.0])
+    places = {commit.snapshot: place for place, commit in enumerate(context.request.commits)}
+
+    def verdict(_: VerifyRequest) -> Verdict:
+        place = places[context.files[-1]["new.tar.gz"]]
+        return Verdict(Status.incorrect_values if place >= 3 else Status.passed)
+
+    context.answers["verify"] = verdict
+    summary = found(context)
+    assert summary.suspects == (Suspect((sha(2), sha(3)), (sha(2),)),)
+    assert (summary.by_values, summary.steps, summary.ratio) == (True, 5, None)
+    assert not [place for place in context.order if place.startswith("benchmark")]
 
 
 def test_a_merge_is_named_as_one() -> None:
