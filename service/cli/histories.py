@@ -69,7 +69,7 @@ def export_history(
 ) -> None:
     """Write all numbers of a repository to a file, one row for each point; times are in UTC.
 
-    Exit 0 done, 2 there is nothing to write or no such format, 3 pyarrow is not installed.
+    Exit 0 done, 2 there is nothing to write or no such format, 3 pyarrow is not installed or the file cannot be written.
     """
     from workers import history
 
@@ -83,7 +83,10 @@ def export_history(
             content = history.export(name, form)
         except history.NoParquetError as error:
             raise UserFacingError(Failure(FailureCode.environment, str(error))) from error
-    out.write_bytes(content)
+        try:
+            out.write_bytes(content)
+        except OSError as error:
+            raise UserFacingError(Failure(FailureCode.environment, f"{out} cannot be written: {error}")) from error
     say(f"Wrote {out}.")
 
 

@@ -316,6 +316,7 @@ def test_a_comment_has_a_range_searched_and_the_pull_request_of_the_commit_is_ma
         talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {line}\n".encode()}, f"Say {line}")
     talk.answer("doctor", to_json(HOST), always=True)
     talk.answer("benchmark", to_json(measured(260.0)), always=True)
+    talk.answer("verify", to_json(VERDICT), always=True)
     talk.say(number, f"/kernel bisect geglu {good[:12]}..main")
     talk.settle()
     (report,) = [body for body in talk.heard(number) if not body.startswith("**The bisection")]

@@ -30,7 +30,7 @@ from workers.contracts import JobOptions, MeasuredKernel, NightChange, NightlySu
 from workers.nightly.detection import Evidence, State
 from workers.nightly.series import Metric
 
-QUIET_NIGHTS, NEW_SERIES_NIGHTS = 2, 1
+QUIET_NIGHTS, NEW_SERIES_NIGHTS = 30, 7
 OLD_DRIVER, NEW_DRIVER = "580.159.04", "590.44.01"
 DAY_S = 86_400.0
 OPS = "src/liger_kernel/ops"
@@ -49,6 +49,7 @@ class Play:
     kernels: tuple[str, ...]
     night: int = 0
     driver: str = OLD_DRIVER
+    slowed: float = 1.0  # what the driver makes of every time
     counted: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -73,9 +74,9 @@ class Play:
         self._git("commit", "-q", "-m", line)
         return self._git("rev-parse", "HEAD")
 
-    def play(self, what: str, slowed: float = 1.0) -> tuple[NightChange, ...]:
+    def play(self, what: str, neighbour: float = 1.0) -> tuple[NightChange, ...]:
         """Play a night, print what came of it, and give what it reports."""
-        self.machine.write_text(json.dumps(asdict(Machine(self.night, self.driver, slowed))))
+        self.machine.write_text(json.dumps(asdict(Machine(self.night, self.driver, self.slowed * neighbour))))
         asked = LocalJob(
             "nightly", "", JobOptions(auto=True, budget_minutes=1440), verb=Verb.nightly, kernels=self.kernels
         )
@@ -135,10 +136,10 @@ def plant(folder: Path) -> int:
     made.runner_command = (sys.executable, "-m", "tests.real_history.stand_in", *history)
     false_alarms = [*_quiet(play, QUIET_NIGHTS)]
     play.commit("README.md", "A noisy day.")
-    false_alarms += play.play("a noisy neighbour", slowed=1.25)
-    play.driver = NEW_DRIVER
+    false_alarms += play.play("a noisy neighbour", neighbour=1.25)
+    play.driver, play.slowed = NEW_DRIVER, 1.10
     play.commit("README.md", "The driver is another one.")
-    false_alarms += play.play("a new driver, everything a tenth slower", slowed=1.10)
+    false_alarms += play.play("a new driver, everything a tenth slower from now on")
     false_alarms += _quiet(play, NEW_SERIES_NIGHTS)
     return _planted_night(play, false_alarms)
 
