@@ -123,6 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         "--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare: the kernels to measure"
     )
     parser.add_argument("--budget-s", type=float, help="prepare: seconds to time in, by default as many as a night has")
+    parser.add_argument("--quiet-nights", type=int, default=30, help="plant: how many nights nothing happens")
     chosen = parser.parse_args(arguments)
     folder: Path = chosen.folder
     if chosen.action == "prepare":
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.action == "again":
         return again(folder)
     if chosen.action == "plant":
-        return plant(folder)
+        return plant(folder, chosen.quiet_nights)
     return read(folder)
 
 

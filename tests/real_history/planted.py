@@ -1,7 +1,7 @@
 """Plants changes on top of the last measured release, and plays nights over them with the measured times and their noise.
 
 Nights and bisection are those of ``kernelsmith nightly`` and ``kernelsmith bisect`` on a clone of the history's repository; in the
-GPU host's place stands ``stand_in``. Thirty nights are quiet, in one somebody else's work slows the GPU, then a driver changes and
+GPU host's place stands ``stand_in``. First nights are quiet, in one somebody else's work slows the GPU, then a driver changes and
 everything takes a tenth longer; a week later a night brings a slowdown of 4%, a doubled peak and wrong values at one size, each in
 a commit among others.
 """
@@ -30,7 +30,7 @@ from workers.contracts import JobOptions, MeasuredKernel, NightChange, NightlySu
 from workers.nightly.detection import Evidence, State
 from workers.nightly.series import Metric
 
-QUIET_NIGHTS, NEW_SERIES_NIGHTS = 30, 7
+NEW_SERIES_NIGHTS = 7
 OLD_DRIVER, NEW_DRIVER = "580.159.04", "590.44.01"
 DAY_S = 86_400.0
 OPS = "src/liger_kernel/ops"
@@ -121,7 +121,7 @@ class Play:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def plant(folder: Path) -> int:
+def plant(folder: Path, quiet_nights: int) -> int:
     """Play the nights; 0 where all came as it was planted."""
     kernels = sorted({path.parent.name.partition("-")[0] for path in folder.glob("results/*/result.json")})
     play = Play((folder / "planted").absolute(), tuple(kernels))
@@ -134,7 +134,7 @@ def plant(folder: Path) -> int:
     made.clock = play.clock
     history = ("--history", str(folder.absolute()), "--machine", str(play.machine))
     made.runner_command = (sys.executable, "-m", "tests.real_history.stand_in", *history)
-    false_alarms = [*_quiet(play, QUIET_NIGHTS)]
+    false_alarms = [*_quiet(play, quiet_nights)]
     play.commit("README.md", "A noisy day.")
     false_alarms += play.play("a noisy neighbour", neighbour=1.25)
     play.driver, play.slowed = NEW_DRIVER, 1.10

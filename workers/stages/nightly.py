@@ -225,8 +225,8 @@ def _planned(night: Night) -> Planned:
         last,
         tuple(form["measured"]),
         tuple(form["changed"]),
-        form["places"],
-        tuple(form["gpus"]),
+        form.get("places", {}),  # a night that an older version began has none
+        tuple(form.get("gpus", ())),
         form["week"],
     )
 
