@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gpu_runner import removal
-from gpu_runner.host import query_gpu
 from gpu_runner.removal import remove_or_report
 from workers.environment import plain_environment
 from workers.mortal import mortal
@@ -29,12 +28,25 @@ INTERPRETER = "interpreter"
 
 def detect() -> str:
     """The architecture of the first GPU, such as ``sm_90``, or ``interpreter`` where there is none."""
+    answer = _asked("compute_cap")
+    return INTERPRETER if answer is None else parse_capability(answer)
+
+
+def detect_uuid() -> str | None:
+    """The UUID of the GPU that CUDA takes first; None where there is none."""
+    first = inherited(("CUDA_VISIBLE_DEVICES",)).get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    answer = _asked("uuid", f"--id={first or 0}")
+    return (answer or "").split("\n", 1)[0].strip() or None
+
+
+def _asked(field: str, *arguments: str) -> str | None:
+    """What ``nvidia-smi`` says of a field, a line for each GPU; None where there is no GPU."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return INTERPRETER
+        return None
     try:
         asked = subprocess.run(
-            [tool, "--query-gpu=compute_cap", "--format=csv,noheader"],
+            [tool, *arguments, f"--query-gpu={field}", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             timeout=30,
@@ -42,14 +54,8 @@ def detect() -> str:
             env=plain_environment(),
         )
     except (OSError, subprocess.TimeoutExpired):
-        return INTERPRETER
-    return parse_capability(asked.stdout) if asked.returncode == 0 else INTERPRETER
-
-
-def detect_uuid() -> str | None:
-    """The UUID of the GPU that CUDA takes first; None where there is none."""
-    found = query_gpu("uuid")
-    return None if found is None else found[0]
+        return None
+    return asked.stdout if asked.returncode == 0 else None
 
 
 def parse_capability(output: str) -> str:
