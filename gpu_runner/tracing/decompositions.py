@@ -238,6 +238,16 @@ def _min_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
     return torch.amin(x, [dim], keepdim), torch.argmax(-x, dim, keepdim)
 
 
+@rule("any.default", "any.dim", "any.dims", widen=False)
+def _any(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    return torch.amax((x != 0).float(), all_dims(x, dim), keepdim) != 0
+
+
+@rule("all.default", "all.dim", "all.dims", widen=False)
+def _all(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    return torch.amin((x != 0).float(), all_dims(x, dim), keepdim) != 0
+
+
 @rule("max.default", widen=False)
 def _max_of_all(x: Tensor) -> Tensor:
     return torch.amax(x, list(range(x.dim())))

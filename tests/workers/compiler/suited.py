@@ -68,6 +68,7 @@ def judged(name: str) -> dict[str, Any]:
             if (given.shape, given.dtype) != (reached.shape, reached.dtype):
                 complaints.append(f"{dtype} tensor {index}: {given.dtype} {list(given.shape)}")
                 continue
+            exact = exact.double()  # of bool too
             scale = float(exact.abs().max()) + 1e-30
             error, allowed = (float((x.double() - exact).abs().max()) / scale for x in (given, reached))
             if not error <= RATIO * allowed + FLOORS[dtype]:
