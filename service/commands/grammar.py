@@ -364,6 +364,18 @@ GRAMMAR: tuple[Rule, ...] = (
         (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
     ),
     Rule(
+        Verb.explain,
+        "Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it.",
+        "/kernel explain rms_norm",
+        (
+            Argument(
+                ArgumentKind.kernel, "NAME", "the kernel, by the name that jobs and nights have for it", required=True
+            ),
+        ),
+        synonyms=("describe", "about"),
+        suggested_for=("info", "show", "history"),
+    ),
+    Rule(
         Verb.status,
         "Say how far a job is.",
         "/kernel status",

@@ -1,4 +1,4 @@
-"""The commands about a job that there is: approve, revise, cancel, retry, status, triaged, help."""
+"""The commands about what there is: approve, revise, cancel, retry, status, explain, triaged, help."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from service.report.replies import (
     help_text,
     reply_cancel,
     reply_decision,
+    reply_explain,
     reply_failure,
     reply_jobs,
     reply_no_job,
@@ -22,9 +23,11 @@ from service.report.replies import (
     reply_which_job,
 )
 from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
+from workers.history import kernel_states
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
 STOPPED = (JobState.failed, JobState.cancelled)
+MOST_JOBS = 5  # that an explanation of a kernel lists
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,14 @@ def status(hearing: Hearing, command: Command) -> str:
     if command.job is not None and not jobs:
         return reply_unknown_job(command.job, _jobs(hearing, None))
     return reply_jobs([(job, hearing.links(job)) for job in jobs])
+
+
+def explain(hearing: Hearing, command: Command) -> str:
+    """Show what is known of a kernel; nothing is run."""
+    name, repository = command.name or "", hearing.text.place.repository
+    jobs = [j for j in hearing.desk.inbox.find_jobs(repository) if name in (j.request.kernel, *j.request.kernels)]
+    recent = [(job, hearing.links(job)) for job in reversed(jobs[-MOST_JOBS:])]
+    return reply_explain(name, kernel_states(repository, name), recent, len(jobs))
 
 
 def cancel(hearing: Hearing, command: Command) -> str | None:

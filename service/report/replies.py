@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from service.commands.command import CommandError, ErrorCode
 from service.commands.grammar import GRAMMAR, MAX_COMMANDS, Argument, Option, Rule, rule_of
 from service.escape import code, code_block, inline, sentence
-from service.report.layout import Links, bullets, counted, folded, link, paragraphs, table
+from service.report.layout import Links, bullets, counted, duration_us, folded, link, paragraphs, percent, table
 from service.report.status import MEASURING, again, current_stage, job_line, left_behind, pull_link, reason
 from workers.contracts import (
     Decision,
@@ -20,6 +20,7 @@ from workers.contracts import (
     JobView,
     Verb,
 )
+from workers.history import KernelState
 
 EXAMPLE_PROBLEM = '''"""ReGLU: a gated unit with ReLU on the gate."""
 import torch
@@ -344,6 +345,35 @@ def reply_jobs(jobs: Sequence[tuple[JobView, Links]]) -> str:
     if not jobs:
         return "No job belongs to this conversation. `/kernel create NAME` starts one."
     return bullets([f"{job_line(job, links)}{_where(job, links)}" for job, links in jobs])
+
+
+def reply_explain(
+    kernel: str, states: Sequence[KernelState], jobs: Sequence[tuple[JobView, Links]], of_jobs: int
+) -> str:
+    """Answer ``/kernel explain``: the newest number on each GPU model, and the last of ``of_jobs`` jobs."""
+    if not states and not jobs:
+        how = f"`/kernel nightly {kernel}` measures it, if the repository has it." if kernel.isidentifier() else ""
+        return paragraphs(f"Nothing is known of {code(kernel)}: no job was about it, and no night measured it.", how)
+    header = ("GPU", "pass, sizes", "time", "share of the floor", "commit", "values", "regressions")
+    rows = [
+        (
+            inline(state.gpu),
+            inline(f"{state.timed_pass}, {state.workload}"),
+            duration_us(state.time_us),
+            percent(state.floor_share),
+            code(state.commit[:12]),
+            "wrong" if state.wrong_values else "right",
+            str(state.confirmed_changes),
+        )
+        for state in states
+    ]
+    count = f", the last {len(jobs)} of {of_jobs}" if of_jobs > len(jobs) else ""
+    return paragraphs(
+        f"**{code(kernel)}**",
+        table(header, rows, numeric=(2, 3, 6)) if rows else "No night has measured it.",
+        f"Jobs{count}:" if jobs else "No job was about it.",
+        bullets([f"{job_line(job, links)}{_where(job, links)}" for job, links in jobs]),
+    )
 
 
 def reply_cancel(job: JobView, *, done: bool) -> str:

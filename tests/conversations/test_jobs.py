@@ -106,6 +106,7 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
 | `/kernel bisect NAME GOOD..BAD [--gpu ARCH]` | Find the commits that made a kernel slower or larger: each step runs two commits in turns. |
 | `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
+| `/kernel explain NAME` | Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
@@ -232,3 +233,29 @@ def test_what_a_person_pushed_stays_and_retry_starts_over_on_another_branch(talk
 """)
     assert talk.job().branch != first.branch
     assert talk.hub.head(REPOSITORY, first.branch) == theirs
+
+
+def test_explain_shows_the_jobs_about_a_kernel_and_what_is_not_known(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU))
+    talk.skip(number)
+    talk.skip(talk.pull())
+    talk.say(number, "/kernel explain reglu")
+    talk.settle()
+    assert talk.read(number) == snapshot("""\
+**`reglu`**
+
+No night has measured it.
+
+Jobs:
+
+- [`JOB1`](https://bot.example/jobs/JOB1): `reglu`, waits for a review of analyze, on [pull request 2](https://hub/octo/kernels/pull/2)\
+""")
+    talk.say(number, "/kernel explain swiglu")
+    talk.settle()
+    assert talk.read(number) == snapshot("""\
+Nothing is known of `swiglu`: no job was about it, and no night measured it.
+
+`/kernel nightly swiglu` measures it, if the repository has it.\
+""")
+    assert len(inbox.find_jobs(REPOSITORY)) == 1
+    talk.skip(talk.pull())

@@ -22,6 +22,7 @@ class Verb(StrEnum):
     nightly = "nightly"
     bisect = "bisect"
     triaged = "triaged"
+    explain = "explain"
     status = "status"
     cancel = "cancel"
     retry = "retry"

@@ -17,6 +17,7 @@ from service.report.replies import (
     reply_configuration,
     reply_decision,
     reply_empty_create,
+    reply_explain,
     reply_failure,
     reply_jobs,
     reply_known,
@@ -33,6 +34,7 @@ from service.report.replies import (
 )
 from tests.service.report.facts import DONE, LINKS, SHA, STOPPED, WAITING, job
 from workers.contracts import Decision, DecisionOutcome, DecisionResult, Failure, FailureCode, JobState, StageName, Verb
+from workers.history import KernelState, Testbed
 
 
 def test_help() -> None:
@@ -52,6 +54,7 @@ def test_help() -> None:
 | `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
 | `/kernel bisect NAME GOOD..BAD [--gpu ARCH]` | Find the commits that made a kernel slower or larger: each step runs two commits in turns. |
 | `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
+| `/kernel explain NAME` | Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
@@ -226,3 +229,49 @@ def test_cancel_and_retry() -> None:
     assert reply_retry(job(JobState.cancelled), done=False) == snapshot(
         "Job `j7k2` was cancelled and cannot go on. Give a new `/kernel create`."
     )
+
+
+def test_explain_shows_the_newest_numbers_and_the_last_jobs() -> None:
+    state = KernelState(
+        kernel="reglu",
+        gpu="NVIDIA H200",
+        testbed=Testbed("NVIDIA H200"),
+        timed_pass="both",
+        workload="T=4096",
+        source="night",
+        commit=SHA,
+        measured_at_s=0.0,
+        time_us=312.4,
+        time_low_us=None,
+        time_high_us=None,
+        floor_share=0.87,
+        wrong_values=False,
+        confirmed_changes=1,
+        last_change=None,
+        trend=(),
+    )
+    assert reply_explain("reglu", (state,), [(STOPPED, LINKS)], 7) == snapshot("""\
+**`reglu`**
+
+| GPU | pass, sizes | time | share of the floor | commit | values | regressions |
+| --- | --- | ---: | ---: | --- | --- | ---: |
+| NVIDIA H200 | both, T=4096 | 312 µs | 87% | `1f2e3d4c5b6a` | right | 1 |
+
+Jobs, the last 1 of 7:
+
+- [`j7k2`](https://bot.example/jobs/j7k2): `reglu`, stopped in validate, on [pull request 13](https://github.com/octo-org/library/pull/13)\
+""")
+    assert reply_explain("reglu", (), [(WAITING, LINKS)], 1) == snapshot("""\
+**`reglu`**
+
+No night has measured it.
+
+Jobs:
+
+- [`j7k2`](https://bot.example/jobs/j7k2): `reglu`, waits for a review of analyze, on [pull request 13](https://github.com/octo-org/library/pull/13)\
+""")
+    assert reply_explain("reglu", (), [], 0) == snapshot("""\
+Nothing is known of `reglu`: no job was about it, and no night measured it.
+
+`/kernel nightly reglu` measures it, if the repository has it.\
+""")
