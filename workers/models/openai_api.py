@@ -227,8 +227,12 @@ class OpenAIProvider:
         protocol: OpenAIProtocol = OpenAIProtocol.chat,
         effort: Effort | None = None,
         with_temperature: bool = True,
+        key_header: str | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
         """Take the endpoint; without a key no authorization is sent.
+
+        ``key_header`` carries the bare key in place of a bearer in ``Authorization``; ``query`` is a part of every address.
 
         Raises:
             ExtraMissingError: the SDK is not installed.
@@ -241,6 +245,8 @@ class OpenAIProvider:
         self._protocol = protocol
         self._effort = effort
         self._with_temperature = with_temperature
+        self._key_header = key_header
+        self._query = dict(query or {})
 
     @property
     def name(self) -> str:
@@ -276,13 +282,17 @@ class OpenAIProvider:
             client = openai.OpenAI(
                 api_key=key.get_secret_value() if key is not None else "none",
                 base_url=self._endpoint.base_url,
+                default_query=self._query,
                 http_client=http,
                 timeout=timeout_s,  # the connection ends what is quiet or late before that
                 max_retries=0,
             )
-            without = {"Authorization": openai.Omit()} if key is None else {}
+            bearer = key is not None and self._key_header is None
+            headers: dict[str, Any] = {} if bearer else {"Authorization": openai.Omit()}
+            if key is not None and self._key_header is not None:
+                headers[self._key_header] = key.get_secret_value()
             resource: Any = client.responses if responses else client.chat.completions
-            stream: Streaming = resource.create(stream=True, extra_headers=without, **wanted)
+            stream: Streaming = resource.create(stream=True, extra_headers=headers, **wanted)
             return stream
 
         read, events = (read_event, events_of) if responses else (read_chunk, chunks_of)

@@ -99,6 +99,8 @@ class ProviderSettings(BaseSettings):
     openai_model: Text = None
     openai_base_url: Text = None  # None: OpenAI's own
     openai_protocol: OpenAIProtocol = OpenAIProtocol.chat
+    openai_key_header: Text = None  # None: Authorization, as a bearer; `api-key` at Azure
+    openai_query: dict[str, str] = Field(default_factory=dict)  # of every address; `api-version` at Azure
     openai_temperature: bool = True  # False for models that take none
     model_elsewhere: bool = False  # of a process without keys: the installation's stages have them
     model_order: tuple[ModelProvider, ...] = ()  # empty: all that are configured, Anthropic first
@@ -118,6 +120,7 @@ class ProviderSettings(BaseSettings):
         wrong = [
             *_half("ANTHROPIC", self.anthropic_model, self.anthropic_api_key, self.anthropic_base_url, local=False),
             *_half("OPENAI", self.openai_model, self.openai_api_key, self.openai_base_url, local=True),
+            *_header(self.openai_key_header, self.openai_api_key),
             *_order(self.model_order, self._configured()),
             *_proxy(self.model_proxy),
             *_purposes(self.model_purposes, self._configured()),
@@ -165,6 +168,15 @@ def _half(name: str, model: str | None, key: SecretStr | None, base_url: str | N
     if base_url is not None and not _is_address(base_url):
         wrong.append(f"{start}_BASE_URL must be http:// or https:// with a host, without a user, a password or a query")
     return wrong
+
+
+def _header(name: str | None, key: SecretStr | None) -> list[str]:
+    if name is None:
+        return []
+    if key is None:
+        return ["KERNELSMITH_OPENAI_API_KEY is needed with KERNELSMITH_OPENAI_KEY_HEADER"]
+    fits = re.fullmatch(r"[A-Za-z0-9-]+", name)
+    return [] if fits else ["KERNELSMITH_OPENAI_KEY_HEADER must be the name of a header, such as api-key"]
 
 
 def _is_address(url: str) -> bool:
@@ -258,6 +270,8 @@ def _openai(settings: ProviderSettings, purpose: str) -> Provider:
         protocol=settings.openai_protocol,
         effort=settings.purpose(purpose).effort,
         with_temperature=settings.openai_temperature,
+        key_header=settings.openai_key_header,
+        query=settings.openai_query,
     )
 
 

@@ -17,6 +17,7 @@ from tests.workers.models.strictly import faults
 
 KEY = "sk-proj-not-a-real-key-0123456789abcdef"
 MODEL = "model-of-the-test"
+DEPLOYMENT = "/openai/deployments/of-the-test"  # as Azure has them
 REQUEST_ID = "req_7c1f0e9ab2"
 USAGE = {
     "prompt_tokens": 150,
@@ -37,7 +38,9 @@ def check(asked: Asked) -> None:
     Raises:
         WrongRequestError: that is so.
     """
-    if asked.path != "/v1/chat/completions":
+    if asked.path.startswith(DEPLOYMENT):
+        _check_azure(asked)
+    elif asked.path != "/v1/chat/completions":
         raise WrongRequestError(f"there is nothing at {asked.path}")
     if asked.headers.get("content-type") != "application/json":
         raise WrongRequestError("the body is no JSON")
@@ -45,6 +48,14 @@ def check(asked: Asked) -> None:
         raise WrongRequestError("; ".join(found))
     for wrong in _rules(asked.body):
         raise WrongRequestError(wrong)
+
+
+def _check_azure(asked: Asked) -> None:
+    place, _, query = asked.path.partition("?")
+    if place != f"{DEPLOYMENT}/chat/completions" or not query.startswith("api-version=20"):
+        raise WrongRequestError("404 Resource not found")  # also without a version
+    if asked.headers.get("api-key") != KEY or "authorization" in asked.headers:
+        raise WrongRequestError("401 Access denied due to invalid subscription key")
 
 
 def _rules(body: dict[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,6 +59,27 @@ def test_a_server_of_ones_own_needs_no_key_and_may_count_nothing(server: Protoco
     said = -(-len("propose" + json.dumps(DATA)) // 3)
     assert answer.usage == Usage(most_of(question(), None).input_tokens, said), "what nobody counts is not for nothing"
     assert "authorization" not in server.asked[0].headers
+
+
+AZURE: dict[str, Any] = {"key_header": "api-key", "query": {"api-version": "2024-10-21"}}
+
+
+def test_a_deployment_of_azure_is_asked_with_its_header_and_its_version(server: ProtocolServer) -> None:
+    server.base_url = server.base_url.removesuffix("/v1") + wire.DEPLOYMENT
+    server.next(wire.call("propose", DATA))
+    assert ask(server, question(), **AZURE).data == DATA
+    assert server.asked[0].path == f"{wire.DEPLOYMENT}/chat/completions?api-version=2024-10-21"
+
+
+def test_a_deployment_refuses_another_header_and_an_address_without_a_version(server: ProtocolServer) -> None:
+    server.base_url = server.base_url.removesuffix("/v1") + wire.DEPLOYMENT
+    server.next(wire.call("propose", DATA))
+    ask(server, question(), **AZURE)
+    good = server.asked[0]
+    bearer = {**good.headers, "authorization": f"Bearer {good.headers['api-key']}"}
+    for bad in (replace(good, headers=bearer), replace(good, path=good.path.partition("?")[0])):
+        with pytest.raises(WrongRequestError):
+            wire.check(bad)
 
 
 @pytest.mark.parametrize("options", [{"with_temperature": False}, {"effort": Effort.high}])

@@ -107,6 +107,15 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, url
     assert url not in told
 
 
+def test_a_header_for_the_key_is_a_name_and_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = wrong(monkeypatch, **LOCAL, OPENAI_KEY_HEADER="api-key")
+    assert told.startswith("KERNELSMITH_OPENAI_API_KEY is needed with KERNELSMITH_OPENAI_KEY_HEADER")
+    told = wrong(monkeypatch, **OPENAI, OPENAI_KEY_HEADER="api key: x")
+    assert told.startswith("KERNELSMITH_OPENAI_KEY_HEADER must be the name of a header")
+    settings = loaded(monkeypatch, **OPENAI, OPENAI_KEY_HEADER="", OPENAI_QUERY='{"api-version": "2024-10-21"}')
+    assert (settings.openai_key_header, settings.openai_query) == (None, {"api-version": "2024-10-21"})
+
+
 def test_a_worker_is_started_with_the_same_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loaded(monkeypatch, **ANTHROPIC, **LOCAL, MODEL_ORDER='["openai", "anthropic"]')
     environment = environment_with(settings)
