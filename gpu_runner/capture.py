@@ -29,8 +29,8 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
             call = _caller(session)
             if problem.form == "reference":
                 call("load", {})
-                return _captured(problem, call)
-            return _captured_model(problem, call)
+                return _captured(problem, call, request.whole)
+            return _captured_model(problem, call, request.whole)
     except ChildFailed as failure:
         error = blamed(failure)
     except ProblemError as raised:
@@ -38,7 +38,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
     return CaptureResult(None, error.message, error.line, error.fix)
 
 
-def _captured_model(problem: Problem, call: Call) -> CaptureResult:
+def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
     takes = kernelbench.read(call("describe", {}))
     last: ProblemError | None = None
@@ -46,7 +46,8 @@ def _captured_model(problem: Problem, call: Call) -> CaptureResult:
         source = kernelbench.rewritten(problem, takes.items, named_sizes)
         try:
             call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
-            return dataclasses.replace(_captured(parse_problem(source), call), problem_source=source)
+            captured = _captured(parse_problem(source), call, whole)
+            return dataclasses.replace(captured, problem_source=source, tied=takes.tied)
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
     assert last is not None, "both ways failed"
@@ -55,8 +56,8 @@ def _captured_model(problem: Problem, call: Call) -> CaptureResult:
     raise last
 
 
-def _captured(problem: Problem, call: Call) -> CaptureResult:
-    graph = Tracer(call, problem).graph()
+def _captured(problem: Problem, call: Call, whole: bool) -> CaptureResult:
+    graph = Tracer(call, problem, whole=whole).graph()
     check(graph, problem)
     return CaptureResult(graph, operators=tuple(sorted({n.op for n in graph.nodes} - {"input", "upstream"})))
 

@@ -37,10 +37,11 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a model takes; ``state_elements`` are those of its parameters and buffers."""
+    """What a model takes; ``state_elements`` are those of its parameters and buffers, ``tied`` second names of these."""
 
     items: tuple[ModelInput, ...]
     state_elements: int
+    tied: tuple[tuple[str, str], ...] = ()
 
 
 def read(answer: dict[str, Any]) -> Taken:
@@ -56,7 +57,8 @@ def read(answer: dict[str, Any]) -> Taken:
             fix="Register it with register_buffer or as an nn.Parameter.",
         )
     try:
-        return Taken(_read(answer), int(answer["held_elements"]))
+        tied = tuple((_path(second), _path(first)) for second, first in answer.get("tied", ()))
+        return Taken(_read(answer), int(answer["held_elements"]), tied)
     except (KeyError, TypeError, ValueError) as error:
         raise ProblemError(f"what the model takes cannot be read: {error}") from error
 
@@ -134,8 +136,8 @@ def _read(answer: dict[str, Any]) -> tuple[ModelInput, ...]:
 
 def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -> ModelInput:
     name = _identifier(str(form["name"]), taken)
-    if path is not None and not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", path):
-        raise ValueError("a parameter's name is not of its form")
+    if path is not None:
+        _path(path)
     if "value" in form:
         value = form["value"]
         if not isinstance(value, bool | int | float | str) or len(str(value)) > 200:
@@ -149,6 +151,12 @@ def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -
         raise ValueError(f"between which values the whole numbers of `{name}` lie; draw them with torch.randint")
     init = form["init"] if form.get("init") in ("ones", "zeros") else None
     return ModelInput(name, shape, form["dtype"], bool(grad), path, low, high, init=init)
+
+
+def _path(text: object) -> str:
+    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", text):
+        raise ValueError("a parameter's name is not of its form")
+    return text
 
 
 def _identifier(name: str, taken: set[str]) -> str:

@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 from gpu_runner.contracts import (
@@ -18,6 +19,7 @@ from gpu_runner.contracts import (
     CandidateSource,
     CaptureRequest,
     CaptureResult,
+    Composed,
     DoctorRequest,
     GpuRequest,
     GpuResult,
@@ -45,6 +47,7 @@ from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
+from workers.fuse import run as fuse_run
 from workers.gpu_host.execute import execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
@@ -69,6 +72,7 @@ __all__ = [
     "calibrate",
     "compile_problem",
     "doctor",
+    "fuse",
     "profile",
     "suite",
     "tune",
@@ -207,6 +211,33 @@ def _elements(problem: Problem) -> int:
     return max((of(workload) for workload in problem.workloads), default=0)
 
 
+def fuse(source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh: bool = False) -> fuse_run.FuseResult:
+    """Take a model apart, have the compiler author write the parts, prove them and the whole; all of it goes to ``out``.
+
+    Raises:
+        UserFacingError: the model cannot be fused, or the environment is at fault.
+    """
+
+    def proposed(name: str, part: str) -> Proposal | AuthorRefusal:
+        names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
+        return _proposed(part, name, style=SourceStyle(*names, entry=name, prefix=f"_{name}_"))[1]
+
+    def judged(problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
+        candidate = CandidateSource((SourceFile("candidate.py", text),), "candidate", symbol)
+        return _run(Action.verify, VerifyRequest(problem, candidate, composed=composed)).verdict()
+
+    tools = fuse_run.Tools(
+        lambda model: _run(Action.capture, CaptureRequest(model, whole=True)).captured(),
+        proposed,
+        judged,
+        judged,
+        say,
+        version("kernelsmith"),
+    )
+    parse(source)
+    return fuse_run.fuse(source, out, tools, jobs=jobs, fresh=fresh)
+
+
 def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
     """Tune one candidate file on this machine and write the table into it; without a GPU it is unchanged.
 
@@ -251,7 +282,7 @@ def _syntax(source: str) -> ast.Module:
 
 
 def _proposed(
-    source: str, name: str, *, tunable: bool = False, limit_s: float = LONGEST_S
+    source: str, name: str, *, tunable: bool = False, limit_s: float = LONGEST_S, style: SourceStyle | None = None
 ) -> tuple[Problem, Proposal | AuthorRefusal, str]:
     """Ask the compiler author for one self-contained file.
 
@@ -267,7 +298,7 @@ def _proposed(
         raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
     rewritten = parse(captured.problem_source) if captured.problem_source else None
     names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
-    style = SourceStyle(*names, entry="candidate", tunable=tunable)
+    style = style or SourceStyle(*names, entry="candidate", tunable=tunable)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
     tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
     return rewritten or problem, answer, tail

@@ -38,6 +38,7 @@ def load_problem(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]
 
 def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Trace the reference at the sizes of ``meta``; ``random`` is an operator in it that draws random numbers, or None."""
+    from gpu_runner.tracing import whole
     from gpu_runner.tracing.canonical import canonical
     from gpu_runner.tracing.fake import random_operator
     from gpu_runner.tracing.joint import trace as trace_joint
@@ -45,6 +46,9 @@ def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
 
     def traced(data: bool) -> Answer:
         inputs, wanted = _inputs(state, meta, data)
+        if meta["whole"]:
+            forward = whole.trace(_bound(state, meta), inputs, [spec["name"] for spec in meta["inputs"]])
+            return {"graph": to_plain(forward), "random": whole.random_operator(forward)}, []
         traced = trace_joint(_bound(state, meta), inputs, wanted)
         names = [spec["name"] for spec in meta["inputs"]]
         graph = canonical(traced, names, [names[i] for i in wanted])
@@ -285,8 +289,16 @@ def describe(
         "parameters": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_parameters()],
         "buffers": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_buffers()],
         "hidden": hidden,
+        "tied": _tied(model),
         "held_elements": elements,
     }, []
+
+
+def _tied(model: torch.nn.Module) -> list[list[str]]:
+    """Give the second names of parameters and buffers, each with the first one."""
+    first = {id(value): name for name, value in _held(model)}
+    named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return [[name, first[id(value)]] for name, value in named if first[id(value)] != name]
 
 
 def _held(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:

@@ -60,7 +60,16 @@ from gpu_runner.contracts.reading import Source, SourceError, read_source
 from gpu_runner.contracts.recording import RecordedCall, RecordedTensor, RecordRequest, RecordResult
 from gpu_runner.contracts.suite import CaseOutcome, Picture, TestCase, TestsRequest, TestsResult
 from gpu_runner.contracts.tuning import TABLE, Choice, Knob, TuneRequest, TuneResult
-from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import (
+    CandidateSource,
+    Check,
+    Composed,
+    Evidence,
+    SourceFile,
+    Status,
+    Verdict,
+    VerifyRequest,
+)
 
 __all__ = [
     "BINARY_OPERATORS",
@@ -79,6 +88,7 @@ __all__ = [
     "Check",
     "Choice",
     "Comparison",
+    "Composed",
     "Conditions",
     "DoctorRequest",
     "Evidence",

@@ -147,9 +147,14 @@ class Graph:
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """Trace a problem: run it twice on fresh sizes, decompose, map sizes back to names."""
+    """Trace a problem: run it twice on fresh sizes, decompose, map sizes back to names.
+
+    With ``whole`` the graph is of the forward alone, in torch's own operators (``aten.linear.default``), which a program can be
+    cut along; of an operator with several results the parts are nodes ``getitem(x, place)``.
+    """
 
     problem_source: str
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,3 +167,5 @@ class CaptureResult:
     fix: str | None = field(default=None, metadata={FORMERLY: "cure"})
     problem_source: str | None = None  # for a KernelBench problem: the same problem in the reference form
     operators: tuple[str, ...] = field(default=())  # distinct operators of the graph, sorted
+    # Of a KernelBench model: parameters and buffers that are another one under a second name, with that one's name.
+    tied: tuple[tuple[str, str], ...] = ()

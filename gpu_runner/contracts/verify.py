@@ -59,6 +59,14 @@ class CandidateSource:
 
 
 @dataclass(frozen=True)
+class Composed:
+    """A program of proved parts: the lines of its file at which torch is to compute, and the kernels that its parts launch."""
+
+    torch_lines: tuple[int, ...]
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class VerifyRequest:
     """Judge a candidate against a problem. ``seeds`` and the random stream are the runner's own; a request cannot set them.
 
@@ -77,6 +85,9 @@ class VerifyRequest:
     original: CandidateSource | None = None
     # As the captured graph has them: the scalars in them are moved to other numbers that divide, which a kernel must take too.
     multiples: tuple[Multiple, ...] = ()
+    # The candidate is a program around parts, each of which has a verdict of its own. CPython runs its host code, as operators of
+    # torch are outside of the evaluator's language; torch may compute at its lines, and each kernel must be launched.
+    composed: Composed | None = None
 
 
 @dataclass(frozen=True)

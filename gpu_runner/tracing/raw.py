@@ -11,7 +11,7 @@ MAX_NODES = 20_000
 MAX_RANK = 16
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _OP = re.compile(r"[a-z_][A-Za-z0-9_.]{0,99}")
-_TEXT = re.compile(r"[A-Za-z0-9_.:, ()\[\]-]{0,100}")
+_TEXT = re.compile(r"[A-Za-z0-9_.:, ()\[\]>-]{0,100}")
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,21 @@ from gpu_runner.tracing.sizes import (
 from gpu_runner.tracing.unify import DifferentStructure, changed_numbers, check_same_structure, is_instance, unify
 
 _SEED = 20_011
-READS_VALUES = "ReadsValues"  # the name of the child's exception
+READS_VALUES, CANNOT_FOLLOW = "ReadsValues", "CannotFollow"  # names of the child's exceptions
 
 
 class Tracer:
-    """Traces through ``call``, which reaches the handlers of the role ``capture`` and raises their ``ChildError``."""
+    """Traces through ``call``, which reaches the handlers of the role ``capture`` and raises their ``ChildError``.
 
-    def __init__(self, call: Callable[[str, dict[str, Any]], dict[str, Any]], problem: Problem) -> None:
+    With ``whole``, what is traced is the forward in torch's own operators.
+    """
+
+    def __init__(
+        self, call: Callable[[str, dict[str, Any]], dict[str, Any]], problem: Problem, *, whole: bool = False
+    ) -> None:
         self._call = call
         self._problem = problem
+        self._whole = whole
         self._specs = [dataclasses.asdict(spec) for spec in problem.inputs]
         self._known: dict[Setting, RawGraph] = {}
 
@@ -61,6 +67,9 @@ class Tracer:
                 first_failure = first_failure or failure
                 if failure.kind == READS_VALUES:
                     break  # as it does at other sizes
+                if failure.kind == CANNOT_FOLLOW:
+                    fix = "Write it so that each operator gives a new tensor."
+                    raise ProblemError(failure.message, failure.line, fix) from failure
             except DifferentStructure as difference:
                 raise ProblemError(
                     f"the reference computes something else at other sizes: {difference}",
@@ -68,6 +77,8 @@ class Tracer:
                     "Write the reference without branches on sizes, or write the sizes as numbers in INPUTS.",
                 ) from difference
             else:
+                if self._whole:
+                    return graph
                 graph = self._divided(graph, triple)
                 return dataclasses.replace(graph, output_dtypes=narrow, rounded=self._rounded(triple[0], graph))
         if first_failure is None:
@@ -216,7 +227,13 @@ class Tracer:
         return self._known[setting]
 
     def _meta(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> dict[str, Any]:
-        return {"inputs": self._specs, "sizes": dict(sizes), "scalars": dict(scalars), "seed": _SEED}
+        return {
+            "inputs": self._specs,
+            "sizes": dict(sizes),
+            "scalars": dict(scalars),
+            "seed": _SEED,
+            "whole": self._whole,
+        }
 
 
 def _reference_line(source: str) -> int | None:

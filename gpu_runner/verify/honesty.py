@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from gpu_runner.contracts.problem import Problem
-from gpu_runner.contracts.verify import Status
+from gpu_runner.contracts.verify import Composed, Status
 from gpu_runner.verify.answer import BY_AUTOGRAD, Answer, Work
 from gpu_runner.verify.finding import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -55,6 +55,10 @@ def _only_moves(proof: Proof) -> bool:
 
 def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:
     """Accuse a candidate by what was done in one case; what the original did there too is named as an allowance."""
+    if proof.composed is not None:
+        for message, rule, line in _of_composed(proof, answer, proof.composed):
+            notes.wrong(Status.cheating, "honest", message, rule=rule, line=line)
+        return
     alone = list(_accusations(proof, answer, NO_PEER))
     beside = alone if peer.answer is None else list(_accusations(proof, answer, peer))
     for message, rule, line in beside:
@@ -63,6 +67,15 @@ def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PE
         notes.allow("honest")
     for work in adjoints(answer.work, _elements(proof)):
         notes.ok("summed_by_torch", f"gradient by `{work.operator}`")
+
+
+def _of_composed(proof: Proof, answer: Answer, composed: Composed) -> Iterator[tuple[str, str, int | None]]:
+    missing = [kernel for kernel in composed.kernels if not answer.launched.get(kernel)]
+    if missing and any(tensor.numel() for tensor in proof.inputs.values()):
+        yield f"The kernel `{missing[0]}` of a part was not launched.", "a part was not called", None
+    # Autograd's own work for what torch computed forward has no line.
+    work = [item for item in answer.work if item.line is not None and item.line not in composed.torch_lines]
+    yield from computed_by_torch(work, proof, (), answer.processors)
 
 
 def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str, int | None]]:

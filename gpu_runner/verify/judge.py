@@ -10,13 +10,13 @@ import random
 from collections import deque
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
-from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Status, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS
@@ -50,7 +50,7 @@ from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_sessio
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Call, Proof, make_call
+from gpu_runner.verify.proof import Call, Form, Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
@@ -114,7 +114,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         before = _texts_of_original(request, context)
     except ScratchError as error:
         return _refused(frame, "files", str(error))
-    if screened:
+    if screened and request.composed is None:
         objection = screen(request.candidate, Library(files, request.candidate.import_roots), before)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
@@ -122,7 +122,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
-        early = _start_early(request, problem, cases, context, stack, draws)
+        early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws)
         try:
             proofs, left_out = prove(problem, cases, context, early, draws=draws)
         except BadProblem as bad:
@@ -133,10 +133,25 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             trivial = survivors(proofs)
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
+        if request.composed is not None:
+            return _judge_composed(proofs, request.candidate, request.composed, context, frame)
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, before)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _judge_composed(
+    proofs: Sequence[Proof], candidate: CandidateSource, composed: Composed, context: RunContext, frame: Verdict
+) -> Verdict:
+    """Run a program of proved parts by CPython, and say what came of it."""
+
+    def door(form: Form) -> AbstractContextManager[Session]:
+        return loaded("candidate", candidate, form, context, mode=IMPORTED)
+
+    proofs = [replace(proof, composed=composed) for proof in proofs]
+    trial = _try(door, [(proof, NO_PEER) for proof in proofs], (), context)
+    return _verdict(frame, proofs, trial)
 
 
 def _start_early(
@@ -247,6 +262,8 @@ def choose_cases(
         grouped=grouped_in(screened_files(request.candidate)),
         remainders=remainders_in(screened_files(request.candidate)),
     )
+    if request.composed is not None:  # extreme values were each part's own business
+        cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 

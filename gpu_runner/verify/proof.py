@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gpu_runner.buffers import Buffer
+from gpu_runner.contracts.verify import Composed
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
@@ -90,6 +91,7 @@ class Proof:
     uses: tuple[Use, ...] = ()
     directions: dict[str, Laid] = field(default_factory=dict)  # by wanted input, of a double backward
     seconds: dict[str, Expected | None] = field(default_factory=dict)  # by label
+    composed: Composed | None = None  # where torch may compute, of a program of proved parts
 
     @property
     def has_backward(self) -> bool:

@@ -166,6 +166,33 @@ def suite(
 
 
 @app.command()
+def fuse(
+    model: ProblemFile,
+    out: Annotated[Path, typer.Option(help="Where all of it goes; a run that was interrupted there goes on.")] = Path(
+        "fuse"
+    ),
+    jobs: Annotated[int, typer.Option(help="How many parts to prove at a time.", min=1)] = 1,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Take a model apart, have the compiler author write the parts, prove them, and compose a module of the same parameters.
+
+    Exit 0 the whole is proved, or there is nothing to gain; 1 the whole failed, 2 it was refused, 3 the environment is at fault.
+    """
+    from service.report.fused import fused_section
+    from workers import byhand
+
+    source = text_of(model)
+    with reporting(kernels=True):
+        result = byhand.fuse(source, out, jobs, say, fresh=fresh)
+    if as_json:
+        typer.echo(json.dumps(result.summary))
+    else:
+        tell(fused_section(result.summary))
+    raise typer.Exit(0 if result.verdict is None or result.verdict.status is Status.passed else EXIT_FAILED)
+
+
+@app.command()
 def doctor(quick: bool = False, as_json: Json = False) -> None:
     """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
     from service.report.console import host_section

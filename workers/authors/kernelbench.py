@@ -6,6 +6,7 @@ A module of the closed language of host code is complete once it is built, so th
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from gpu_runner.contracts import InputSpec, Problem
 
@@ -25,8 +26,10 @@ class Part(torch.nn.Module):
 '''
 
 
-def model_new(problem: Problem) -> str:
+def model_new(problem: Problem, tied: Iterable[tuple[str, str]] = ()) -> str:
     """The source of ``ModelNew`` for a problem that a KernelBench model was rewritten to.
+
+    ``tied`` are second names of its parameters, each with the first one.
 
     Raises:
         ValueError: the problem is no rewritten KernelBench model.
@@ -35,8 +38,11 @@ def model_new(problem: Problem) -> str:
     specs = {spec.name: spec for spec in problem.inputs}
     state = {path: specs[name] for name, path in paths.items()} | counters(problem.source)
     own = [name for name in problem.parameters if name not in paths]
+    second = dict(tied)
+    state |= {name: state[first] for name, first in second.items()}
     given = ", ".join(_taken(name, paths) for name in problem.parameters)
-    body = "".join(f"        {line}\n" for line in _root(state))
+    body = "".join(f"        {line}\n" for line in [*_root(state), *map(_tie, second.items())])
+    everything = "remove_duplicate=False" if second else ""
     return (
         f"{_PART if any('.' in path for path in state) else ''}\n\n"
         "class ModelNew(torch.nn.Module):\n"
@@ -45,9 +51,14 @@ def model_new(problem: Problem) -> str:
         "        super().__init__()\n"
         f"{body}\n"
         f"    def forward(self, {', '.join(own)}):\n"
-        "        held = {**dict(self.named_parameters()), **dict(self.named_buffers())}\n"
+        f"        held = {{**dict(self.named_parameters({everything})), **dict(self.named_buffers())}}\n"
         f"        return candidate({given})\n"
     )
+
+
+def _tie(pair: tuple[str, str]) -> str:
+    folder, _, name = pair[0].rpartition(".")
+    return f'self.get_submodule("{folder}").register_parameter("{name}", self.get_parameter("{pair[1]}"))'
 
 
 def state_paths(source: str) -> dict[str, str]:

@@ -26,10 +26,8 @@ class SourceStyle:
     single_line_imports: bool = (
         True  # one name an import, and a blank line between `import x` and `from x import y` blocks
     )
-    section: bool = (
-        False  # the source is to stand in a file that exists: no imports, no class; every name begins with ``prefix``
-    )
-    prefix: str = ""
+    section: bool = False  # the source is to stand in a file that exists: no imports, no class
+    prefix: str = ""  # with which every name begins that the style does not give
     tunable: bool = False  # the source looks its launch settings up in a module-level TUNED, and the proposal has knobs
     rounds_as_reference: bool = (
         False  # values are rounded where the reference's operators round, not at the stores alone

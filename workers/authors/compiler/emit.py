@@ -230,9 +230,9 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     settings = _settings_in(text)
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
-    source = "\n\n\n".join(blocks) + "\n"
+    source = prefixed("\n\n\n".join(blocks) + "\n", style)
     if style.section:
-        return Rendered(wrapped(prefixed(source, style), style.line_length), tuple(filter(None, imports.lines)))
+        return Rendered(wrapped(source, style.line_length), tuple(filter(None, imports.lines)))
     gap = "\n\n" if source.startswith("TUNED") else "\n\n\n"  # as the formatter of imports has it before an assignment
     return Rendered("\n".join(imports.lines) + gap + wrapped(source, style.line_length))
 

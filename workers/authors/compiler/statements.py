@@ -235,8 +235,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def prefixed(source: str, style: SourceStyle) -> str:
-    """Prefix every top-level name as the style does; the two functions keep the style's names."""
-    own = [name for name in _top_level(source) if name not in {style.forward_function, style.backward_function}]
+    """Prefix every top-level name as the style does; what the style names itself keeps its name."""
+    named = {style.forward_function, style.backward_function, style.function_class, style.entry}
+    own = [name for name in _top_level(source) if name not in named]
     table = {name: _joined(style.prefix, name.lstrip("_")) for name in own if not name.startswith(style.prefix)}
     if not table:
         return source

@@ -1,0 +1,208 @@
+"""Tracing a reference's forward in torch's own operators, as autograd sees them; runs in the child.
+
+Operators that change a tensor in place are replaced by those that give a new one, where nothing else looks at that memory later.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from gpu_runner.tracing.joint import as_tuple
+from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
+
+_DROPPED = frozenset({"device", "pin_memory", "layout"})  # a program runs where its inputs lie
+# Operators that draw numbers only where an argument says so: its place, and the name that it may have.
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+
+
+class CannotFollow(RuntimeError):  # noqa: N818 - it states a fact
+    """What the reference does cannot be a graph of operators."""
+
+
+def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], names: Sequence[str]) -> RawGraph:
+    """The forward of ``call`` as one graph over ``names``.
+
+    Raises:
+        CannotFollow: it changes memory that is seen elsewhere, or leaves torch's operators. TypeError: its result is no tensor.
+    """
+    is_tuple: list[bool] = []
+
+    def flat(*given: Tensor) -> list[Tensor]:
+        result = call(given)
+        is_tuple.append(isinstance(result, tuple | list))
+        return list(as_tuple(result))
+
+    module = make_fx(flat, pre_dispatch=True)(*inputs)
+    _without_changes(module, names)
+    return _Reader(module, names).graph(is_tuple[-1])
+
+
+def random_operator(graph: RawGraph) -> str | None:
+    """The first operator of a graph that draws random numbers."""
+    for node in graph.nodes:
+        packet, _, overload = node.op.removeprefix("aten.").partition(".")
+        found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        if torch.Tag.nondeterministic_seeded not in getattr(found, "tags", ()):
+            continue
+        if packet == "scaled_dot_product_attention" and (len(node.args) < 5 or not node.args[4]):
+            continue
+        return node.op
+    return None
+
+
+def _without_changes(module: GraphModule, names: Sequence[str]) -> None:
+    """Replace what changes tensors in place.
+
+    Raises:
+        CannotFollow: the old values, or the change, are seen from elsewhere.
+    """
+    graph, memory = module.graph, _memory(module.graph)
+    given = dict(zip((n for n in graph.nodes if n.op == "placeholder"), names, strict=True))
+    for node in list(graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable:
+            continue
+        own = memory[node.args[0]]
+        for name in (name for other, name in given.items() if other in own):
+            raise CannotFollow(f"`{node.target}` changes `{name}` in place, which the caller sees")
+        if any(origin.op == "get_attr" for origin in own):
+            if node.users:
+                raise CannotFollow(f"`{node.target}` changes a constant of the model, and its value is used")
+            graph.erase_node(node)  # such as a count of batches
+            continue
+        _replace(graph, node, memory)
+
+
+def _memory(graph: Graph) -> dict[Node, set[Node]]:
+    """By node, the nodes that made the memory which it may share, by the schemas of operators."""
+    memory: dict[Node, set[Node]] = {}
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        shared = [arg for arg in node.args[:1] if node.target is operator.getitem]
+        if schema is not None:
+            named = zip(schema.arguments, node.args, strict=False)
+            shared = [arg for argument, arg in named if argument.alias_info is not None]
+            # Without dropping anything it gives its input itself, which its schema does not say.
+            shared += node.args[:1] if node.target.overloadpacket.__name__ in (*_DROPOUTS, "type_as") else []
+        nodes = [
+            item
+            for arg in shared
+            for item in (arg if isinstance(arg, list | tuple) else (arg,))
+            if isinstance(item, Node)
+        ]
+        memory[node] = set().union(*(memory[item] for item in nodes)) if nodes else {node}
+    return memory
+
+
+def _replace(graph: Graph, node: Node, memory: dict[Node, set[Node]]) -> None:
+    place = {n: i for i, n in enumerate(graph.nodes)}
+    target = node.args[0]
+    for other, index in place.items():
+        shows_it = other is not target and index < place[node] and memory[other] & memory[node]
+        if shows_it and any(place[user] > place[node] for user in other.users):
+            raise CannotFollow(
+                f"`{node.target}` changes memory in place that `{other.name}` shows too, which is used later"
+            )
+    packet = getattr(torch.ops.aten, node.target.overloadpacket.__name__.removesuffix("_"), None)
+    pure = getattr(packet, node.target._overloadname, None)  # noqa: SLF001 - the only name of an overload
+    if pure is None:
+        raise CannotFollow(f"`{node.target}` changes a tensor in place, and there is no operator that gives a new one")
+    with graph.inserting_before(node):
+        made = graph.call_function(pure, node.args, node.kwargs)
+    made.meta, memory[made] = dict(node.meta), memory[node]
+    for user in [user for user in target.users if place.get(user, -1) > place[node]]:
+        user.replace_input_with(target, made)
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+
+
+class _Reader:
+    """Reads a traced module."""
+
+    def __init__(self, module: GraphModule, names: Sequence[str]) -> None:
+        self._module, self._names = module, list(names)
+        self._nodes: list[RawNode] = []
+        self._values: dict[Node, Ref] = {}
+        self._taken = set(names)
+        self._has_gradients = True
+
+    def graph(self, is_tuple: bool) -> RawGraph:
+        given = iter(self._names)
+        outputs: list[str] = []
+        for node in self._module.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = self._add(next(given), "input", (), node.meta["val"])
+            elif node.op == "get_attr":
+                if node.users:
+                    self._values[node] = self._constant(getattr(self._module, node.target))
+            elif node.op == "output":
+                outputs = [self._values[item].name for item in node.args[0]]
+            else:
+                self._called(node)
+        none = (None,) * len(outputs)
+        return RawGraph(self._alive(outputs), tuple(self._names), tuple(outputs), none, (), is_tuple)
+
+    def _called(self, node: Node) -> None:
+        if node.target is torch._C._set_grad_enabled:  # noqa: SLF001 - as it stands in the trace
+            self._has_gradients = bool(node.args[0])
+            return
+        args = tuple(self._plain(arg) for arg in node.args)
+        if node.target is operator.getitem:
+            self._values[node] = self._add(self._fresh(node.name), "getitem", args, node.meta["val"])
+            return
+        if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001 - the public name of an operator's type
+            raise CannotFollow(f"`{getattr(node.target, '__name__', node.target)}` is no operator of torch's")
+        packet = node.target.overloadpacket.__name__
+        if packet in _DROPOUTS and not (node.args[1] and node.args[2]):
+            self._values[node] = self._values[node.args[0]]
+            return
+        kwargs = tuple((key, self._plain(value)) for key, value in node.kwargs.items() if key not in _DROPPED)
+        value = self._add(self._fresh(node.name), str(node.target), args, node.meta["val"], kwargs)
+        meta = node.meta["val"]
+        if not self._has_gradients and isinstance(meta, Tensor) and meta.is_floating_point():
+            value = self._add(self._fresh(f"{node.name}_detached"), "aten.detach.default", (value,), meta)
+        self._values[node] = value
+
+    def _constant(self, tensor: Tensor) -> Ref:
+        first = tensor.reshape(-1)[0] if tensor.numel() else None
+        if first is None or not bool((tensor == first).all()):
+            raise CannotFollow("the model makes a tensor of several different numbers: register it as a buffer")
+        dtype = (("dtype", str(tensor.dtype)),)
+        return self._add(
+            self._fresh("constant"), "aten.full.default", (tuple(tensor.shape), first.item()), tensor, dtype
+        )
+
+    def _add(
+        self, name: str, op: str, args: tuple[RawArg, ...], meta: Any, kwargs: tuple[tuple[str, RawArg], ...] = ()
+    ) -> Ref:
+        first = meta if isinstance(meta, Tensor) else next(item for item in meta if isinstance(item, Tensor))
+        shape = tuple(int(size) for size in first.shape)
+        self._nodes.append(RawNode(name, op, args, shape, str(first.dtype).removeprefix("torch."), kwargs))
+        return Ref(name)
+
+    def _fresh(self, name: str) -> str:
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _plain(self, arg: Any) -> Any:
+        if isinstance(arg, Node):
+            return self._values[arg]
+        if isinstance(arg, list | tuple):
+            return tuple(self._plain(item) for item in arg)
+        return arg if arg is None or isinstance(arg, bool | int | float | str) else str(arg)
+
+    def _alive(self, ends: Sequence[str]) -> tuple[RawNode, ...]:
+        needed = set(ends)
+        for node in reversed(self._nodes):
+            if node.name in needed:
+                needed.update(references(node))
+        return tuple(n for n in self._nodes if n.name in needed or n.op == "input")

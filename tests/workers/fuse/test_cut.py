@@ -1,0 +1,191 @@
+"""The cut: what becomes a part, what stays with torch and why, and that the program of a cut computes what the model does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_runner.contracts import parse_problem
+from gpu_runner.tracing.whole import CannotFollow, random_operator, trace
+from tests.workers.fuse.models import (
+    CHAIN,
+    MLP,
+    MODELS,
+    RESNET,
+    SHARED,
+    TRANSFORMER,
+    TWO_OUTPUTS,
+    VIEW,
+    inputs_of,
+    module_of,
+    problem,
+    results,
+    traced,
+)
+from workers.fuse.cut import Cut, cut
+from workers.fuse.pages import picture, subgraphs, totals
+from workers.fuse.part import Part
+from workers.fuse.program import faults, program, split
+from workers.fuse.traced import Traced
+
+
+def anything(_: Part) -> str | None:
+    return None
+
+
+def operators(chosen: Cut) -> list[tuple[str, ...]]:
+    return sorted(part.operators for part in chosen.parts.values())
+
+
+def refactored(model: Traced, chosen: Cut) -> str:
+    return program(
+        model, chosen, {name: f"import torch\n\n\n{p.function}" for name, p in chosen.parts.items()}, "It."
+    ).source
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("most", [99, 2])
+def test_the_refactored_program_gives_the_values_and_gradients_of_the_model(name: str, most: int) -> None:
+    source = MODELS[name]
+    model = traced(source)
+    chosen = cut(model, lambda part: None if len(part.operators) <= most else "too long")
+    assert chosen.parts
+    known = parse_problem(source)
+    wanted = [i for i, spec in enumerate(known.inputs) if spec.grad and spec.dtype is None]
+    given = inputs_of(known, seed=2)
+    expected = results(module_of(source).reference, given, wanted)
+    found = results(module_of(refactored(model, chosen)).candidate, given, wanted)
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(other, one)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_part_is_a_problem_that_can_be_read(name: str) -> None:
+    for part in cut(traced(MODELS[name]), anything).parts.values():
+        known = parse_problem(part.source)
+        assert known.dtypes == ("float32",)
+        assert module_of(part.source).reference is not None
+
+
+def test_products_and_convolutions_stay_with_torch_and_say_so() -> None:
+    reasons = cut(traced(RESNET), anything).kept.values()
+    assert set(reasons) == {"convolution"}
+    assert "matrix product" in cut(traced(TRANSFORMER), anything).kept.values()
+
+
+def test_parts_lie_between_products() -> None:
+    assert operators(cut(traced(MLP), anything)) == [("gelu", "mul", "add", "layer_norm"), ("relu", "mul", "add")]
+
+
+def test_an_operator_alone_stays_with_torch() -> None:
+    chosen = cut(traced(MLP), anything)
+    assert chosen.kept["layer_norm"].startswith("one kernel in torch already")
+
+
+def test_equal_parts_are_one() -> None:
+    chosen = cut(traced(SHARED), anything)
+    [name] = chosen.parts
+    assert len(chosen.places[name]) == 2
+    [row] = subgraphs(chosen)
+    assert len(row["occurrences"]) == 2 and row["saved_bytes"] == 2 * (row["bytes_apart"] - row["floor_bytes"])
+
+
+def test_what_an_author_refuses_is_cut_out_and_says_why() -> None:
+    def without_sigmoid(part: Part) -> str | None:
+        return "it has no way to express `exp` yet" if "exp" in part.operators else None
+
+    model = traced(problem("y = F.relu(x * 2) + 1\ny = torch.exp(y)\nreturn (y * 3 + x) * 2", {"x": "4 8"}))
+    chosen = cut(model, without_sigmoid)
+    assert operators(chosen) == [("mul", "add", "mul"), ("mul", "relu", "add")]
+    assert chosen.kept["exp"] == "it has no way to express `exp` yet"
+
+
+def test_a_chain_of_thirty_operators_is_one_part() -> None:
+    chosen = cut(traced(CHAIN), anything)
+    [part] = chosen.parts.values()
+    assert len(part.operators) == 30 and part.bytes_fused * 30 == part.bytes_apart
+
+
+def test_a_view_that_leaves_the_model_shares_memory_as_before() -> None:
+    model = traced(VIEW)
+    x = inputs_of(parse_problem(VIEW))[0]
+    whole, part, turned = module_of(refactored(model, cut(model, anything))).candidate(x)
+    assert part.data_ptr() == whole.data_ptr() and turned.data_ptr() == x.data_ptr()
+
+
+def test_what_gets_no_gradient_is_a_part_of_its_own_kind() -> None:
+    chosen = cut(traced(TWO_OUTPUTS), anything)
+    assert all(part.has_backward for part in chosen.parts.values())
+    module = module_of(refactored(traced(TWO_OUTPUTS), chosen))
+    given = [x.requires_grad_() for x in inputs_of(parse_problem(TWO_OUTPUTS))]
+    first, second = module.candidate(*given)
+    assert first.requires_grad and not second.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("x.add_(1)\nreturn x * 2", "changes `x` in place"),
+        ("h = x * 2\nv = h[0]\nh.add_(1)\nreturn v + h", "shows too, which is used later"),
+        ("h = x * 2\nh[0] = 1.0\nreturn h + 1", "shows too, which is used later"),
+    ],
+)
+def test_a_change_in_place_that_is_seen_elsewhere_is_refused(body: str, message: str) -> None:
+    with pytest.raises(CannotFollow, match=message):
+        traced(problem(body, {"x": "4 8"}))
+
+
+def test_a_branch_on_data_has_no_graph() -> None:
+    with pytest.raises(RuntimeError):
+        traced(problem("return x if x.sum() > 0 else -x", {"x": "4 8"}))
+
+
+@pytest.mark.parametrize(("training", "found"), [(True, "aten.dropout.default"), (False, None)])
+def test_dropout_is_random_in_training_alone(training: bool, found: str | None) -> None:
+    raw = trace(lambda given: torch.dropout(given[0] * 2, 0.5, training) + 1, [torch.randn(3, 4)], ["x"])
+    assert random_operator(raw) == found
+
+
+def test_a_composed_file_that_does_something_else_is_found() -> None:
+    model = traced(MLP)
+    chosen = cut(model, anything)
+    bodies = {name: f"import torch\n\n\n{part.function}" for name, part in chosen.parts.items()}
+    expected = program(model, chosen, bodies, "It.")
+    name = next(iter(chosen.parts))
+    call = next(line for line in expected.source.splitlines() if f"= {name}(" in line)
+    result = call.partition("=")[0]
+    assert faults(expected.source, expected, bodies) == []
+    by_torch = expected.source.replace(call, f"{result}= torch.relu(linear)")
+    assert faults(by_torch, expected, bodies) == [f"the part `{name}` is called 0 times, not 1"]
+    other = expected.source.replace(
+        split(bodies[name])[1].strip(), chosen.parts[name].function.replace("0.5", "0.25").strip()
+    )
+    assert f"the part `{name}` is not the one that was proved" in faults(other, expected, bodies)
+    [fault] = faults(expected.source.replace("aten.linear", "aten.addmm"), expected, bodies)
+    assert fault.endswith("is not what the cut composes to")
+
+
+def test_torch_computes_at_the_lines_that_the_program_names() -> None:
+    model = traced(MLP)
+    chosen = cut(model, anything)
+    whole = program(model, chosen, {name: f"import torch\n\n\n{p.function}" for name, p in chosen.parts.items()}, "It.")
+    lines = whole.source.splitlines()
+    assert [lines[n - 1].partition("(")[0].split()[-1] for n in whole.torch_lines] == [
+        "torch.ops.aten.layer_norm.default",
+        "torch.ops.aten.linear.default",
+        "torch.ops.aten.linear.default",
+    ]
+
+
+def test_the_picture_has_the_parts_and_what_stays() -> None:
+    model = traced(MLP)
+    text = picture(model, cut(model, anything))
+    assert text.startswith("flowchart TD") and text.count("<br/>torch") == 3 and "class n2,n4 part" in text
+
+
+def test_bytes_saved_are_counted_of_every_place() -> None:
+    model = traced(SHARED)
+    chosen = cut(model, anything)
+    total = totals(model, chosen)
+    assert total["saved_bytes"] == 2 * 2 * 4 * 8 * 4  # twice, a tensor of 4 by 8 that is neither written nor read again
+    assert total["flops"] == 3 * 2 * 4 * 8 * 8 + 4 * 32

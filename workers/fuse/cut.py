@@ -1,0 +1,205 @@
+"""The cut: which operators become parts, and why the others stay with torch. Pure, but for ``holds``, which asks an author."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from workers.fuse.operators import LIBRARY, RESHAPES, Kind, packet_of
+from workers.fuse.part import Occurrence, Part, occurrence_of, part_of
+from workers.fuse.traced import Traced, sources
+
+Holds = Callable[[Part], str | None]  # why an author cannot write a part as one program; None where it can
+NOTHING_SAVED = "one kernel in torch already: a kernel of its own would move as many bytes"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """``parts`` by name, the largest expected saving first; ``kept``: why each other operator stays with torch."""
+
+    parts: Mapping[str, Part]
+    places: Mapping[str, tuple[Occurrence, ...]]
+    kept: Mapping[str, str]
+
+    def saving(self, name: str) -> int:
+        """Bytes that a part saves in one forward of the model."""
+        return self.parts[name].saved_bytes * len(self.places[name])
+
+
+def cut(traced: Traced, holds: Holds) -> Cut:
+    """Cut a model into parts that an author can write."""
+    found: list[tuple[Part, Occurrence]] = []
+    kept: dict[str, str] = {}
+    for group in groups(traced):
+        _divide(traced, group, holds, found, kept)
+    inside = {name for _, where in found for name in where.nodes}
+    for name in traced.nodes:
+        if name not in inside and name not in kept and name not in traced.graph.inputs:
+            kept[name] = _reason(traced, name)
+    parts = {part.name: part for part, _ in found}
+    places = {name: tuple(where for part, where in found if part.name == name) for name in parts}
+    ordered = sorted(parts, key=lambda name: -parts[name].saved_bytes * len(places[name]))
+    return Cut({name: parts[name] for name in ordered}, {name: places[name] for name in ordered}, kept)
+
+
+def _reason(traced: Traced, name: str) -> str:
+    kind, packet = traced.kind(name), packet_of(traced.nodes[name].op)
+    if kind is Kind.library:
+        return LIBRARY.get(
+            packet, "statistics that change as it runs" if "norm" in packet else "outside of the compiler"
+        )
+    words = {
+        Kind.view: "a view: nothing is moved",
+        Kind.made: "it takes no tensor",
+        Kind.whole: "whole numbers",
+        Kind.scalar: "it depends on a number of the call",
+    }
+    return words.get(kind, NOTHING_SAVED)
+
+
+def groups(traced: Traced) -> list[tuple[str, ...]]:
+    """Groups of connected operators that may be one kernel, none of which waits for what waits for it."""
+    owner = {name: name for name in traced.nodes}
+    ends = set(traced.graph.outputs)
+    members: dict[str, set[str]] = {}
+    for name in traced.nodes:
+        kind = None if name in traced.graph.inputs else traced.kind(name)
+        before = [
+            s for s in dict.fromkeys(sources(traced.nodes[name])) if s in {m for g in members.values() for m in g}
+        ]
+        if kind is Kind.view:
+            # What leaves the model as a view shares memory with something, which a kernel's result would not.
+            if name in ends or (not before and packet_of(traced.nodes[name].op) in RESHAPES):
+                continue
+        elif kind is not Kind.fusable:
+            continue
+        members[name] = {name}
+        for source in before:
+            _join(traced, owner, members, owner[source], name)
+    trimmed = (part for group in members.values() for part in connected(traced, trim(traced, group)))
+    return sorted(trimmed, key=lambda group: list(traced.nodes).index(group[0]))
+
+
+def _join(traced: Traced, owner: dict[str, str], members: dict[str, set[str]], one: str, name: str) -> None:
+    """Join the group of ``name`` to another one, unless something between them would wait for itself."""
+    other = owner[name]
+    if one == other:
+        return
+    before = dict(owner)
+    owner.update(dict.fromkeys(members[other], one))
+    if is_acyclic(traced, owner):
+        members[one] |= members.pop(other)
+    else:
+        owner.clear()
+        owner.update(before)
+
+
+def is_acyclic(traced: Traced, owner: Mapping[str, str]) -> bool:
+    """Whether the owners of nodes can be put in an order."""
+    try:
+        TopologicalSorter(_waits(traced, owner)).prepare()
+    except CycleError:
+        return False
+    return True
+
+
+def in_order(traced: Traced, owner: Mapping[str, str]) -> list[str]:
+    """The owners of nodes in an order in which they can be computed, as near to the graph's as can be."""
+    sorter, place = TopologicalSorter(_waits(traced, owner)), {}
+    for index, name in enumerate(traced.nodes):
+        place[owner[name]] = index  # of its last node
+    sorter.prepare()
+    ready, ordered = list(sorter.get_ready()), []
+    while ready:
+        chosen = min(ready, key=place.__getitem__)
+        ready.remove(chosen)
+        ordered.append(chosen)
+        sorter.done(chosen)
+        ready += sorter.get_ready()
+    return ordered
+
+
+def _waits(traced: Traced, owner: Mapping[str, str]) -> dict[str, set[str]]:
+    waits: dict[str, set[str]] = {}
+    for name, node in traced.nodes.items():
+        own = waits.setdefault(owner[name], set())
+        own |= {owner[source] for source in sources(node)} - {owner[name]}
+    return waits
+
+
+def trim(traced: Traced, group: Iterable[str]) -> set[str]:
+    """A group without the views at its ends, which cost nothing where they are."""
+    inside = set(group)
+    while True:
+        idle = {name for name in inside if traced.kind(name) is Kind.view and _is_at_an_end(traced, name, inside)}
+        if not idle:
+            return inside
+        inside -= idle
+
+
+def _is_at_an_end(traced: Traced, name: str, inside: set[str]) -> bool:
+    node, users = traced.nodes[name], traced.users[name]
+    fed = any(source in inside for source in sources(node))
+    if not any(user in inside for user in users) or (name in traced.tuples and not inside.issuperset(users)):
+        return True
+    return not fed and (node.op == "getitem" or packet_of(node.op) in RESHAPES)
+
+
+def connected(traced: Traced, group: set[str]) -> list[tuple[str, ...]]:
+    """The pieces of a group that share no value."""
+    left, pieces = set(group), []
+    while left:
+        piece, new = set[str](), {next(name for name in traced.nodes if name in left)}
+        while new:
+            piece |= new
+            near = {n for name in new for n in (*traced.users[name], *sources(traced.nodes[name]))}
+            new = (near & left) - piece
+        left -= piece
+        pieces.append(traced.in_order(piece))
+    return pieces
+
+
+def _divide(
+    traced: Traced, group: tuple[str, ...], holds: Holds, found: list[tuple[Part, Occurrence]], kept: dict[str, str]
+) -> None:
+    """Take the longest beginning of a group that an author can write, then what is left of it."""
+    while group:
+        computed = [name for name in group if traced.kind(name) is not Kind.view]
+        if len(computed) < 2 or _part(traced, group)[0].saved_bytes <= 0:
+            return
+        refusal = holds(_part(traced, group)[0])
+        if refusal is None:
+            found.append(_part(traced, group))
+            return
+        good, bad = 0, len(computed)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            why = holds(_part(traced, _beginning(traced, group, computed, middle))[0])
+            good, bad, refusal = (middle, bad, refusal) if why is None else (good, middle, why)
+        beginning = _beginning(traced, group, computed, good) if good else ()
+        if good > 1 and _part(traced, beginning)[0].saved_bytes > 0:
+            found.append(_part(traced, beginning))
+        stop = computed[good]
+        if good == 0:
+            kept[stop] = refusal
+        rest = [n for n in group if n not in beginning and n not in computed[:good] and (good or n != stop)]
+        pieces = connected(traced, trim(traced, rest)) if rest else []
+        for piece in pieces[1:]:
+            _divide(traced, piece, holds, found, kept)
+        group = pieces[0] if pieces else ()
+
+
+def _beginning(traced: Traced, group: tuple[str, ...], computed: list[str], count: int) -> tuple[str, ...]:
+    chosen = set(computed[:count])
+    views = {
+        name
+        for name in group
+        if name not in computed and list(group).index(name) < list(group).index(computed[count - 1])
+    }
+    return traced.in_order(trim(traced, chosen | views))
+
+
+def _part(traced: Traced, nodes: Iterable[str]) -> tuple[Part, Occurrence]:
+    where = occurrence_of(traced, nodes)
+    return part_of(traced, where), where

@@ -1,0 +1,241 @@
+"""A run: traces, cuts, has the parts written and proved, composes, and judges the whole. Each answer is kept in the run's folder,
+so that an interrupted run goes on from where it was.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from gpu_runner.contracts import CaptureResult, Composed, Status, Verdict, from_json, parse_problem, to_json
+from workers.authors.protocol import AuthorRefusal, Proposal
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.fuse.cut import Cut, cut
+from workers.fuse.pages import picture, subgraphs, totals
+from workers.fuse.part import Part, digest_of
+from workers.fuse.program import ENTRY, faults, program
+from workers.fuse.traced import Traced
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a run is carried out with; ``version`` is of whatever the answers depend on besides what is asked."""
+
+    capture: Callable[[str], CaptureResult]  # the model's source
+    propose: Callable[[str, str], Proposal | AuthorRefusal]  # a part's name and its problem
+    verify: Callable[[str, str, str], Verdict]  # a part's problem, its source and the function in it
+    judge: Callable[
+        [str, str, str, Composed], Verdict
+    ]  # the model's source, a program, the callable in it, what it claims
+    say: Callable[[str], None]
+    version: str
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What became of a part: its source where that is proved, else why it stays with torch."""
+
+    name: str
+    source: str | None
+    reason: str | None
+    kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FuseResult:
+    """``verdict`` is of the whole; None where there was nothing to compose."""
+
+    verdict: Verdict | None
+    parts: tuple[PartResult, ...]
+    summary: Mapping[str, Any]
+
+
+class Answers:
+    """The answers of a run, kept as a file of JSON."""
+
+    def __init__(self, path: Path, version: str, *, fresh: bool) -> None:
+        self._path, self._version, self._lock = path, version, Lock()
+        self._known: dict[str, Any] = {}
+        if path.exists() and not fresh:
+            self._known = json.loads(path.read_text(encoding="utf-8"))
+
+    def get(self, kind: type[T], what: str, text: str, ask: Callable[[], T]) -> T:
+        """The answer to a question, asked once."""
+        key = digest_of(f"{self._version}\0{what}\0{text}")
+        if key in self._known:
+            return from_json(kind, self._known[key])
+        answer = ask()
+        with self._lock:
+            self._known[key] = to_json(answer)
+            new = self._path.with_suffix(".new")
+            new.write_text(json.dumps(self._known), encoding="utf-8")
+            new.replace(self._path)
+        return answer
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What an author answered: a source or a refusal."""
+
+    source: str | None
+    refusal: str | None
+
+
+def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False) -> FuseResult:
+    """Fuse a model into ``out``.
+
+    Raises:
+        UserFacingError: the model cannot be fused, or the environment is at fault.
+    """
+    (out / "orchestrator").mkdir(parents=True, exist_ok=True)
+    answers = Answers(out / "orchestrator" / "answers.json", tools.version, fresh=fresh)
+    (out / "orchestrator" / "model.py").write_text(source, encoding="utf-8")
+    traced = _traced(source, answers, tools)
+    chosen = cut(traced, lambda part: _written(part, answers, tools).refusal)
+    _write(
+        out / "subgraphs.json",
+        {"total": totals(traced, chosen), "subgraphs": subgraphs(traced, chosen), "torch": dict(chosen.kept)},
+    )
+    (out / "cut.md").write_text(f"```mermaid\n{picture(traced, chosen)}```\n", encoding="utf-8")
+    tools.say(
+        f"{len(chosen.parts)} parts at {sum(map(len, chosen.places.values()))} places; {len(chosen.kept)} operators stay with torch"
+    )
+    _refactor(source, out, traced, chosen, answers, tools)
+    if not chosen.parts:
+        return _ended(out, traced, chosen, (), None)
+    with ThreadPoolExecutor(jobs) as pool:
+        parts = tuple(pool.map(lambda part: _proved(part, out, answers, tools), chosen.parts.values()))
+    _write(
+        out / "kernels_out" / "summary.json",
+        [{"id": p.name, "proved": p.source is not None, "reason": p.reason} for p in parts],
+    )
+    if not any(part.source for part in parts):
+        return _ended(out, traced, chosen, parts, None)
+    verdict = _composed(source, out, traced, chosen, parts, answers, tools)
+    return _ended(out, traced, chosen, parts, verdict)
+
+
+def _traced(source: str, answers: Answers, tools: Tools) -> Traced:
+    tools.say("tracing")
+    captured = answers.get(CaptureResult, "capture", source, lambda: tools.capture(source))
+    if captured.graph is None:
+        message = f"the model cannot be traced: {captured.error}"
+        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
+    if captured.graph.specialised:
+        message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
+        raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
+    return Traced(captured.graph, parse_problem(captured.problem_source or source), captured.tied)
+
+
+def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
+    def ask() -> _Written:
+        tools.say(f"cutting: {', '.join(part.operators[:6])}{'' if len(part.operators) < 7 else ', ...'}")
+        try:
+            answer = tools.propose(part.name, part.source)
+        except UserFacingError as error:
+            if error.failure.code is FailureCode.environment:
+                raise
+            return _Written(None, error.failure.message)
+        return _Written(None, answer.sentence) if isinstance(answer, AuthorRefusal) else _Written(answer.source, None)
+
+    return answers.get(_Written, "compile", part.source, ask)
+
+
+def _refactor(source: str, out: Path, traced: Traced, chosen: Cut, answers: Answers, tools: Tools) -> None:
+    """Write the refactored program, and hold it against the model: a cut that changes what is computed is a fault of the cut."""
+    references = {name: f"import torch\n\n\n{part.function}" for name, part in chosen.parts.items()}
+    fused = program(traced, chosen, references, "The model with its parts as functions of PyTorch.")
+    tools.say("judging the refactored program")
+    everywhere = Composed(tuple(range(1, fused.source.count("\n") + 1)), ())
+    verdict = _judged(source, fused.source, everywhere, answers, tools)
+    folder = out / "orchestrator"
+    (folder / "fused.py").write_text(fused.source, encoding="utf-8")
+    _write(folder / "verdict.json", to_json(verdict))
+    _pack(folder / "code.py.tgz", {"model.py": source, "fused.py": fused.source})
+    if verdict.status is not Status.passed:
+        message = f"cut into parts, the model computes something else in PyTorch already: {_why(verdict)}"
+        raise UserFacingError(Failure(FailureCode.refused, message))
+
+
+def _proved(part: Part, out: Path, answers: Answers, tools: Tools) -> PartResult:
+    """Have a part proved that was written; where it fails, the part stays with torch."""
+    source = _written(part, answers, tools).source
+    assert source is not None, "a part of the cut is one that the author wrote"
+    folder = out / "kernels_out" / part.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "problem.py").write_text(part.source, encoding="utf-8")
+    (folder / "candidate.py").write_text(source, encoding="utf-8")
+    asked = f"{part.source}\0{source}"
+    verdict = answers.get(Verdict, "verify", asked, lambda: tools.verify(part.source, source, part.name))
+    _write(folder / "verdict.json", to_json(verdict))
+    tools.say(f"{part.name}: {verdict.status.value}")
+    if verdict.status is not Status.passed:
+        return PartResult(part.name, None, _why(verdict))
+    return PartResult(part.name, source, None, verdict.kernels)
+
+
+def _composed(
+    source: str, out: Path, traced: Traced, chosen: Cut, parts: tuple[PartResult, ...], answers: Answers, tools: Tools
+) -> Verdict:
+    bodies = {part.name: part.source for part in parts if part.source is not None}
+    whole = program(traced, chosen, bodies, "The model, with its parts computed by the kernels below.")
+    assert not faults(whole.source, whole, bodies), "what was composed has the parts that were proved"
+    folder = out / "compose_out"
+    folder.mkdir(exist_ok=True)
+    (folder / "composed_kernel.py").write_text(whole.source, encoding="utf-8")
+    tools.say("judging the whole")
+    kernels = tuple(dict.fromkeys(kernel for part in parts for kernel in part.kernels if part.source))
+    verdict = _judged(source, whole.source, Composed(whole.torch_lines, kernels), answers, tools)
+    _write(folder / "verdict.json", to_json(verdict))
+    _write(folder / "summary.json", {"status": verdict.status.value, "calls": dict(whole.calls), "kernels": kernels})
+    return verdict
+
+
+def _judged(source: str, text: str, composed: Composed, answers: Answers, tools: Tools) -> Verdict:
+    symbol = "ModelNew" if parse_problem(source).form == "kernelbench" else ENTRY
+    asked = f"{source}\0{text}\0{composed}"
+    return answers.get(Verdict, "judge", asked, lambda: tools.judge(source, text, symbol, composed))
+
+
+def _ended(
+    out: Path, traced: Traced, chosen: Cut, parts: tuple[PartResult, ...], verdict: Verdict | None
+) -> FuseResult:
+    proved = [part.name for part in parts if part.source]
+    stays = {part.name: part.reason for part in parts if part.reason}
+    summary = {
+        **totals(traced, chosen),
+        "saved_bytes": sum(chosen.saving(name) for name in proved),
+        "proved": proved,
+        "stays_with_torch": stays,
+        "status": "nothing to gain" if verdict is None else verdict.status.value,
+        "why": None if verdict is None or verdict.status is Status.passed else _why(verdict),
+    }
+    _write(out / "summary.json", summary)
+    return FuseResult(verdict, parts, summary)
+
+
+def _why(verdict: Verdict) -> str:
+    return f"{verdict.status.value}: {verdict.evidence[0].message}" if verdict.evidence else verdict.status.value
+
+
+def _write(path: Path, form: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(form, indent=1) + "\n", encoding="utf-8")
+
+
+def _pack(path: Path, files: Mapping[str, str]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            data = text.encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
