@@ -220,11 +220,12 @@ def fuse(source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh
 
     def proposed(name: str, part: str) -> Proposal | AuthorRefusal:
         names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
-        return _proposed(part, name, style=SourceStyle(*names, entry=name, prefix=f"_{name}_"))[1]
+        style = SourceStyle(*names, entry=name, prefix=f"_{name}_", once_differentiable=True)
+        return _proposed(part, name, style=style)[1]
 
     def judged(problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
         candidate = CandidateSource((SourceFile("candidate.py", text),), "candidate", symbol)
-        return _run(Action.verify, VerifyRequest(problem, candidate, composed=composed)).verdict()
+        return _run(Action.verify, VerifyRequest(problem, candidate, ("float32",), composed=composed)).verdict()
 
     tools = fuse_run.Tools(
         lambda model: _run(Action.capture, CaptureRequest(model, whole=True)).captured(),

@@ -71,7 +71,7 @@ def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PE
 
 def _of_composed(proof: Proof, answer: Answer, composed: Composed) -> Iterator[tuple[str, str, int | None]]:
     missing = [kernel for kernel in composed.kernels if not answer.launched.get(kernel)]
-    if missing and any(tensor.numel() for tensor in proof.inputs.values()):
+    if missing and all(tensor.numel() for tensor in proof.inputs.values()):
         yield f"The kernel `{missing[0]}` of a part was not launched.", "a part was not called", None
     # Autograd's own work for what torch computed forward has no line.
     work = [item for item in answer.work if item.line is not None and item.line not in composed.torch_lines]

@@ -172,18 +172,17 @@ def _divide(
         if refusal is None:
             found.append(_part(traced, group))
             return
-        good, bad = 0, len(computed)
+        good, bad = 1, len(computed)
         while bad - good > 1:
             middle = (good + bad) // 2
             why = holds(_part(traced, _beginning(traced, group, computed, middle))[0])
             good, bad, refusal = (middle, bad, refusal) if why is None else (good, middle, why)
-        beginning = _beginning(traced, group, computed, good) if good else ()
+        beginning = _beginning(traced, group, computed, good)
         if good > 1 and _part(traced, beginning)[0].saved_bytes > 0:
             found.append(_part(traced, beginning))
-        stop = computed[good]
-        if good == 0:
-            kept[stop] = refusal
-        rest = [n for n in group if n not in beginning and n not in computed[:good] and (good or n != stop)]
+        elif good == 1:
+            kept[computed[0]] = refusal
+        rest = [name for name in group if name not in beginning and name not in computed[:good]]
         pieces = connected(traced, trim(traced, rest)) if rest else []
         for piece in pieces[1:]:
             _divide(traced, piece, holds, found, kept)

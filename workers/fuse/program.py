@@ -38,13 +38,9 @@ def program(traced: Traced, cut: Cut, bodies: Mapping[str, str], title: str) -> 
     first = before.count("\n") + 1
     torch_lines = [first + place for place, (_, is_torch) in enumerate(glue) if is_torch]
     source = before + "".join(f"{line}\n" for line, _ in glue)
-    if traced.problem.form == "kernelbench" or _is_model(traced):
+    if traced.is_model:
         source += model_new(traced.problem, traced.tied)
     return Program(source, tuple(torch_lines), Counter(calls))
-
-
-def _is_model(traced: Traced) -> bool:
-    return "torch.func.functional_call(_MODEL" in traced.problem.source
 
 
 def split(source: str) -> tuple[list[str], str]:
@@ -106,7 +102,11 @@ def faults(source: str, expected: Program, bodies: Mapping[str, str]) -> list[st
         for n in expected.calls
         if split(bodies[n])[1].strip() not in source
     ]
-    entry = next((n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == ENTRY), None)
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        return [f"it cannot be read: {error.msg}"]
+    entry = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == ENTRY), None)
     if entry is None:
         return [*found, f"it has no function `{ENTRY}`"]
     called = [n.func for n in ast.walk(entry) if isinstance(n, ast.Call)]

@@ -9,7 +9,7 @@ import json
 import tarfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -33,9 +33,7 @@ class Tools:
     capture: Callable[[str], CaptureResult]  # the model's source
     propose: Callable[[str, str], Proposal | AuthorRefusal]  # a part's name and its problem
     verify: Callable[[str, str, str], Verdict]  # a part's problem, its source and the function in it
-    judge: Callable[
-        [str, str, str, Composed], Verdict
-    ]  # the model's source, a program, the callable in it, what it claims
+    judge: Callable[[str, str, str, Composed], Verdict]  # a problem, a program, the callable in it, what it claims
     say: Callable[[str], None]
     version: str
 
@@ -96,28 +94,26 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
     Raises:
         UserFacingError: the model cannot be fused, or the environment is at fault.
     """
-    (out / "orchestrator").mkdir(parents=True, exist_ok=True)
+    model, before = out / "orchestrator" / "model.py", out / "compose_out" / "composed_kernel.py"
+    model.parent.mkdir(parents=True, exist_ok=True)
+    if fresh or not model.exists() or model.read_text(encoding="utf-8") != source:
+        before.unlink(missing_ok=True)
     answers = Answers(out / "orchestrator" / "answers.json", tools.version, fresh=fresh)
-    (out / "orchestrator" / "model.py").write_text(source, encoding="utf-8")
+    model.write_text(source, encoding="utf-8")
     traced = _traced(source, answers, tools)
     chosen = cut(traced, lambda part: _written(part, answers, tools).refusal)
-    _write(
-        out / "subgraphs.json",
-        {"total": totals(traced, chosen), "subgraphs": subgraphs(traced, chosen), "torch": dict(chosen.kept)},
-    )
+    listed = {"total": totals(traced, chosen), "subgraphs": subgraphs(chosen), "torch": dict(chosen.kept)}
+    _write(out / "subgraphs.json", listed)
     (out / "cut.md").write_text(f"```mermaid\n{picture(traced, chosen)}```\n", encoding="utf-8")
-    tools.say(
-        f"{len(chosen.parts)} parts at {sum(map(len, chosen.places.values()))} places; {len(chosen.kept)} operators stay with torch"
-    )
+    places = sum(map(len, chosen.places.values()))
+    tools.say(f"{len(chosen.parts)} parts at {places} places; {len(chosen.kept)} operators stay with torch")
     _refactor(source, out, traced, chosen, answers, tools)
     if not chosen.parts:
         return _ended(out, traced, chosen, (), None)
     with ThreadPoolExecutor(jobs) as pool:
         parts = tuple(pool.map(lambda part: _proved(part, out, answers, tools), chosen.parts.values()))
-    _write(
-        out / "kernels_out" / "summary.json",
-        [{"id": p.name, "proved": p.source is not None, "reason": p.reason} for p in parts],
-    )
+    outcomes = [{"id": part.name, "proved": part.source is not None, "reason": part.reason} for part in parts]
+    _write(out / "kernels_out" / "summary.json", outcomes)
     if not any(part.source for part in parts):
         return _ended(out, traced, chosen, parts, None)
     verdict = _composed(source, out, traced, chosen, parts, answers, tools)
@@ -133,7 +129,8 @@ def _traced(source: str, answers: Answers, tools: Tools) -> Traced:
     if captured.graph.specialised:
         message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
         raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
-    return Traced(captured.graph, parse_problem(captured.problem_source or source), captured.tied)
+    known = parse_problem(captured.problem_source or source)
+    return Traced(captured.graph, known, captured.problem_source is not None, captured.tied)
 
 
 def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
@@ -156,7 +153,7 @@ def _refactor(source: str, out: Path, traced: Traced, chosen: Cut, answers: Answ
     fused = program(traced, chosen, references, "The model with its parts as functions of PyTorch.")
     tools.say("judging the refactored program")
     everywhere = Composed(tuple(range(1, fused.source.count("\n") + 1)), ())
-    verdict = _judged(source, fused.source, everywhere, answers, tools)
+    verdict = _judged(source, traced, fused.source, everywhere, answers, tools)
     folder = out / "orchestrator"
     (folder / "fused.py").write_text(fused.source, encoding="utf-8")
     _write(folder / "verdict.json", to_json(verdict))
@@ -188,22 +185,34 @@ def _composed(
 ) -> Verdict:
     bodies = {part.name: part.source for part in parts if part.source is not None}
     whole = program(traced, chosen, bodies, "The model, with its parts computed by the kernels below.")
-    assert not faults(whole.source, whole, bodies), "what was composed has the parts that were proved"
     folder = out / "compose_out"
     folder.mkdir(exist_ok=True)
-    (folder / "composed_kernel.py").write_text(whole.source, encoding="utf-8")
+    path = folder / "composed_kernel.py"
+    found = faults(path.read_text(encoding="utf-8"), whole, bodies) if path.exists() else []
+    if found:
+        message = f"{path} is not what the run composes: {found[0]}"
+        raise UserFacingError(Failure(FailureCode.refused, message, "Start over with --fresh, or move the file away."))
+    path.write_text(whole.source, encoding="utf-8")
     tools.say("judging the whole")
     kernels = tuple(dict.fromkeys(kernel for part in parts for kernel in part.kernels if part.source))
-    verdict = _judged(source, whole.source, Composed(whole.torch_lines, kernels), answers, tools)
+    verdict = _judged(source, traced, whole.source, Composed(whole.torch_lines, kernels), answers, tools)
     _write(folder / "verdict.json", to_json(verdict))
     _write(folder / "summary.json", {"status": verdict.status.value, "calls": dict(whole.calls), "kernels": kernels})
     return verdict
 
 
-def _judged(source: str, text: str, composed: Composed, answers: Answers, tools: Tools) -> Verdict:
-    symbol = "ModelNew" if parse_problem(source).form == "kernelbench" else ENTRY
-    asked = f"{source}\0{text}\0{composed}"
-    return answers.get(Verdict, "judge", asked, lambda: tools.judge(source, text, symbol, composed))
+def _judged(source: str, traced: Traced, text: str, composed: Composed, answers: Answers, tools: Tools) -> Verdict:
+    """The verdict on a program's function with all gradients, then, where that passed, on the module that calls it."""
+
+    def judged(problem: str, symbol: str, claim: Composed) -> Verdict:
+        asked = f"{problem}\0{text}\0{claim}"
+        return answers.get(Verdict, f"judge {symbol}", asked, lambda: tools.judge(problem, text, symbol, claim))
+
+    verdict = judged(traced.problem.source, ENTRY, composed)
+    if verdict.status is not Status.passed or not traced.is_model:
+        return verdict
+    module = judged(source, "ModelNew", replace(composed, kernels=()))  # of a module the verdict runs no backward
+    return verdict if module.status is Status.passed else module
 
 
 def _ended(

@@ -15,10 +15,13 @@ from workers.fuse.operators import LIBRARY, VIEWS, Kind, Shape, bytes_of, flops_
 
 @dataclass(frozen=True)
 class Traced:
-    """``problem`` is in the reference form; ``tied`` are second names of the model's parameters, each with the first one."""
+    """``problem`` is in the reference form, to which a KernelBench ``is_model`` was rewritten; ``tied`` are second names of
+    its parameters, each with the first one.
+    """
 
     graph: Graph
     problem: Problem
+    is_model: bool = False
     tied: tuple[tuple[str, str], ...] = ()
 
     @cached_property

@@ -367,5 +367,6 @@ def _literal(value: float | bool | str | None) -> str:
 
 
 def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
-    head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
+    once = [f"{INDENT}@torch.autograd.function.once_differentiable"] if name == "backward" else []
+    head = [f"{INDENT}@staticmethod", *(once if style.once_differentiable else []), f"{INDENT}@ensure_contiguous"]
     return [*head, *definition(style, 1, name, ["ctx", *arguments]), *fitted(style, lines, 2)]
