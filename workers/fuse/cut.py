@@ -128,22 +128,24 @@ def _waits(traced: Traced, owner: Mapping[str, str]) -> dict[str, set[str]]:
     return waits
 
 
-def trim(traced: Traced, group: Iterable[str]) -> set[str]:
-    """A group without the views at its ends, which cost nothing where they are."""
+def trim(traced: Traced, group: Iterable[str], *, bare: bool = False) -> set[str]:
+    """A group without the views at its ends, which cost nothing where they are. Those at its beginning that a kernel would rather
+    make itself, such as half of each row, stay unless it is to be ``bare``.
+    """
     inside = set(group)
     while True:
-        idle = {name for name in inside if traced.kind(name) is Kind.view and _is_at_an_end(traced, name, inside)}
+        idle = {name for name in inside if traced.kind(name) is Kind.view and _is_at_an_end(traced, name, inside, bare)}
         if not idle:
             return inside
         inside -= idle
 
 
-def _is_at_an_end(traced: Traced, name: str, inside: set[str]) -> bool:
+def _is_at_an_end(traced: Traced, name: str, inside: set[str], bare: bool) -> bool:
     node, users = traced.nodes[name], traced.users[name]
     fed = any(source in inside for source in sources(node))
     if not any(user in inside for user in users) or (name in traced.tuples and not inside.issuperset(users)):
         return True
-    return not fed and (node.op == "getitem" or packet_of(node.op) in RESHAPES)
+    return not fed and (bare or node.op == "getitem" or packet_of(node.op) in RESHAPES)
 
 
 def connected(traced: Traced, group: set[str]) -> list[tuple[str, ...]]:
@@ -172,6 +174,10 @@ def _divide(
         if refusal is None:
             found.append(_part(traced, group))
             return
+        bare = traced.in_order(trim(traced, group, bare=True))
+        if bare != group:
+            group = bare
+            continue
         good, bad = 1, len(computed)
         while bad - good > 1:
             middle = (good + bad) // 2

@@ -100,6 +100,13 @@ def test_what_an_author_refuses_is_cut_out_and_says_why() -> None:
     assert chosen.kept["exp"] == "it has no way to express `exp` yet"
 
 
+def test_what_is_refused_with_a_piece_of_its_input_is_tried_with_the_piece_as_its_input() -> None:
+    source = problem("m = m[:, :8]\nreturn torch.exp(x * 2) * (m + 1)", {"x": "4 8", "m": "4 9"})
+    chosen = cut(traced(source), lambda part: "`slice` is not along rows" if "aten.slice" in part.source else None)
+    assert operators(chosen) == [("mul", "exp", "add", "mul")]
+    assert chosen.kept["slice_1"] == "a view: nothing is moved"
+
+
 def test_a_chain_of_thirty_operators_is_one_part() -> None:
     chosen = cut(traced(CHAIN), anything)
     [part] = chosen.parts.values()
