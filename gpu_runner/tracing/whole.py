@@ -20,6 +20,7 @@ from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 _DROPPED = frozenset({"device", "pin_memory", "layout"})  # a program runs where its inputs lie
 # Operators that draw numbers only where an argument says so: its place, and the name that it may have.
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+_STATISTICS = ("batch_norm", "instance_norm")  # which change their fourth and fifth argument where the sixth is true
 
 
 class CannotFollow(RuntimeError):  # noqa: N818 - it states a fact
@@ -163,6 +164,8 @@ class _Reader:
         if packet in _DROPOUTS and not (node.args[1] and node.args[2]):
             self._values[node] = self._values[node.args[0]]
             return
+        if packet in _STATISTICS and len(args) > 5 and args[3] is not None and args[5]:
+            raise CannotFollow(f"`{node.target}` updates its running statistics in place: call eval(), or keep none")
         kwargs = tuple((key, self._plain(value)) for key, value in node.kwargs.items() if key not in _DROPPED)
         value = self._add(self._fresh(node.name), str(node.target), args, node.meta["val"], kwargs)
         meta = node.meta["val"]

@@ -21,7 +21,8 @@ from gpu_runner.verify.proof import Proof
 BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
 RUNS = ("first", "second", "interleaved", "interleaved other", "second backward")
 MOST_OUTPUTS = 65  # one more than a candidate may give, so that too many are seen
-MOST_NAMES = 1024  # of kernels, of operators in a step, and the like
+MOST_NAMES = 1024  # of kernels and the like
+MOST_ROWS = 2**14  # of values in all runs, and of what torch did, which grow with a model's parameters and operators
 MAX_NAME_CHARS = 400
 # A value of another shape or dtype than the expected one is still read, to name what is wrong, up to this size.
 SLACK = 4
@@ -153,8 +154,8 @@ def expecting(proof: Proof) -> Check:
 
 def _check_names(body: Mapping[str, Any]) -> None:
     tables = [body["launched"], body["launches"], body["unwritten"], body["failed"]]
-    lists = [body["untouched"], body["overwritten"], body["raw"], body["values"], body["work"]]
-    if any(len(names) > MOST_NAMES for names in (*tables, *lists)):
+    lists, rows = [body["untouched"], body["overwritten"], body["raw"]], [body["values"], body["work"]]
+    if any(len(names) > MOST_NAMES for names in (*tables, *lists)) or any(len(found) > MOST_ROWS for found in rows):
         raise AnswerRefused("the answer names more kernels, operators or values than can be read")
     names = [name for table in tables for name in table] + [*body["untouched"], *body["overwritten"]]
     if any(len(name) > MAX_NAME_CHARS for name in names):

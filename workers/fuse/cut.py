@@ -46,9 +46,7 @@ def cut(traced: Traced, holds: Holds) -> Cut:
 def _reason(traced: Traced, name: str) -> str:
     kind, packet = traced.kind(name), packet_of(traced.nodes[name].op)
     if kind is Kind.library:
-        return LIBRARY.get(
-            packet, "statistics that change as it runs" if "norm" in packet else "outside of the compiler"
-        )
+        return LIBRARY.get(packet, "several results")
     words = {
         Kind.view: "a view: nothing is moved",
         Kind.made: "it takes no tensor",

@@ -71,9 +71,6 @@ class Traced:
         if set().union(*map(names_in, arguments(node))) - self.sizes.keys():
             return Kind.scalar
         values = [self.nodes[source] for source in sources(node)]
-        # Buffers of batch statistics change as it runs.
-        if packet in ("batch_norm", "instance_norm") and len(node.args) > 5 and node.args[5] and node.args[3]:
-            return Kind.library
         whole = any(not v.meta.dtype.startswith(("float", "bfloat", "bool")) for v in [*values, node])
         return Kind.whole if whole else Kind.fusable
 

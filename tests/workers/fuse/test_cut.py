@@ -132,6 +132,7 @@ def test_what_gets_no_gradient_is_a_part_of_its_own_kind() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ("return F.batch_norm(x * 2, x[0].detach() * 1, x[1].detach() * 1, training=True)", "running statistics"),
         ("x.add_(1)\nreturn x * 2", "changes `x` in place"),
         ("h = x * 2\nv = h[0]\nh.add_(1)\nreturn v + h", "shows too, which is used later"),
         ("h = x * 2\nh[0] = 1.0\nreturn h + 1", "shows too, which is used later"),
