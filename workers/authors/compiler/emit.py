@@ -271,6 +271,8 @@ def _functions(programs: Programs, style: SourceStyle) -> list[str]:
         functions = _launchers_of_each(programs, style)
     if style.section:
         return functions
+    if style.once_differentiable and programs.gradients:
+        functions.append(_gradients_function(programs, style))
     return [*functions, _autograd_function(programs, style), *([_entry(programs, style)] if style.entry else [])]
 
 
@@ -326,7 +328,8 @@ def _autograd_function(programs: Programs, style: SourceStyle) -> str:
         if kept:
             backward.append(f"{f'({kept[0]},)' if len(kept) == 1 else ', '.join(kept)} = ctx.saved_tensors")
         arguments = ", ".join(f"ctx.{name}" if name in scalars else name for name in programs.backward_arguments)
-        backward.append(f"{', '.join(programs.backward_results)} = {style.backward_function}({arguments})")
+        called = f"{_gradients_class(style)}.apply" if style.once_differentiable else style.backward_function
+        backward.append(f"{', '.join(programs.backward_results)} = {called}({arguments})")
     backward.append(f"return {', '.join(programs.gradients.get(n, 'None') for n in programs.problem.parameters)}")
     title = programs.problem.title or "Computes the formulas of its kernels."
     own = _with_defaults(programs, programs.parameters, names.scalars)
@@ -338,6 +341,29 @@ def _autograd_function(programs: Programs, style: SourceStyle) -> str:
             *_method(style, "forward", own, forward),
             "",
             *_method(style, "backward", programs.upstream, backward),
+        ]
+    )
+
+
+def _gradients_class(style: SourceStyle) -> str:
+    return f"{style.function_class.removesuffix('Function')}Gradients"
+
+
+def _gradients_function(programs: Programs, style: SourceStyle) -> str:
+    """The backward as a function of autograd's own, by which a second derivative reaches it, and raises."""
+    call = f"return {style.backward_function}({', '.join(programs.backward_arguments)})"
+    return "\n".join(
+        [
+            f"class {_gradients_class(style)}(torch.autograd.Function):",
+            f'{INDENT}"""Gradients, which have no derivative."""',
+            "",
+            f"{INDENT}@staticmethod",
+            *definition(style, 1, "forward", ["ctx", *programs.backward_arguments]),
+            *fitted(style, [call], 2),
+            "",
+            f"{INDENT}@staticmethod",
+            f"{INDENT}def backward(ctx, *upstream):",
+            f'{INDENT * 2}raise RuntimeError("there is no second derivative")',
         ]
     )
 
@@ -367,6 +393,5 @@ def _literal(value: float | bool | str | None) -> str:
 
 
 def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
-    once = [f"{INDENT}@torch.autograd.function.once_differentiable"] if name == "backward" else []
-    head = [f"{INDENT}@staticmethod", *(once if style.once_differentiable else []), f"{INDENT}@ensure_contiguous"]
+    head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
     return [*head, *definition(style, 1, name, ["ctx", *arguments]), *fitted(style, lines, 2)]
