@@ -81,6 +81,7 @@ def judged(program: str, kernels: tuple[str, ...] = KERNELS) -> Verdict:
     return judge(VerifyRequest(PROBLEM, candidate, ("float32",), composed=Composed(lines, kernels)), surroundings())
 
 
+@pytest.mark.slow
 def test_a_program_that_is_what_it_claims_passes() -> None:
     verdict = judged(PROGRAM)
     assert verdict.status is Status.passed, verdict.evidence
@@ -92,7 +93,7 @@ def test_a_program_that_is_what_it_claims_passes() -> None:
     ("call", "rule"),
     [
         ("torch.relu(h) * 2.0", "a part was not called"),
-        ("(PartFunction.apply(h), torch.ops.aten.relu(h) * 2.0)[1]", "torch computes the answer"),
+        ("PartFunction.apply(h) * 0.0 + torch.ops.aten.relu(h) * 2.0", "torch computes the answer"),
     ],
 )
 def test_a_part_that_torch_computes_is_found(call: str, rule: str) -> None:
