@@ -1,0 +1,68 @@
+"""A fused model on the command line: what it says, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gpu_runner.contracts import Evidence, Status, Verdict
+from service.cli import app
+from workers import byhand
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.fuse.run import FuseResult
+
+SUMMARY: dict[str, Any] = {
+    "bytes": 4096,
+    "saved_bytes": 1024,
+    "flops": 8,
+    "operators": 3,
+    "proved": ["add_norm_1a2b3c"],
+    "stays_with_torch": {"gelu_mul_4d5e6f": "incorrect_values: It is off."},
+    "status": "passed",
+    "why": None,
+}
+WRONG = Verdict(Status.incorrect_gradient, (Evidence("gradient", "It is off."),))
+
+
+def fuse(monkeypatch: pytest.MonkeyPatch, folder: Path, answer: FuseResult | Failure, *options: str) -> Any:
+    def answered(*_: object, **__: object) -> FuseResult:
+        if isinstance(answer, Failure):
+            raise UserFacingError(answer)
+        return answer
+
+    model = folder / "model.py"
+    model.write_text("class Model: ...")
+    monkeypatch.setattr(byhand, "fuse", answered)
+    return CliRunner().invoke(app, ["fuse", str(model), "--out", str(folder / "run"), *options])
+
+
+def test_a_proved_whole_names_its_parts_and_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = fuse(monkeypatch, tmp_path, FuseResult(Verdict(Status.passed), (), SUMMARY))
+    assert result.exit_code == 0
+    assert "- `add_norm_1a2b3c`: proved" in result.stdout
+    assert "- `gelu_mul_4d5e6f` stays with torch: incorrect_values: It is off." in result.stdout
+    assert "Nothing was timed." in result.stdout
+
+
+def test_its_json_is_the_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = fuse(monkeypatch, tmp_path, FuseResult(Verdict(Status.passed), (), SUMMARY), "--json")
+    assert json.loads(result.stdout) == SUMMARY
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (FuseResult(None, (), SUMMARY | {"proved": [], "status": "nothing to gain"}), 0),
+        (FuseResult(WRONG, (), SUMMARY | {"status": "incorrect_gradient", "why": "incorrect_gradient: It is off."}), 1),
+        (Failure(FailureCode.problem, "the model cannot be traced: it draws random numbers"), 2),
+        (Failure(FailureCode.environment, "the runner could not capture"), 3),
+    ],
+)
+def test_how_it_ended_is_the_exit_code(
+    answer: FuseResult | Failure, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert fuse(monkeypatch, tmp_path, answer).exit_code == code
