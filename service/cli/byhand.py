@@ -177,7 +177,7 @@ def fuse(
 ) -> None:
     """Take a model apart, have the compiler author write the parts, prove them, and compose a module of the same parameters.
 
-    Exit 0 the whole is proved, or there is nothing to gain; 1 the whole failed, 2 it was refused, 3 the environment is at fault.
+    Exit 0 the whole is proved, or there is nothing to gain; 1 it failed, 2 it was refused, 3 the environment is at fault.
     """
     from service.report.fused import fused_section
     from workers import byhand
@@ -189,7 +189,7 @@ def fuse(
         typer.echo(json.dumps(result.summary))
     else:
         tell(fused_section(result.summary))
-    raise typer.Exit(0 if result.verdict is None or result.verdict.status is Status.passed else EXIT_FAILED)
+    raise typer.Exit(0 if result.summary["status"] in ("passed", "nothing to gain") else EXIT_FAILED)
 
 
 @app.command()

@@ -18,6 +18,8 @@ def fused_section(summary: Mapping[str, Any]) -> str:
 def _words(summary: Mapping[str, Any]) -> str:
     if summary["status"] == "nothing to gain":
         return "No part of it is faster as a kernel of its own."
+    if summary["status"] == "nothing proved":
+        return "None of its parts could be proved, so that all of it stays with torch."
     if summary["why"] is not None:
         return str(summary["why"])
     return "Values and gradients of the whole are the model's."

@@ -225,7 +225,7 @@ def _ended(
         "saved_bytes": sum(chosen.saving(name) for name in proved),
         "proved": proved,
         "stays_with_torch": stays,
-        "status": "nothing to gain" if verdict is None else verdict.status.value,
+        "status": verdict.status.value if verdict is not None else "nothing proved" if parts else "nothing to gain",
         "why": None if verdict is None or verdict.status is Status.passed else _why(verdict),
     }
     _write(out / "summary.json", summary)

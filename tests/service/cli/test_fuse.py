@@ -57,6 +57,7 @@ def test_its_json_is_the_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ("answer", "code"),
     [
         (FuseResult(None, (), SUMMARY | {"proved": [], "status": "nothing to gain"}), 0),
+        (FuseResult(None, (), SUMMARY | {"proved": [], "status": "nothing proved"}), 1),
         (FuseResult(WRONG, (), SUMMARY | {"status": "incorrect_gradient", "why": "incorrect_gradient: It is off."}), 1),
         (Failure(FailureCode.problem, "the model cannot be traced: it draws random numbers"), 2),
         (Failure(FailureCode.environment, "the runner could not capture"), 3),
