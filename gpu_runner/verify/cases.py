@@ -78,15 +78,17 @@ class Layout(StrEnum):
     broadcast = "broadcast"  # stride zero along one dimension
     level = "level"  # inputs alone: stride zero along the columns
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
-    expanded = "expanded"  # upstream gradients alone: one number, often exactly one, as sum().backward() gives
+    expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
+    ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
 
 
 _LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
 INPUT_LAYOUTS = (*_LAYOUTS, Layout.level, Layout.windows)
 NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
-UPSTREAM_LAYOUTS = (*_LAYOUTS, Layout.expanded)
+EXPANDED = (Layout.expanded, Layout.ones)
+UPSTREAM_LAYOUTS = (*_LAYOUTS, *EXPANDED)
 # In these an element lies in several places of a tensor at once.
-REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, Layout.expanded})
+REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, *EXPANDED})
 
 
 class Upstream(StrEnum):
@@ -222,6 +224,7 @@ _WORDS: dict[str, str] = {
     Layout.level: "stride zero along the columns",
     Layout.windows: "overlapping rows",
     Layout.expanded: "expanded",
+    Layout.ones: "of exactly one",
 }
 
 

@@ -12,6 +12,7 @@ from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import UNPARSABLE
 from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
+    EXPANDED,
     REPEATED,
     Case,
     Content,
@@ -132,7 +133,7 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
     stream = torch.Generator().manual_seed((case.seed * 6364136223846793005 + 1442695040888963407) % 2**63)
     grads = []
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if case.upstream == Layout.expanded or (not shape and torch.rand((), generator=stream) < 0.5):
+        if case.upstream in EXPANDED or (not shape and torch.rand((), generator=stream) < 0.5):
             values = _one_number(shape, case, stream, dtype).expand(shape)
         else:
             values = _thinned(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
@@ -142,10 +143,12 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
 
 def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
     """What a loss gives each element: exactly one as a sum, a share as a mean, or any number."""
-    kind = int(torch.randint(4, (), generator=stream))
-    if kind == 3 or case.gradients in (Upstream.large, Upstream.small):
+    if case.upstream == Layout.ones:
+        return torch.tensor(1.0)
+    kind = int(torch.randint(3, (), generator=stream))
+    if kind == 2 or case.gradients in (Upstream.large, Upstream.small):
         return _random((), stream, _upstream_scale(case, stream, dtype))
-    return torch.tensor(1.0 / max(1, math.prod(shape)) if kind == 2 else 1.0)
+    return torch.tensor(1.0 / max(1, math.prod(shape)) if kind or case.upstream == Layout.expanded else 1.0)
 
 
 def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

@@ -17,7 +17,7 @@ from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import ChildReply, Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, Special, fallbacks
+from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, Layout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Laid, Place, lay, lay_packed, place_of
@@ -377,9 +377,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     laid: list[Laid | None] = []
     for grad, item in zip(made, proof.outputs, strict=True):
         place = (
-            Place()
-            if proof.case.upstream == Layout.expanded
-            else place_of(item.shape, Layout(proof.case.upstream), stream)
+            Place() if proof.case.upstream in EXPANDED else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
         place = place.aligned() if proof.case.aligned else place
         laid.append(lay(place.repeated(grad), place, None, guard) if item.differentiable else None)
@@ -435,7 +433,7 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
         typical, scale, most = typical_of(natural), rms(item.truth.exact), max(upstream, default=0.0)
         if scale <= VANISHES * most:
             natural = max(natural, VANISHING * most)
-        if proof.case.upstream in (Layout.expanded, Layout.broadcast):
+        if proof.case.upstream in (*EXPANDED, Layout.broadcast):
             most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)
             natural += FLOAT32_STEP * most_terms / 8 * scale
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical))

@@ -88,7 +88,7 @@ def test_a_budget_in_dollars_says_what_is_spent(ask_models: Ask) -> None:
     asking.configure(model_prices=prices, model_dollars_per_job=0.45)
     at_the_repair(asking)
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in generate:** the model budget of this job is reached: &#36;0.30 of &#36;0.45 are used, and the next request is likely to take &#36;0.22.
+**`reglu` stopped in generate:** the model budget of this job is reached: &#36;0.30 of &#36;0.45 are used, and the next request is likely to take &#36;0.23.
 **Next:** A job's budget does not renew. An operator can raise `KERNELSMITH_MODEL_DOLLARS_PER_JOB`, then `/kernel retry` goes on; a new command with `--author compiler` asks no model.\
 """)
 

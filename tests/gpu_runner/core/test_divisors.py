@@ -150,7 +150,7 @@ def test_sizes_to_trace_with_are_multiples_of_the_scalars_of_their_trace_and_of_
 def test_what_does_not_hold_in_the_problems_own_workloads_is_not_tried() -> None:
     problem, call = parse_problem(PROBLEMS["group_norm"]), handled(PROBLEMS["group_norm"])
     specs, sizes = [vars(spec) for spec in problem.inputs], dict(problem.workloads[0].sizes)
-    traced = call("trace", {"inputs": specs, "sizes": sizes, "scalars": defaults(problem), "seed": 3})
+    traced = call("trace", {"inputs": specs, "sizes": sizes, "scalars": defaults(problem), "seed": 3, "whole": False})
     tried = list(tries(problem, "groups", (), from_plain(traced["graph"])))
     assert (Multiple("C", "groups"),) in tried
     assert all(rule.dimension != "N" for rules in tried for rule in rules)  # there are two images

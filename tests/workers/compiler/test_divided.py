@@ -39,10 +39,10 @@ def test_the_kernels_of_a_number_of_groups_are_those_of_thirty_two() -> None:
 
 def test_backward_is_handed_the_scalars_that_its_sizes_are_computed_with() -> None:
     source = proposal("group_norm").source
-    assert "def group_norm_backward(dy, x, w, mean, rstd, groups):" in source
+    assert "def group_norm_backward(dy, x, w, b, mean, rstd, groups):" in source
     assert "n_segments = dy.shape[-2] // groups" in source
     assert "ctx.groups = groups" in source
-    assert "group_norm_backward(dy, x, w, mean, rstd, ctx.groups)" in source
+    assert "group_norm_backward(dy, x, w, b, mean, rstd, ctx.groups)" in source
 
 
 def test_a_section_names_the_scalars_of_backward_by_the_problems_own_names() -> None:

@@ -223,6 +223,9 @@ def require_well_formed(problem: Problem, graph: Graph) -> None:
 
 def _require_node(node: Node, known: dict[str, Node]) -> None:
     operator = node.op
+    _require(
+        node.meta.dtype.isidentifier(), f"`{operator}` has the dtype `{node.meta.dtype}`, which torch has not", operator
+    )
     for reference in references(node.args):
         _require(
             reference.name in known, f"`{operator}` takes `{reference.name}`, which nothing computes before", operator
