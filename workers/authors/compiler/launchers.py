@@ -65,7 +65,10 @@ def _backward_body(design: ProgramDesign, schedule: Schedule) -> list[str]:
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
-    dtypes = [_gradient_dtype(design, specs[owners[program.key(r)]].name) for r in results]
+    dtypes = [
+        _gradient_dtype(design, specs[owners[program.key(result)]].name, store.summed)
+        for store, result in zip(schedule.task.stores, results, strict=True)
+    ]
     lines = schedule.size_lines() + _launched(schedule, [r.node for r in results], dtypes)
     for store, result, dtype in zip(schedule.task.stores, results, dtypes, strict=True):
         if store.summed:
@@ -166,16 +169,13 @@ def output_dtype(design: ProgramDesign, index: int) -> str | None:
     return None if fixed is None else f"torch.{fixed}"
 
 
-def _gradient_dtype(design: ProgramDesign, name: str) -> str | None:
+def _gradient_dtype(design: ProgramDesign, name: str, summed: bool) -> str | None:
     spec = next(spec for spec in design.program.problem.inputs if spec.name == name)
     if spec.dtype is not None:
         return f"torch.{spec.dtype}"
     text = design.names.tensors[name]
-    return (
-        f"{text}.dtype"
-        if design.backward and name in design.saved_nodes and design.program.domain.space_of(name) != FULL
-        else None
-    )
+    own = summed or design.program.domain.space_of(name) != FULL
+    return f"{text}.dtype" if own and design.backward and name in design.saved_nodes else None
 
 
 def parameters(design: ProgramDesign) -> list[str]:
