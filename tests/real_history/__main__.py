@@ -2,10 +2,10 @@
 
 ``prepare FOLDER`` fetches the source distributions of liger-kernel from 0.5.0 on, makes a git repository of one commit each, and
 writes a request for each release in which a kernel's source changed: that release in turns with the one before. ``FOLDER/run.py``
-is what the GPU host runs, with the standard library alone. ``again FOLDER`` writes a second request for each pair of releases that
-the first run calls faster or slower; run.py takes those that have no result yet. ``read FOLDER`` imports the library's own CSV,
-keeps the results as nights, prints what changed, and draws it. ``plant FOLDER`` plants changes on top of the last release and
-plays nights over them with the measured times and their noise.
+is what the GPU host runs, with the standard library alone. ``again FOLDER`` writes another request for each pair of releases of
+which a size is called faster or slower by its first run and has no second; run.py takes those that have no result yet. ``read
+FOLDER`` imports the library's own CSV, keeps the results as nights, prints what changed, and draws it. ``plant FOLDER`` plants
+changes on top of the last release and plays nights over them with the measured times and their noise.
 """
 
 from __future__ import annotations
@@ -120,18 +120,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("action", choices=("prepare", "again", "read", "plant"))
     parser.add_argument("folder", type=Path)
     parser.add_argument(
-        "--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare: the kernels to measure"
+        "--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare, plant: which of the kernels"
     )
-    parser.add_argument("--budget-s", type=float, help="prepare: seconds to time in, by default as many as a night has")
+    parser.add_argument("--budget-s", type=float, help="prepare, again: seconds to time in, by default as a night has")
     parser.add_argument("--quiet-nights", type=int, default=30, help="plant: how many nights nothing happens")
     chosen = parser.parse_args(arguments)
     folder: Path = chosen.folder
     if chosen.action == "prepare":
         return prepare(folder, chosen.kernels, chosen.budget_s)
     if chosen.action == "again":
-        return again(folder)
+        return again(folder, chosen.budget_s)
     if chosen.action == "plant":
-        return plant(folder, chosen.quiet_nights)
+        return plant(folder, chosen.kernels, chosen.quiet_nights)
     return read(folder)
 
 
@@ -156,18 +156,28 @@ def prepare(folder: Path, kernels: Sequence[str], budget_s: float | None) -> int
     return 0
 
 
-def again(folder: Path) -> int:
-    """Write a second request for each pair that the first run calls faster or slower."""
+def again(folder: Path, budget_s: float | None) -> int:
+    """Write another request for each pair with a row that the first run calls faster or slower and that has no second run."""
     count = 0
     for pair in pairs(folder):
-        place = pair.request.with_name(pair.request.name + AGAIN)
-        if not place.exists() and any(row.first is not Word.same and row.is_news for row in pair.rows):
-            shutil.copytree(pair.request, place)
-            form = json.loads((place / "request.json").read_text())
-            (place / "request.json").write_text(json.dumps(form | {"request_id": place.name}))
-            count += 1
-    print(f"{count} requests; FOLDER/run.py runs them")
+        earlier = repeats(pair.request)
+        is_asked = any(_payload(folder / "results" / one.name / "result.json") is None for one in earlier)
+        if is_asked or not any(row.is_news and len(row.words) < 2 for row in pair.rows):
+            continue
+        place = pair.request.with_name(f"{pair.request.name}{AGAIN}{len(earlier) + 1 if earlier else ''}")
+        shutil.copytree(pair.request, place)
+        form = json.loads((place / "request.json").read_text()) | {"request_id": place.name}
+        if budget_s is not None:
+            form["payload"]["budget_s"] = budget_s
+        (place / "request.json").write_text(json.dumps(form))
+        count += 1
+    print(f"{count} new requests; FOLDER/run.py runs all that have no result")
     return 0
+
+
+def repeats(request: Path) -> list[Path]:
+    """The further requests for the same pair of releases, in the order in which they were written."""
+    return sorted(request.parent.glob(f"{request.name}{AGAIN}*"))
 
 
 def fetched(folder: Path) -> list[Path]:
@@ -302,18 +312,18 @@ class Pair:
 
 def pairs(folder: Path) -> list[Pair]:
     """What was measured, by kernels and in the order of releases."""
-    abouts = [path for path in folder.glob("requests/*/about.json") if not path.parent.name.endswith(AGAIN)]
+    abouts = [path for path in folder.glob("requests/*/about.json") if AGAIN not in path.parent.name]
     found = []
     for request in (path.parent for path in abouts):
         kernel, new, old = json.loads((request / "about.json").read_text())
-        results = tuple(
-            from_json(BenchmarkResult, payload)
-            for name in (request.name, request.name + AGAIN)
-            if (payload := _payload(folder / "results" / name / "result.json")) is not None
-        )
-        if not results:
-            print(f"{request.name}: not measured", file=sys.stderr)
+        payloads = {
+            one.name: _payload(folder / "results" / one.name / "result.json") for one in (request, *repeats(request))
+        }
+        for name in (name for name, payload in payloads.items() if payload is None):
+            print(f"{name}: not measured", file=sys.stderr)
+        if payloads[request.name] is None:
             continue
+        results = tuple(from_json(BenchmarkResult, payload) for payload in payloads.values() if payload is not None)
         found.append(Pair(request, kernel, new, old, results, tuple(_compared(results))))
     return sorted(found, key=lambda pair: (pair.kernel, _version_of(pair.new)))
 
@@ -326,9 +336,10 @@ def _compared(results: Sequence[BenchmarkResult]) -> Iterator[ComparedRow]:
     places: dict[tuple[str, str], list[Comparison]] = {}
     for result in results:
         for row in result.rows:
-            for one in row.comparisons:
-                places.setdefault((row.timed_pass.value, row.workload.label()), []).append(one)
-    for place, runs in places.items():
+            place = (row.timed_pass.value, row.workload.label())
+            if result is results[0] or place in places:  # what only a repeat had time for was never called anything
+                places.setdefault(place, []).extend(row.comparisons)
+    for place, runs in ((place, runs) for place, runs in places.items() if runs):
         ratios = tuple((1 / one.speedup, 1 / one.speedup_high, 1 / one.speedup_low) for one in runs)
         yield ComparedRow(*place, ratios, tuple(one.word for one in runs))
 
@@ -392,7 +403,7 @@ def _keep(database: Database, pair: Pair, days: Mapping[str, int]) -> None:
                 testbed = host_testbed(result.gpu, dict(result.host))
                 key = SeriesKey(REPOSITORY, pair.kernel, KERNEL, row.timed_pass, row.workload, Metric.time_us, testbed)
                 found = Candidate(f"v{pair.old}", f"v{pair.new}", row.ratios[0][0], Evidence.band)
-                state = State.confirmed if row.words[1:] == (Word.slower,) else State.undecided
+                state = State.confirmed if row.words[1:2] == (Word.slower,) else State.undecided
                 history.keep_change(session, key, found, state, row.ratios[0], at)
 
 

@@ -121,10 +121,10 @@ class Play:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def plant(folder: Path, quiet_nights: int) -> int:
-    """Play the nights; 0 where all came as it was planted."""
-    kernels = sorted({path.parent.name.partition("-")[0] for path in folder.glob("results/*/result.json")})
-    play = Play((folder / "planted").absolute(), tuple(kernels))
+def plant(folder: Path, kernels: Sequence[str], quiet_nights: int) -> int:
+    """Play the nights on those of the kernels that were measured; 0 where all came as it was planted."""
+    measured = {path.parent.name.partition("-")[0] for path in folder.glob("results/*/result.json")}
+    play = Play((folder / "planted").absolute(), tuple(sorted(measured & {*kernels, *PLANTED})))
     shutil.rmtree(play.folder, ignore_errors=True)
     play.folder.mkdir()
     subprocess.run(["git", "clone", "-q", str(folder / "repository"), str(play.repository)], check=True)
