@@ -102,7 +102,7 @@ def pages(commits: Sequence[str]) -> Iterator[tuple[str, str, int]]:
         "timed_pass": "forward",
         "workload": WORKLOADS[1],
     }
-    two = {"repository": REPOSITORY, "before": commits[-200][:10], "after": commits[-1][:10]}
+    two = {"repository": REPOSITORY, "before": commits[-200:][0][:10], "after": commits[-1][:10]}
     yield "overview", "/kernels?" + urlencode({"repository": REPOSITORY}), 300
     yield FRESH, "/kernels?" + urlencode({"repository": REPOSITORY}), 300
     yield "overview, JSON", "/api/kernels?" + urlencode({"repository": REPOSITORY}), 300
