@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from service.commands.command import CommandError, ErrorCode
@@ -272,7 +273,8 @@ def reply_dry_run(request: JobRequest, estimate: Estimate) -> str:
         if request.read_only or request.verb in UNPUSHED
         else f"a pull request onto {code(request.base_ref)}"
     )
-    gpu = f"at most {estimate.gpu_minutes:.0f} GPU minutes of timing, besides proofs, tests and the library's benchmark script"
+    minutes = counted(math.ceil(estimate.gpu_minutes), "GPU minute")
+    gpu = f"at most {minutes} of timing, besides proofs, tests and the library's benchmark script"
     gpu += f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
     asked = f"at most {estimate.model_tokens:,} tokens" if estimate.model_tokens else "none is asked"
     asked += f" (${estimate.model_dollars:.2f})" if estimate.model_dollars is not None else ""

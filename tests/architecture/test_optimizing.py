@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from service.commands.grammar import MAX_VARIANTS
@@ -77,4 +78,4 @@ def test_the_bounds_of_gpu_time_are_those_of_the_program() -> None:
     request = JobRequest(
         "k", Verb.optimize, "x", Origin("o/r", 1, "a", 1), "main", "a" * 40, "", ProblemText(ProblemKind.missing)
     )
-    assert f"bounded by {gate.gpu_seconds(request) / 60:.0f} minutes" in page
+    assert f"bounded by {math.ceil(gate.gpu_seconds(request) / 60)} minutes" in page

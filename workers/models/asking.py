@@ -18,6 +18,7 @@ from workers.models.protocol import (
     Role,
     Trouble,
     Usage,
+    redacted_answer,
     redacted_question,
 )
 
@@ -168,7 +169,7 @@ def ask(
     retry_policy: RetryPolicy | None = None,
     around: AskContext | None = None,
 ) -> Asked:
-    """Ask the providers in their order until one answers. Secrets are taken out of the question before anybody sees it.
+    """Ask the providers in their order until one answers. Secrets are taken out of question and answer before anybody sees them.
 
     Raises:
         NobodyAnsweredError: none did, or the asking was cancelled; it carries every try.
@@ -179,7 +180,8 @@ def ask(
     failures: list[ModelError] = []
     for provider in providers:
         try:
-            return Asked(asking.of(provider), tuple(asking.tries), clean.counts)
+            answer = redacted_answer(asking.of(provider), around.secrets)
+            return Asked(answer, tuple(asking.tries), clean.counts)
         except ModelError as error:
             failures.append(error)
             if error.trouble in ENDING or around.clock() >= asking.deadline:

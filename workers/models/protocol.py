@@ -232,6 +232,20 @@ def redacted_question(question: Question, secrets: Iterable[str] = ()) -> Redact
     return Redacted(replace(question, system=system, messages=messages), dict(counts))
 
 
+def redacted_answer(answer: Answer, secrets: Iterable[str] = ()) -> Answer:
+    """The answer with its text and every string of its object redacted, as all that comes of it is stored."""
+    known = tuple(secrets)
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: clean(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        return redacted(value, known)[0] if isinstance(value, str) else value
+
+    return replace(answer, text=clean(answer.text), data=clean(answer.data))
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Where a provider is asked, with which model and key, and how long silence is borne."""

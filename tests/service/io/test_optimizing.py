@@ -142,7 +142,7 @@ def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> N
     assert "**Nothing was started.**" in told
     assert f"commit `{before['main'][:12]}`" in told
     assert "a pull request onto `main`" in told
-    assert "at most 10 GPU minutes" in told
+    assert "at most 11 GPU minutes" in told
     assert "Language models: none is asked." in told
     assert bench.jobs() == ()
     assert dict(bench.hub.branches(bench.repository)) == before
@@ -153,5 +153,7 @@ def test_a_dry_run_of_a_bench_starts_nothing(bench: Bench) -> None:
     number = bench.hub.open_pull(bench.repository, "maintainer", "topic", "Another way").number
     bench.say(number, "/kernel bench geglu --dry-run")
     bench.settle()
-    assert "nothing is pushed" in last(bench, number, Kind.reply)
+    told = last(bench, number, Kind.reply)
+    assert "nothing is pushed" in told
+    assert "at most 2 GPU minutes" in told, "79 s are more than one"
     assert bench.jobs() == ()

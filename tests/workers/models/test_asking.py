@@ -206,6 +206,21 @@ def test_no_provider_sees_a_secret(time: Time) -> None:
         assert seen.messages[0].parts[1] == Part("fine", stable=True)
 
 
+def test_no_secret_of_an_answer_is_kept(time: Time) -> None:
+    secret, token = "correct horse battery", f"ghp_{'a' * 36}"
+    data = {"hypothesis": f"as {token} says", "edits": [{"old": secret, "count": 2}], "note": None}
+
+    class Leaking(Told):
+        def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+            return replace(super().ask(question, timeout_s, cancelled), text=f"{secret}, {token}", data=data)
+
+    answer = asking(time, Leaking("a", [None], time), secrets=(secret,)).answer
+    assert "horse" not in repr(answer)
+    assert "ghp_" not in repr(answer)
+    assert answer.data is not None
+    assert (answer.data["edits"][0]["count"], answer.data["note"]) == (2, None)
+
+
 def test_two_real_providers_one_of_them_down(time: Time) -> None:
     with ANTHROPIC.serve() as first, OPENAI.serve() as second:
         first.next(*[ANTHROPIC.error(529, "overloaded_error", headers={"retry-after": "3"})] * 4)
