@@ -102,3 +102,12 @@ def test_unknown_operator_with_a_strange_name_does_not_break_the_author() -> Non
     strange = tuple(dataclasses.replace(n, op="aten.`evil`") if n.op == "mul" else n for n in graph.nodes)
     brief = Brief("reglu", problem, dataclasses.replace(graph, nodes=strange), style("reglu"))
     assert isinstance(CompilerAuthor().propose(brief), AuthorRefusal)
+
+
+@pytest.mark.parametrize("name", ["dyt", "group_norm", "layer_norm", "poly_norm"])
+def test_a_summed_gradient_has_the_dtype_of_its_own_input(name: str) -> None:
+    sums = re.findall(
+        r"^ +d(\w+) = \w+_partials.*sum\(dim=0\)\.to\((\w+)\.dtype\)", proposal(name).source, re.MULTILINE
+    )
+    assert len(sums) >= 2
+    assert [gradient for gradient, _ in sums] == [owner for _, owner in sums]
