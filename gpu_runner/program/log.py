@@ -42,7 +42,7 @@ _COPIES = frozenset(
 )
 _READS = "_local_scalar_dense"  # one number goes to the host
 # What autograd does by itself where an input is used twice, or in part.
-_WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted")
+_WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
 
@@ -275,12 +275,9 @@ class Log(Mode):
         launched = any(memory.launched and not memory.inputs for memory in known)
         sources = set().union(*(memory.inputs for memory in known)) or ({""} if launched else set())
         for source in sources:
-            key = (self._step, name, source, path, line, is_move, permuted)
-            empty = dict(zip(_WORK, key, strict=True)) | {"elements": 0, "reduced": 1, "least": elements}
-            work = self._work.setdefault(key, empty)
+            key = (self._step, name, source, path, line, is_move, permuted, elements, reduced)
+            work = self._work.setdefault(key, dict(zip(_WORK, key, strict=True)) | {"elements": 0})
             work["elements"] += elements
-            work["reduced"] = max(work["reduced"], reduced)
-            work["least"] = min(work["least"], elements)
 
     def _is_permuted(self, name: str, operands: list[torch.Tensor], known: list[Memory]) -> bool:
         """Whether what an operator copies, or copied before, is not a whole input in its order."""

@@ -31,7 +31,10 @@ SLACK_BYTES = 2**24
 
 @dataclass(frozen=True)
 class Work:
-    """What an operator of torch did in one step; ``source`` is the input that it worked on, empty for what a kernel wrote."""
+    """What an operator of torch did in one step, as often as it was called on one line for operands of one size.
+
+    ``source`` is the input that it worked on, empty for what a kernel wrote.
+    """
 
     step: str
     operator: str
@@ -39,10 +42,10 @@ class Work:
     line: int | None
     path: str | None
     elements: int
-    reduced: int = 1  # elements that meet in one, at most
+    reduced: int = 1  # elements that meet in one
     is_move: bool = False  # it only moved them
     permuted: bool = False  # after dimensions had been exchanged
-    least: int = 0  # elements of the smallest of these operations
+    each: int = 0  # elements of one of these operations, which are alike
 
 
 @dataclass(frozen=True)
@@ -277,7 +280,7 @@ def read_work(rows: Any) -> Iterator[Work]:
             int(row["reduced"]),
             bool(row["is_move"]),
             bool(row["permuted"]),
-            int(row["least"]),
+            int(row["each"]),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
@@ -116,9 +117,13 @@ def computed_by_torch(
     for item in original:
         known[item.step, item.operator] = known.get((item.step, item.operator), 0) + item.elements
     summed = set(adjoints(work, elements))
+    on_line = Counter[tuple[str, str, str, str | None, int | None]]()
+    for item in work:
+        on_line[_place(item)] += item.elements
     steps: dict[str, list[Work]] = {}
     for item in work:
-        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, proof, processors):
+        partial = _is_partial(item, proof, processors, on_line[_place(item)])
+        if item in summed or not _is_work(item, scale, elements) or partial:
             continue
         if item.elements <= known.get((item.step, item.operator), 0):
             continue
@@ -135,29 +140,34 @@ def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
         return item.elements > USES * sum(elements.values())
     if item.is_move:
         # Where the answer is a move, moving is the work; a copy of a whole input as it lies is none.
-        is_whole = not item.permuted and item.least >= elements.get(item.source, 0)
+        is_whole = not item.permuted and item.each >= elements.get(item.source, 0)
         return scale.moves_only and bool(item.source) and not is_whole
     return not scale.is_small(item.source)
 
 
-def _is_partial(item: Work, proof: Proof, processors: int) -> bool:
+def _place(item: Work) -> tuple[str, str, str, str | None, int | None]:
+    return item.step, item.operator, item.source, item.path, item.line
+
+
+def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> bool:
     """Whether this adds up, or scans, what programs of a kernel left: they are few, or give the gradient of a small input.
 
-    A buffer whose elements are a product of the case's dimensions is taken at the problem's own sizes, where rows and columns
-    are as far apart as in use; any other one counts where the case itself is like that.
+    ``together`` are the elements of all that its line does by this operator. A buffer whose elements are a product of the
+    case's dimensions is taken at the problem's own sizes, where rows and columns are as far apart as in use; any other one
+    counts where the case itself is like that.
     """
     if item.source or item.operator not in REDUCTIONS | SCANS:
         return False
     part = FEW if item.operator in REDUCTIONS else BLOCKS
     elements, scale = _elements(proof), proof.scale
-    given = item.least // item.reduced
+    given = item.each // item.reduced
     of_parameter = any(given == elements.get(name) for name in scale.elements if scale.is_small(name))
     most = max(PARTIALS, 2 * processors)
-    scaled = list(_at_scale(item.least, dict(proof.case.sizes), scale.sizes))
+    scaled = list(_at_scale(item.each, dict(proof.case.sizes), scale.sizes))
     if scaled:
         largest = max(scale.elements.values(), default=0)
         return any(size * part <= largest for size in scaled) or (of_parameter and item.reduced <= most)
-    few = item.elements * part <= max(elements.values(), default=0)
+    few = together * part <= max(elements.values(), default=0)
     return few or (of_parameter and item.reduced <= most) or not _is_representative(proof)
 
 

@@ -432,6 +432,13 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Two inputs are copied behind each other, and torch adds them as if they were partial sums.",
     ),
+    "whole_sum_beside_partial_sums": NewCheat(
+        "rms_norm",
+        6,
+        "backward",
+        "run",
+        "One line adds up the programs' weight gradients and the terms of the input's gradient, which is the work.",
+    ),
     "transpose_by_clone_in_the_arguments": NewCheat(
         "transpose",
         6,

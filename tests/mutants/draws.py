@@ -36,9 +36,10 @@ VALUES = (
 
 @dataclass(frozen=True)
 class Drawer:
-    """Draws cases of a problem; ``oracle`` is its reference."""
+    """Draws cases of a problem in the dtypes that a verdict ran; ``oracle`` is its reference."""
 
     problem: Problem
+    dtypes: tuple[str, ...]
     oracle: Oracle
     scale: Scale
 
@@ -82,7 +83,7 @@ class Drawer:
         case = Case(
             name="drawn",
             sizes=tuple(sizes.items()),
-            dtype=stream.choice(self.problem.dtypes),
+            dtype=stream.choice(self.dtypes),
             seed=stream.getrandbits(48),
             scalars=self._scalars(stream),
             upstream=stream.choice((Layout.dense, Layout.dense, Layout.apart, Layout.expanded)),

@@ -180,6 +180,8 @@ class Bench:
     def _compared(self, mutant: Mutant) -> tuple[str, str, str]:
         """Whether a mutant that passed is equal: its kind, how, and the case in which it is not."""
         cases = [*self._drawn(), *self._drawn_at(mutant)]
+        if not cases:
+            return "hole", "not compared", "the candidate without a fault gave nothing in the time there is"
         answer = _forked(lambda: list(_looked(source(mutant), [proof for proof, _ in cases], TIME_S * 4)), TIME_S * 5)
         if isinstance(answer, ChildFailed):
             return "hole", "fails", str(answer)
@@ -216,7 +218,8 @@ class Bench:
             problem = parse_problem(problem_of(self.name))
             session = reference_session("reference", problem.source, surroundings())
             oracle = Oracle.open(problem, self._stack.enter_context(opened(session, surroundings())), 1)
-            self._drawer = Drawer(problem, oracle, self.proofs[0].scale)
+            dtypes = tuple(dict.fromkeys(proof.case.dtype for proof in self.proofs))
+            self._drawer = Drawer(problem, dtypes, oracle, self.proofs[0].scale)
         return self._drawer
 
 

@@ -23,8 +23,8 @@ PROOF = Proof(
 ELEMENTS = {"x": 64_000, "w": 640, "upstream 0": 64_000}
 COMPUTES, MOVES = Scale({"x": 64_000, "w": 640}), Scale({"x": 64_000, "w": 640}, moves_only=True)
 SUM_OF_X = Work("forward", "sum", "x", 7, "candidate.py", 64_000, 100)
-PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100, least=64_000)
-COPY_OF_X = Work("forward", "copy_", "x", 3, "candidate.py", 64_000, is_move=True, permuted=True, least=64_000)
+PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100, each=64_000)
+COPY_OF_X = Work("forward", "copy_", "x", 3, "candidate.py", 64_000, is_move=True, permuted=True, each=64_000)
 
 
 def answered(work: tuple[Work, ...] = (), kernels: int = 1, untouched: tuple[str, ...] = ()) -> Answer:
@@ -72,6 +72,13 @@ def test_partial_results_of_kernels_may_be_added_up_where_few_meet_in_one() -> N
     assert rules(replace(PARTIAL, operator="mul")) != []
 
 
+def test_pieces_on_one_line_count_together_where_few_may_be_added() -> None:
+    pieces = [replace(PARTIAL, elements=size, each=size, reduced=size) for size in (9_000, 9_001, 9_002)]
+    proof = replace(PROOF, scale=COMPUTES)
+    assert list(computed_by_torch(pieces[:1], proof)) == []
+    assert list(computed_by_torch(pieces, proof)) != []
+
+
 def test_a_gradient_that_sums_the_upstream_one_is_the_adjoint_of_a_broadcast() -> None:
     adjoint = replace(PARTIAL, source="upstream 0")
     assert list(adjoints([adjoint], ELEMENTS)) == [adjoint]
@@ -85,4 +92,4 @@ def test_moving_is_work_only_where_the_answer_is_a_move() -> None:
     assert rules(COPY_OF_X) == []
     assert rules(COPY_OF_X, MOVES) == [("torch computes the answer", 3)]
     assert rules(replace(COPY_OF_X, permuted=False), MOVES) == []
-    assert rules(replace(COPY_OF_X, permuted=False, least=1_000), MOVES) != []
+    assert rules(replace(COPY_OF_X, permuted=False, each=1_000), MOVES) != []
