@@ -331,7 +331,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
                 except ChildError as error:
-                    if not _may_refuse(proof.case, error):
+                    if not may_refuse(proof.case, error):
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     if not (proof.case.gpu or proof.case.compiling):
@@ -374,7 +374,7 @@ def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[P
     return [*cases[:1], *sorted(cases[1:], key=lambda one: not one[0].case.measured)] if gpu else cases
 
 
-def _may_refuse(case: Case, error: ChildError) -> bool:
+def may_refuse(case: Case, error: ChildError) -> bool:
     """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute."""
     return case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))
 
@@ -541,7 +541,7 @@ def _other_trail(session: Session, case: Case, call: Call, trail: Trail | None) 
         meta = call.meta | {"expected": None if trail is None else trail.whole}
         found = trail_of(session.call("trail", meta, call.tensors))
     except ChildError as error:
-        if trail is None and _may_refuse(case, error):
+        if trail is None and may_refuse(case, error):
             return None
         raise
     if trail is None:

@@ -37,7 +37,7 @@ from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import decisive, failure_of
-from gpu_runner.verify.judge import REFUSALS, choose_cases, prove
+from gpu_runner.verify.judge import choose_cases, may_refuse, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Proof, make_call
@@ -129,7 +129,7 @@ class Bench:
         for module in _AT_FIRST_USE:  # once here, and not in every fork
             importlib.import_module(module)
         self.proofs = self._proved(self._original())
-        self.honest = self.ruling(self._original())
+        self.honest = self.ruling(self._original(), time_s=TIME_S * 4)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -156,9 +156,9 @@ class Bench:
                 kind = "named"
         return Outcome(str(mutant), kind, status, why, change, round(time.monotonic() - start, 2))
 
-    def ruling(self, given: CandidateSource, proofs: Sequence[Proof] = ()) -> Ruling:
+    def ruling(self, given: CandidateSource, proofs: Sequence[Proof] = (), time_s: float = TIME_S) -> Ruling:
         """The verdict on a candidate, from a process of its own."""
-        answer = _forked(lambda: _ruling(given, proofs or self.proofs))
+        answer = _forked(lambda: _ruling(given, proofs or self.proofs), time_s)
         if isinstance(answer, Ruling):
             return answer
         finding = failure_of(answer, "launch", None)
@@ -244,7 +244,8 @@ def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
             try:
                 examined = examine(proof, _answer(state, proof, []), "cpu")
             except Exception as error:
-                if proof.case.may_raise and type(error).__name__ in REFUSALS:
+                failed = _as_child_error(error, state.work)
+                if isinstance(failed, ChildError) and may_refuse(proof.case, failed):
                     continue
                 raise
             if examined.findings:
