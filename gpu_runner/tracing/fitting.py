@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -88,7 +89,7 @@ class Fitter:
         sizes = [*self._products(self._dimensions, 3), *self._quotients(3)]
         less = [(f"({text} - 1)", [v - 1 for v in values]) for text, values in sizes if " " not in text]
         divisors = [(_wrapped(text), values) for text, values in sizes] + less
-        bases = list(scalars)
+        bases = [*scalars, *((text, [_single(v) for v in values]) for text, values in scalars)]
         bases += [(f"1 / {t}", [1 / v for v in vs]) for t, vs in [*scalars, *divisors] if all(vs)]
         bases += [(f"{t} * {t}", [v * v for v in vs]) for t, vs in scalars]
         bases += [(f"1 / ({t} * {t})", [1 / (v * v) for v in vs]) for t, vs in scalars if all(vs)]
@@ -127,6 +128,14 @@ class Fitter:
             for chosen in itertools.combinations_with_replacement(names, length):
                 if max((chosen.count(n) for n in chosen), default=1) <= 2:
                     yield " * ".join(chosen), [math.prod(s[n] for n in chosen) for s in self._settings]
+
+
+def _single(value: Number) -> float:
+    """The nearest number in single precision, which is what torch's norms take of an epsilon; 0 where there is none."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return 0.0
 
 
 def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:

@@ -134,6 +134,12 @@ def test_a_scalar_is_followed_through_simple_arithmetic() -> None:
     assert {"2 * s + 1", "s * s"} <= texts
 
 
+def test_a_scalar_that_torch_rounds_to_single_precision_is_followed() -> None:
+    _, graph = captured(rows("torch.nn.functional.rms_norm(x, (x.shape[-1],), None, eps)", "x, eps: float = 1e-6"))
+    assert graph.specialised == ()
+    assert any(isinstance(a, Expr) and a.text == "eps" for n in graph.nodes for a in n.args)
+
+
 def test_a_scalar_that_cannot_be_followed_is_specialised() -> None:
     _, graph = captured(rows("x * math.exp(-s * 3)", "x, s: float = 0.3"))
     assert graph.specialised == ("s",)
