@@ -36,7 +36,7 @@ class Decisions:
     # By kernel, the parameters whose values no call has anything to do with.
     fixed: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, path: str, node: ast.expr, outcome: int, what: str = "") -> None:
+    def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "") -> None:
         """Add an outcome: that an expression is true, or is ``what``."""
         place = (path, node.lineno, node.col_offset, text_of(node) + (f" is {what}" if what else ""))
         if place not in self.outcomes and len(self.outcomes) >= MOST_DECISIONS:
@@ -53,8 +53,8 @@ class Decisions:
 
 
 @functools.cache
-def text_of(node: ast.expr) -> str:
-    """An expression as decisions quote it."""
+def text_of(node: ast.expr | ast.pattern) -> str:
+    """An expression or pattern as decisions quote it."""
     text = ast.unparse(node)
     return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
 

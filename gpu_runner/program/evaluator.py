@@ -231,7 +231,7 @@ class Evaluator:
             self._decided(node, (node,), held, frame)
         return held
 
-    def _decided(self, node: ast.expr, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
+    def _decided(self, node: ast.expr | ast.pattern, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
         """Note how a decision ended that depends on the values ``of`` some expressions."""
         if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
             always = held and _asks_for_a_tensor(node)  # as the arguments of a problem are
@@ -494,12 +494,23 @@ class Evaluator:
         subject = self.value(node.subject, frame)
         for case in node.cases:
             names: dict[str, Any] = {}
-            if self._matches(case.pattern, subject, names, frame):
+            if only_raises(case.body):
+                self.refusing |= set(ast.walk(case.pattern)) | set(ast.walk(case.guard or case.pattern))
+            if self._fits(case.pattern, subject, names, node.subject, frame):
                 for name, value in names.items():
                     self.bind(name, value, frame)
-                if case.guard is None or self.truth(self.value(case.guard, frame)):
+                if case.guard is None or self._decide(case.guard, frame):
                     self.body(case.body, frame)
                     return
+
+    def _fits(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], of: ast.expr, frame: Frame) -> bool:
+        """Whether the value of the expression ``of`` fits a pattern; each alternative that can fail is a decision."""
+        if isinstance(pattern, ast.MatchOr):
+            return any(self._fits(each, subject, names, of, frame) for each in pattern.patterns)
+        fits = self._matches(pattern, subject, names, frame)
+        if not isinstance(pattern, ast.MatchAs) or pattern.pattern is not None:
+            self._decided(pattern, (of,), fits, frame)
+        return fits
 
     def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: Frame) -> bool:
         if isinstance(pattern, ast.MatchValue):
@@ -857,7 +868,9 @@ class Evaluator:
 
     def _note_call(self, node: ast.Call, function: Any, args: Sequence[Any], value: Any, frame: Frame) -> None:
         name = getattr(function, "__name__", getattr(function, "name", ""))
-        if _is_builtin(function) and name in ("min", "max") and len(args) == len(node.args) > 1 and not node.keywords:
+        if isinstance(value, bool) and not isinstance(function, Function):  # such as `operator.eq`, which compares too
+            self._decided(node, (node,), value, frame)
+        elif _is_builtin(function) and name in ("min", "max") and len(args) == len(node.args) > 1 and not node.keywords:
             for each, arg in zip(node.args, args, strict=True):
                 self._happens(each, node.args, bool(arg == value), frame, f"the {name}imum")
         elif name in _ROUNDS and isinstance(value, int):

@@ -32,6 +32,24 @@ ONE_SIDED = {
         "for _ in range(x.shape[0] // 31): x = x + 1",
         {"`x.shape[0] // 31` is not zero": FAILED, "`range(x.shape[0] // 31)` is not empty": FAILED},
     ),
+    "a comparison by a function": (
+        "import operator\n    flag = operator.eq(x.shape[0], 31)",
+        {"`operator.eq(x.shape[0], 31)`": FAILED},
+    ),
+    "a comparison by any": ("flag = any((x.shape[0] - 31,))", {"`any((x.shape[0] - 31,))`": HELD}),
+    "a comparison of floats": (
+        "import math\n    flag = math.isclose(x.shape[0], 31)",
+        {"`math.isclose(x.shape[0], 31)`": FAILED},
+    ),
+    "a pattern": ("match x.shape[0]:\n        case 31: x = x + 1\n        case _: pass", {"`31`": FAILED}),
+    "each alternative of a pattern": (
+        "match x.shape[0]:\n        case 31 | 7: x = x + 1",
+        {"`31`": FAILED, "`7`": HELD},
+    ),
+    "the guard of a case": (
+        "match x.shape[0]:\n        case n if n - 7: x = x + 1",
+        {"`n - 7`": FAILED},
+    ),
     "a class of tensors": (
         "if isinstance(x, torch.nn.Parameter): x = x + 1",
         {"`isinstance(x, torch.nn.Parameter)`": FAILED},
@@ -48,6 +66,8 @@ ONE_SIDED = {
 }
 NONE = {
     "what only refuses": "if x.shape[0] > 31: raise ValueError",
+    "a case that only refuses": "match x.shape[0]:\n        case 31: raise ValueError\n        case n if n > 31: raise ValueError",
+    "a comparison of the file's own by a function": "import operator\n    flag = operator.eq(MODE, 'llama')",
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
     "where it lies": "x = x + 1 if x.device.index else x",
