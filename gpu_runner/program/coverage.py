@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import itertools
-import sys
-import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +21,6 @@ from gpu_runner.program.objects import Class, Facade, Frame, Function, Kind, Nat
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
-MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
@@ -50,6 +46,8 @@ class Decisions:
     outcomes: dict[Place, int] = field(default_factory=dict)
     # By kernel, the parameters whose values no call has anything to do with.
     fixed: dict[str, set[str]] = field(default_factory=dict)
+    # Outcomes of lanes that do not count, for places at which none ever does.
+    aside: dict[Place, int] = field(default_factory=dict)
     # By expression of host code, its value, or VARIES.
     values: dict[ast.expr, Any] = field(default_factory=dict)
     # Those that compute with what the call was given, by the path of their file.
@@ -101,8 +99,8 @@ class Decisions:
 
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""
-        rows = [[*place, outcome] for place, outcome in self.outcomes.items()]
-        return rows + [[*place, FAILED] for place in itertools.islice(self.constants(), MOST_DECISIONS)]
+        rows = [*(self.aside | self.outcomes).items(), *((place, FAILED) for place in self.constants())]
+        return [[*place, outcome] for place, outcome in rows[:MOST_DECISIONS]]
 
 
 def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str = "") -> Place:
@@ -161,7 +159,7 @@ def text_of(node: ast.expr | ast.pattern) -> str:
 
 def depends(node: ast.expr, frame: Frame) -> bool:
     """Whether a value depends on what the call was given. What is not known to be fixed does."""
-    return any(_is_given(name, attribute, frame) for name, attribute in _names(node))
+    return any(_is_given(name, attribute, frame) for name, attribute in names_in(node))
 
 
 def is_fixed(node: ast.expr, value: Any, frame: Frame) -> bool:
@@ -170,7 +168,7 @@ def is_fixed(node: ast.expr, value: Any, frame: Frame) -> bool:
 
 
 @functools.cache
-def _names(node: ast.expr) -> tuple[tuple[str, str | None], ...]:
+def names_in(node: ast.expr) -> tuple[tuple[str, str | None], ...]:
     """The names in an expression, each with the attribute that is asked of it."""
     owners = {
         id(part.value): part.attr
@@ -209,264 +207,3 @@ def _is_immutable(value: Any) -> bool:
 def only_raises(statements: list[ast.stmt]) -> bool:
     """Whether all that a branch does is to refuse."""
     return bool(statements) and all(isinstance(statement, ast.Raise) for statement in statements)
-
-
-# -- decisions of kernels
-
-
-def watch_blocks(decisions: Decisions) -> None:
-    """Have the interpreter of this process note what kernels decide; once."""
-    from triton import language
-    from triton.runtime import interpreter
-
-    numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    orders, compares = (
-        (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal),
-        (numpy.equal, numpy.not_equal),
-    )
-    joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
-    binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
-    divide, cast = builder.create_idiv, builder.create_fp_to_si
-
-    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
-        result = binary(self, lhs, rhs, op)
-        if op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy):
-            return result
-        if op in orders:
-            _note(decisions, _outcome(result.data[_counts(lhs.data, rhs.data, numpy)]))
-        elif op in compares or (op in joins and result.data.dtype == bool):
-            _note(decisions, _outcome(result.data))
-        elif op in picks:
-            counts = _counts(lhs.data, rhs.data, numpy)
-            _note(decisions, _happened((lhs.data == result.data)[counts]), "its first value")
-            _note(decisions, _happened((rhs.data == result.data)[counts]), "its second value")
-        else:
-            _compute(decisions, op.__name__, result.data, lhs.data, rhs.data)
-        return result
-
-    def ternary_op(self: Any, first: Any, second: Any, third: Any, op: Any) -> Any:
-        result = ternary(self, first, second, third, op)
-        if op is numpy.clip:
-            _note(decisions, _happened(first.data != result.data), "a limit")
-        elif op is numpy.where:
-            _compute(decisions, "where", result.data, second.data, third.data)
-        return result
-
-    def unary_op(self: Any, operand: Any, op: Any) -> Any:
-        result = unary(self, operand, op)
-        _compute(decisions, op.__name__, result.data, operand.data)
-        return result
-
-    def create_idiv(self: Any, lhs: Any, rhs: Any) -> Any:
-        result = divide(self, lhs, rhs)
-        _compute(decisions, "floor_divide", result.data, lhs.data, rhs.data)
-        return result
-
-    def create_fp_to_si(self: Any, source: Any, dtype: Any) -> Any:
-        result = cast(self, source, dtype)
-        _compute(decisions, "to", result.data, source.data)
-        return result
-
-    builder.binary_op, builder.ternary_op, builder.unary_op = binary_op, ternary_op, unary_op
-    builder.create_idiv, builder.create_fp_to_si = create_idiv, create_fp_to_si
-    for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
-        setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
-
-
-def _is_below_zero(lhs: Any, rhs: Any, numpy: Any) -> bool:
-    """Whether whole numbers are compared with zero: places, which only an overflow makes negative."""
-    return lhs.data.dtype.kind == "i" and not rhs.data.any() and rhs.data.size > 0 and not numpy.any(lhs.data < 0)
-
-
-def _counts(lhs: Any, rhs: Any, numpy: Any) -> Any:
-    """The lanes in which two values say something: not an infinity against a limit, which is judged by what is not finite alone."""
-    if lhs.dtype.kind == "f" and lhs.shape == rhs.shape:
-        first, second = numpy.isfinite(lhs), numpy.isfinite(rhs)
-        if first.all() or second.all():
-            return first & second
-    return ...
-
-
-def _outcome(data: Any) -> int:
-    return (HELD if data.any() else 0) | (0 if data.all() else FAILED)  # of no lanes neither
-
-
-def _happened(data: Any) -> int:
-    return BOTH if data.any() else FAILED if data.size else 0
-
-
-def _watched(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def watched(*args: Any) -> Any:
-        result = method(*args)
-        value = getattr(result, "value", result)
-        caller = sys._getframe(1)  # noqa: SLF001 - the interpreter's kernels are Python, and nothing else knows where one stands
-        if isinstance(value, bool) and _KERNELS.get(caller.f_code.co_filename) is not None:
-            _note(decisions, HELD if value else FAILED, constant=True)
-        return result
-
-    return watched
-
-
-@dataclass(frozen=True, eq=False)
-class Text:
-    """A kernel's text as Triton has it: its nodes by their first and last place, each with its line in the candidate's file."""
-
-    path: str
-    name: str
-    nodes: dict[tuple[int, int, int, int], ast.expr]
-    bound: frozenset[str]
-    # By expression, the names that loops of a written number of steps bind around it.
-    steps: dict[ast.expr | None, tuple[str, ...]]
-
-
-_KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
-
-
-def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
-    """Know a kernel by the ``place`` of its ``text``, which is that of the tree ``made`` with the lines of the candidate's file."""
-    nodes = {}
-    for node, original in zip(ast.walk(ast.parse(text).body[0]), ast.walk(made), strict=True):
-        if isinstance(node, ast.expr) and isinstance(original, ast.expr):
-            ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
-            nodes[ends] = original
-    _KERNELS[place] = Text(path, name, nodes, bound, _steps(made))
-
-
-def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
-    found: dict[ast.expr | None, tuple[str, ...]] = {}
-    for loop in ast.walk(made):
-        if (
-            not isinstance(loop, ast.For)
-            or not isinstance(loop.target, ast.Name)
-            or not isinstance(loop.iter, ast.Call)
-        ):
-            continue
-        if all(isinstance(arg, ast.Constant) for arg in loop.iter.args):
-            for statement in loop.body:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.expr):
-                        found[node] = (*found.get(node, ()), loop.target.id)
-    return found
-
-
-@dataclass(frozen=True)
-class _Site:
-    """Where a kernel stands: at an expression, reached by calls of kernels, in a step of loops of a written number of them."""
-
-    text: Text
-    node: ast.expr
-    via: str
-    place: Place
-
-
-def _note(decisions: Decisions, outcome: int, what: str = "", *, constant: bool = False) -> None:
-    """Add what the innermost kernel on the stack decides now."""
-    site = _site(sys._getframe(2)) if outcome else None  # noqa: SLF001 - as above
-    if site is None or (constant and _is_fixed(site, decisions)):
-        return
-    decisions.add(site.text.path, site.node, outcome, what, site.via)
-
-
-def _is_fixed(site: _Site, decisions: Decisions) -> bool:
-    return {name for name, _ in _names(site.node)} & site.text.bound <= decisions.fixed.get(site.text.name, set())
-
-
-def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
-    """Note what the innermost kernel on the stack computes now."""
-    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is None or not result.size:
-        return
-    key = site.place, operation
-    lanes = decisions.lanes.get(key)
-    if lanes is None:
-        lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
-    if lanes.result is not VARIES:
-        counts = _all_finite(operands)
-        lanes.result = _seen(lanes.result, result[counts])
-        lanes.operands = [_seen(known, data[counts]) for known, data in zip(lanes.operands, operands, strict=True)]
-
-
-def _all_finite(operands: Sequence[Any]) -> Any:
-    """The lanes in which all operands are finite."""
-    from triton.runtime.interpreter import np as numpy
-
-    counts: Any = ...
-    for data in operands if len({data.shape for data in operands}) == 1 else ():
-        if data.dtype.kind == "f":
-            finite = numpy.isfinite(data)
-            counts = counts if finite.all() else finite if counts is ... else counts & finite
-    return counts
-
-
-def _seen(known: Any, data: Any) -> Any:
-    """The one value of all lanes so far, or VARIES."""
-    if known is VARIES or not data.size:
-        return known
-    first = data.flat[0] if known is UNSEEN else known
-    return VARIES if (data != first).any() else first
-
-
-def _site(frame: types.FrameType | None) -> _Site | None:
-    """The expression at which the innermost kernel on the stack stands; None in Triton's own functions."""
-    where: list[tuple[Text, ast.expr | None, tuple[Any, ...]]] = []
-    passed = 0
-    while frame is not None and passed <= MOST_BETWEEN:
-        code = frame.f_code
-        text = _KERNELS.get(code.co_filename)
-        if text is not None:
-            node = _node_at(text, code, frame.f_lasti)
-            steps = tuple(_value_of(frame.f_locals.get(name)) for name in text.steps.get(node, ()))
-            where.append((text, node, steps))
-            passed = 0
-        elif where:
-            passed += 1
-        elif code.co_filename.endswith("language/standard.py"):
-            return None
-        frame = frame.f_back
-    return _site_of(tuple(where)) if where else None
-
-
-def _value_of(value: Any) -> Any:
-    plain = getattr(value, "value", value)
-    return plain if is_plain(plain) else None
-
-
-@functools.cache
-def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...]) -> _Site | None:
-    text, node, steps = where[0]
-    if node is None or _is_between_programs(node):
-        return None
-    reached = [f"{name} = {value}" for name, value in zip(text.steps.get(node, ()), steps, strict=True)]
-    for caller, call, at in where[1:]:
-        if caller is not text and call is not None:
-            reached += [f"called at line {call.lineno}"]
-            reached += [f"{name} = {value}" for name, value in zip(caller.steps.get(call, ()), at, strict=True)]
-    via = f" ({', '.join(reached)})" if reached else ""
-    return _Site(text, node, via, place_of(text.path, node, via=via))
-
-
-@functools.cache
-def _is_between_programs(node: ast.expr) -> bool:
-    """Whether programs tell each other something here, such as that a lock is held: the interpreter runs one after the other."""
-    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    return any(isinstance(function, ast.Attribute) and function.attr.startswith("atomic_") for function in calls)
-
-
-_NODES: dict[tuple[str, str, int], ast.expr | None] = {}
-
-
-def _node_at(text: Text, code: types.CodeType, at: int) -> ast.expr | None:
-    key = code.co_filename, code.co_name, at
-    if key not in _NODES:
-        _NODES[key] = text.nodes.get(_position(code, at))
-    return _NODES[key]
-
-
-def _position(code: types.CodeType, at: int) -> tuple[int, int, int, int]:
-    return _positions(code)[at // 2]  # an instruction takes two bytes
-
-
-@functools.cache
-def _positions(code: types.CodeType) -> tuple[tuple[int, int, int, int], ...]:
-    return tuple(tuple(part or 0 for part in place) for place in code.co_positions())  # type: ignore[misc]

@@ -178,9 +178,10 @@ class Evaluator:
 
     def _assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
+        fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound anew
         for target in node.targets:
             self.store(target, value, frame)
-            if is_fixed(node.value, value, frame):
+            if fixed:
                 self._fix(target, frame)
 
     def _fix(self, target: ast.expr, frame: Frame) -> None:
@@ -1659,7 +1660,7 @@ def _takes_fixed(function: Any) -> bool:
     return isinstance(function, Function | Bound) or type(function).__name__ == "Operator"
 
 
-def _asks_for_a_tensor(node: ast.expr) -> bool:
+def _asks_for_a_tensor(node: ast.expr | ast.pattern) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
         return False
     return node.func.id == "isinstance" and ast.unparse(node.args[1]) in ("torch.Tensor", "Tensor")
