@@ -539,25 +539,20 @@ class Evaluator:
 
     def _match(self, node: ast.Match, frame: Frame) -> None:
         subject = self.value(node.subject, frame)
-        for case in node.cases:
+        for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
-            if only_raises(case.body):
+            later = node.cases[at + 1 :]
+            if only_raises(case.body) or (later and all(only_raises(each.body) for each in later)):
                 self.refusing |= set(ast.walk(case.pattern)) | set(ast.walk(case.guard or case.pattern))
-            if self._fits(case.pattern, subject, names, node.subject, frame):
+            fits = self._matches(case.pattern, subject, names, frame)
+            if not isinstance(case.pattern, ast.MatchAs) or case.pattern.pattern is not None:
+                self._decided(case.pattern, (node.subject,), fits, frame)
+            if fits:
                 for name, value in names.items():
                     self.bind(name, value, frame)
                 if case.guard is None or self._decide(case.guard, frame):
                     self.body(case.body, frame)
                     return
-
-    def _fits(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], of: ast.expr, frame: Frame) -> bool:
-        """Whether the value of the expression ``of`` fits a pattern; each alternative that can fail is a decision."""
-        if isinstance(pattern, ast.MatchOr):
-            return any(self._fits(each, subject, names, of, frame) for each in pattern.patterns)
-        fits = self._matches(pattern, subject, names, frame)
-        if not isinstance(pattern, ast.MatchAs) or pattern.pattern is not None:
-            self._decided(pattern, (of,), fits, frame)
-        return fits
 
     def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: Frame) -> bool:
         if isinstance(pattern, ast.MatchValue):
