@@ -23,8 +23,9 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.program.coverage import Decisions, watch_blocks
+from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device
+from gpu_runner.program.lanes import watch_blocks
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches

@@ -1,17 +1,15 @@
 """Which decisions of a candidate were seen with both outcomes: what is done on the other side of one was never judged.
 
-A decision is a condition, a comparison, a choice by ``min`` or ``max``, or a number that may be zero, in host code or, where
-Triton's interpreter runs it, in a kernel. One counts where it depends on what a call was given: a mode that the file itself fixes
-is no decision.
+A decision is a condition, a comparison, a choice by ``min`` or ``max``, a look-up, a number that may be zero, or whatever else is
+computed of values that change and might change itself, in host code or, where Triton's interpreter runs it, in a kernel. One
+counts where it depends on what a call was given: a mode that the file itself fixes is no decision.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import sys
-import types
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,36 +23,133 @@ MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
+UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype)
+
+
+Place = tuple[str, int, int, str]  # path, line, column, text
+
+
+@dataclass
+class Lanes:
+    """An operation of a kernel at one place: its first result and operands, each VARIES once it had another value."""
+
+    operation: str
+    result: Any = None
+    operands: list[Any] = field(default_factory=list)
 
 
 @dataclass
 class Decisions:
-    """What was decided how so far, by place: path, line, column, text."""
+    """What was decided how so far, by place, and what was computed."""
 
-    outcomes: dict[tuple[str, int, int, str], int] = field(default_factory=dict)
+    outcomes: dict[Place, int] = field(default_factory=dict)
     # By kernel, the parameters whose values no call has anything to do with.
     fixed: dict[str, set[str]] = field(default_factory=dict)
+    # Outcomes of lanes that do not count, for places at which none ever does.
+    aside: dict[Place, int] = field(default_factory=dict)
+    # By expression of host code, its value, or VARIES.
+    values: dict[ast.expr, Any] = field(default_factory=dict)
+    # Those that compute with what the call was given, by the path of their file.
+    computed: dict[ast.expr, str] = field(default_factory=dict)
+    lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
 
-    def add(self, path: str, node: ast.expr, outcome: int, what: str = "") -> None:
-        """Add an outcome: that an expression is true, or is ``what``."""
-        place = (path, node.lineno, node.col_offset, text_of(node) + (f" is {what}" if what else ""))
+    def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "", via: str = "") -> None:
+        """Add an outcome: that an expression is true, or is ``what``, reached ``via`` another place."""
+        place = place_of(path, node, what, via)
         if place not in self.outcomes and len(self.outcomes) >= MOST_DECISIONS:
             raise unproved(f"It decides in more than {MOST_DECISIONS:,} places.")
         self.outcomes[place] = self.outcomes.get(place, 0) | outcome
+
+    def see(self, node: ast.expr, value: Any) -> None:
+        """Note the value of an expression of host code."""
+        known = self.values.get(node, UNSEEN)
+        if known is not VARIES:
+            now = _comparable(value)
+            self.values[node] = now if known is UNSEEN or known == now else VARIES
 
     def launches(self, kernel: str, parameters: set[str]) -> None:
         """Note which parameters of a launch are fixed; one that ever is not stays so."""
         self.fixed[kernel] = self.fixed.get(kernel, parameters) & parameters
 
+    def constants(self) -> Iterator[Place]:
+        """Where something was computed of values that changed, and never changed itself."""
+        for node, path in self.computed.items():
+            value = self.values[node]
+            never_zero = place_of(path, node, "not zero")  # a decision of its own
+            if value is not VARIES and not (not value and never_zero in self.outcomes):
+                operands = [self._operand(part) for part in _operands(node)]
+                operation = type(node.op).__name__ if isinstance(node, ast.BinOp) else ""
+                if VARIES in operands and not _is_absorbed(operation, operands):
+                    yield place_of(path, node, f"anything but {value!r}")
+        for ((path, line, column, text), _), lanes in self.lanes.items():
+            is_computed = lanes.result is not VARIES and VARIES in lanes.operands
+            if is_computed and not _is_absorbed(lanes.operation, lanes.operands):
+                yield path, line, column, f"{text} is anything but {lanes.result}"
+
+    def _operand(self, node: ast.AST) -> Any:
+        """The value of an operand where it never had another, else VARIES."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        value = self.values.get(node, UNSEEN) if isinstance(node, ast.expr) else UNSEEN
+        if value is not UNSEEN and value is not OPAQUE:
+            return value
+        parts = ast.iter_child_nodes(node)
+        return VARIES if any(self._operand(part) is VARIES for part in parts) else OPAQUE
+
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""
-        return [[*place, outcome] for place, outcome in self.outcomes.items()]
+        rows = [*(self.aside | self.outcomes).items(), *((place, FAILED) for place in self.constants())]
+        return [[*place, outcome] for place, outcome in rows[:MOST_DECISIONS]]
+
+
+def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str = "") -> Place:
+    """The place of a decision: that an expression, reached ``via`` another place, is true, or is ``what``."""
+    role = f" is {what}" if what else ""
+    return path, node.lineno, node.col_offset, f"{text_of(node)}{via}{role}"
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a number or text."""
+    return isinstance(value, bool | int | float | str)
+
+
+def _comparable(value: Any) -> Any:
+    """What two values of one expression are compared by; OPAQUE for tensors and other objects."""
+    if isinstance(value, tuple | list) and len(value) <= MOST_ITEMS:
+        return tuple(_comparable(item) if _is_immutable(item) else OPAQUE for item in value)
+    if isinstance(value, set | frozenset) and len(value) <= MOST_ITEMS:
+        return frozenset(item for item in value if _is_immutable(item))
+    if not isinstance(value, _IMMUTABLE):
+        return OPAQUE
+    return value if value == value else "nan"
+
+
+def _operands(node: ast.expr) -> Iterable[ast.AST]:
+    """What an expression computes with; of a look-up, the key."""
+    if isinstance(node, ast.Subscript):
+        return (node.slice,)
+    return (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.operator))
+
+
+def _is_absorbed(operation: str, operands: Sequence[Any]) -> bool:
+    """Whether an operand that never changed makes the result, whatever the other is: a factor zero, a remainder of one."""
+    if operation in ("Mult", "BitAnd", "multiply", "bitwise_and"):
+        return any(_is_number(operand, 0) for operand in operands)
+    first, last = operands[0], operands[-1]
+    if operation in ("Mod", "fmod"):
+        return _is_number(first, 0) or _is_number(last, 1)
+    divisions = ("Div", "FloorDiv", "LShift", "RShift", "divide", "floor_divide", "left_shift", "right_shift")
+    return operation in divisions and _is_number(first, 0)
+
+
+def _is_number(value: Any, number: int) -> bool:
+    return value is not VARIES and not isinstance(value, str) and bool(value == number)
 
 
 @functools.cache
-def text_of(node: ast.expr) -> str:
-    """An expression as decisions quote it."""
+def text_of(node: ast.expr | ast.pattern) -> str:
+    """An expression or pattern as decisions quote it."""
     text = ast.unparse(node)
     return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
 
@@ -64,7 +159,7 @@ def text_of(node: ast.expr) -> str:
 
 def depends(node: ast.expr, frame: Frame) -> bool:
     """Whether a value depends on what the call was given. What is not known to be fixed does."""
-    return any(_is_given(name, attribute, frame) for name, attribute in _names(node))
+    return any(_is_given(name, attribute, frame) for name, attribute in names_in(node))
 
 
 def is_fixed(node: ast.expr, value: Any, frame: Frame) -> bool:
@@ -73,7 +168,7 @@ def is_fixed(node: ast.expr, value: Any, frame: Frame) -> bool:
 
 
 @functools.cache
-def _names(node: ast.expr) -> tuple[tuple[str, str | None], ...]:
+def names_in(node: ast.expr) -> tuple[tuple[str, str | None], ...]:
     """The names in an expression, each with the attribute that is asked of it."""
     owners = {
         id(part.value): part.attr
@@ -112,117 +207,3 @@ def _is_immutable(value: Any) -> bool:
 def only_raises(statements: list[ast.stmt]) -> bool:
     """Whether all that a branch does is to refuse."""
     return bool(statements) and all(isinstance(statement, ast.Raise) for statement in statements)
-
-
-# -- decisions of kernels
-
-
-def watch_blocks(decisions: Decisions) -> None:
-    """Have the interpreter of this process note what kernels decide; once."""
-    from triton import language
-    from triton.runtime import interpreter
-
-    numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    compares = (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal, numpy.equal, numpy.not_equal)
-    joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
-    binary, ternary = builder.binary_op, builder.ternary_op
-
-    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
-        result = binary(self, lhs, rhs, op)
-        if op in compares and _is_below_zero(lhs, rhs, numpy):
-            return result
-        if op in compares or (op in joins and result.data.dtype == bool):
-            _note(decisions, _outcome(result.data))
-        elif op in picks:
-            _note(decisions, BOTH if (lhs.data == result.data).any() else FAILED, "its first value")
-            _note(decisions, BOTH if (rhs.data == result.data).any() else FAILED, "its second value")
-        return result
-
-    def ternary_op(self: Any, first: Any, second: Any, third: Any, op: Any) -> Any:
-        result = ternary(self, first, second, third, op)
-        if op is numpy.clip:
-            _note(decisions, BOTH if (first.data != result.data).any() else FAILED, "a limit")
-        return result
-
-    builder.binary_op, builder.ternary_op = binary_op, ternary_op
-    for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
-        setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
-
-
-def _is_below_zero(lhs: Any, rhs: Any, numpy: Any) -> bool:
-    """Whether whole numbers are compared with zero: places, which only an overflow makes negative."""
-    return lhs.data.dtype.kind == "i" and not rhs.data.any() and rhs.data.size > 0 and not numpy.any(lhs.data < 0)
-
-
-def _outcome(data: Any) -> int:
-    return (HELD if data.any() else 0) | (0 if data.all() else FAILED)
-
-
-def _watched(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def watched(*args: Any) -> Any:
-        result = method(*args)
-        value = getattr(result, "value", result)
-        caller = sys._getframe(1)  # noqa: SLF001 - the interpreter's kernels are Python, and nothing else knows where one stands
-        if isinstance(value, bool) and _KERNELS.get(caller.f_code.co_filename) is not None:
-            _note(decisions, HELD if value else FAILED, constant=True)
-        return result
-
-    return watched
-
-
-@dataclass(frozen=True)
-class Text:
-    """A kernel's text as Triton has it: its nodes by their first and last place, each with its line in the candidate's file."""
-
-    path: str
-    name: str
-    nodes: dict[tuple[int, int, int, int], ast.expr]
-    bound: frozenset[str]
-
-
-_KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
-
-
-def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
-    """Know a kernel by the ``place`` of its ``text``, which is that of the tree ``made`` with the lines of the candidate's file."""
-    nodes = {}
-    for node, original in zip(ast.walk(ast.parse(text).body[0]), ast.walk(made), strict=True):
-        if isinstance(node, ast.expr) and isinstance(original, ast.expr):
-            ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
-            nodes[ends] = original
-    _KERNELS[place] = Text(path, name, nodes, bound)
-
-
-def _note(decisions: Decisions, outcome: int, what: str = "", *, constant: bool = False) -> None:
-    """Add what the innermost kernel on the stack decides now."""
-    frame: types.FrameType | None = sys._getframe(2)  # noqa: SLF001 - as above
-    while frame is not None and frame.f_code.co_filename not in _KERNELS:
-        if frame.f_code.co_filename.endswith("language/standard.py"):
-            return  # a function of Triton's own
-        frame = frame.f_back
-    if frame is None:
-        return
-    text = _KERNELS[frame.f_code.co_filename]
-    node = text.nodes.get(_position(frame.f_code, frame.f_lasti))
-    if node is None or _is_between_programs(node):
-        return
-    if constant and {name for name, _ in _names(node)} & text.bound <= decisions.fixed.get(text.name, set()):
-        return
-    decisions.add(text.path, node, outcome, what)
-
-
-@functools.cache
-def _is_between_programs(node: ast.expr) -> bool:
-    """Whether programs tell each other something here, such as that a lock is held: the interpreter runs one after the other."""
-    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    return any(isinstance(function, ast.Attribute) and function.attr.startswith("atomic_") for function in calls)
-
-
-def _position(code: types.CodeType, at: int) -> tuple[int, int, int, int]:
-    return _positions(code)[at // 2]  # an instruction takes two bytes
-
-
-@functools.cache
-def _positions(code: types.CodeType) -> tuple[tuple[int, int, int, int], ...]:
-    return tuple(tuple(part or 0 for part in place) for place in code.co_positions())  # type: ignore[misc]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import functools
 import inspect
 import string
@@ -32,7 +33,17 @@ from gpu_runner.program.budget import (
     bounded,
     bounded_format,
 )
-from gpu_runner.program.coverage import BOTH, FAILED, HELD, Decisions, depends, is_fixed, only_raises
+from gpu_runner.program.coverage import (
+    BOTH,
+    FAILED,
+    HELD,
+    MOST_ITEMS,
+    Decisions,
+    depends,
+    is_fixed,
+    is_plain,
+    only_raises,
+)
 from gpu_runner.program.objects import (
     Annotation,
     Bound,
@@ -167,9 +178,10 @@ class Evaluator:
 
     def _assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
+        fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound anew
         for target in node.targets:
             self.store(target, value, frame)
-            if is_fixed(node.value, value, frame):
+            if fixed:
                 self._fix(target, frame)
 
     def _fix(self, target: ast.expr, frame: Frame) -> None:
@@ -200,13 +212,23 @@ class Evaluator:
             left = self.item(owner, key)
         if isinstance(left, list | dict | set):
             self.check_mutable(left)
-        value = self._operate(language.IN_PLACE, type(node.op).__name__, left, self.value(node.value, frame))
+        right = self.value(node.value, frame)
+        value = self._operate(language.IN_PLACE, type(node.op).__name__, left, right)
+        self._note_in_place(node, left, value, frame)
         if isinstance(target, ast.Name):
             self.store(target, value, frame)
         elif isinstance(target, ast.Attribute):
             self.set_attribute(owner, target.attr, value)
         else:
             self.set_item(owner, key, value)
+
+    def _note_in_place(self, node: ast.AugAssign, left: Any, value: Any, frame: Frame) -> None:
+        """Note what ``target op= value`` computes as what ``target op value`` does."""
+        if not self.loading:
+            whole = _in_full(node)
+            self.decisions.see(whole.left, left)
+            self._note_operation(whole, value, frame)
+            self.decisions.see(whole, value)
 
     def _if(self, node: ast.If, frame: Frame) -> None:
         if only_raises(node.body) or only_raises(node.orelse):
@@ -231,7 +253,7 @@ class Evaluator:
             self._decided(node, (node,), held, frame)
         return held
 
-    def _decided(self, node: ast.expr, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
+    def _decided(self, node: ast.expr | ast.pattern, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
         """Note how a decision ended that depends on the values ``of`` some expressions."""
         if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
             always = held and _asks_for_a_tensor(node)  # as the arguments of a problem are
@@ -241,6 +263,31 @@ class Evaluator:
         """Note whether something happens that always may."""
         if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
             self.decisions.add(frame.module.path, node, BOTH if does else FAILED, what)
+
+    def _computes(self, node: ast.expr, value: Any, frame: Frame) -> None:
+        """Know an expression as one whose value might change from call to call, as those do that it is computed of."""
+        known = self.decisions.computed
+        may_change = not self.loading and is_plain(value) and node not in known and node not in self.refusing
+        if may_change and depends(node, frame):
+            known[node] = frame.module.path
+
+    def _looks_up(self, node: ast.expr, of: tuple[ast.expr, ast.expr], owner: Any, key: Any, frame: Frame) -> None:
+        """Note which entry is taken of a display, or of a table of the file's own, where the call says which."""
+        table, place = of
+        is_table = isinstance(owner, tuple | list | dict | str | range) and len(owner) <= MOST_ITEMS
+        is_own = isinstance(table, ast.Tuple | ast.List) or not depends(table, frame)
+        taken = owner[key] if is_table else None
+        if not (is_table and is_own and depends(place, frame)) or isinstance(owner, torch.Size):
+            self._computes(node, taken, frame)
+            return
+        if self.loading or node in self.refusing:
+            return
+        for at, entry in owner.items() if isinstance(owner, dict) else enumerate(owner):
+            if is_plain(entry) and is_plain(taken):
+                is_taken, what = entry == taken, repr(entry)
+            else:
+                is_taken, what = entry is taken, f"the entry {at!s}"
+            self.decisions.add(frame.module.path, node, BOTH if is_taken else FAILED, what)
 
     def _for(self, node: ast.For, frame: Frame) -> None:
         self._happens(node.iter, (node.iter,), False, frame, "not empty")
@@ -492,12 +539,18 @@ class Evaluator:
 
     def _match(self, node: ast.Match, frame: Frame) -> None:
         subject = self.value(node.subject, frame)
-        for case in node.cases:
+        for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
-            if self._matches(case.pattern, subject, names, frame):
+            later = node.cases[at + 1 :]
+            if only_raises(case.body) or (later and all(only_raises(each.body) for each in later)):
+                self.refusing |= set(ast.walk(case.pattern)) | set(ast.walk(case.guard or case.pattern))
+            fits = self._matches(case.pattern, subject, names, frame)
+            if not isinstance(case.pattern, ast.MatchAs) or case.pattern.pattern is not None:
+                self._decided(case.pattern, (node.subject,), fits, frame)
+            if fits:
                 for name, value in names.items():
                     self.bind(name, value, frame)
-                if case.guard is None or self.truth(self.value(case.guard, frame)):
+                if case.guard is None or self._decide(case.guard, frame):
                     self.body(case.body, frame)
                     return
 
@@ -624,7 +677,10 @@ class Evaluator:
         handler = self._expressions.get(type(node))
         if handler is None:
             raise unproved(f"`{type(node).__name__}` is no expression that the evaluator knows.")
-        return handler(self, node, frame)
+        value = handler(self, node, frame)
+        if not self.loading:
+            self.decisions.see(node, value)
+        return value
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Any:
         return node.value
@@ -640,7 +696,13 @@ class Evaluator:
         return self.attribute(self.value(node.value, frame), node.attr)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
-        return self.item(self.value(node.value, frame), self.value(node.slice, frame))
+        owner, key = self.value(node.value, frame), self.value(node.slice, frame)
+        value = self.item(owner, key)
+        if isinstance(key, slice) and isinstance(owner, range | str):
+            self._happens(node, (node,), len(value) < len(owner), frame, "shorter")
+        elif not isinstance(node.slice, ast.Constant | ast.Slice):
+            self._looks_up(node, (node.value, node.slice), owner, key, frame)
+        return value
 
     def _slice(self, node: ast.Slice, frame: Frame) -> slice:
         ends = [None if part is None else self.value(part, frame) for part in (node.lower, node.upper, node.step)]
@@ -649,9 +711,13 @@ class Evaluator:
     def _bin_op(self, node: ast.BinOp, frame: Frame) -> Any:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
         value = self._operate(language.BINARY, type(node.op).__name__, left, right)
+        self._note_operation(node, value, frame)
+        return value
+
+    def _note_operation(self, node: ast.BinOp, value: Any, frame: Frame) -> None:
         if isinstance(node.op, _LOSES) and isinstance(value, int):
             self._happens(node, (node,), bool(value), frame, "not zero")
-        return value
+        self._computes(node, value, frame)
 
     def _operate(self, table: dict[str, Callable[[Any, Any], Any]], name: str, left: Any, right: Any) -> Any:
         if name not in table:
@@ -751,6 +817,9 @@ class Evaluator:
                 given = self.value(key, frame)
                 self.budget.charge(given)
                 made.update([(given, self.value(value, frame))])
+        keys = [key for key in node.keys if key is not None]
+        if len(keys) == len(node.keys) > 1:
+            self._happens(node, keys, len(made) < len(keys), frame, "one with equal keys")
         return made
 
     def _mapping(self, value: Any) -> dict[Any, Any]:
@@ -810,7 +879,9 @@ class Evaluator:
         return self.make_function(node, "<lambda>", frame)
 
     def _joined(self, node: ast.JoinedStr, frame: Frame) -> str:
-        return "".join(str(self.value(part, frame)) for part in node.values)
+        text = "".join(str(self.value(part, frame)) for part in node.values)
+        self._computes(node, text, frame)
+        return text
 
     def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
         value = self.check_printable(self.value(node.value, frame))
@@ -857,13 +928,41 @@ class Evaluator:
 
     def _note_call(self, node: ast.Call, function: Any, args: Sequence[Any], value: Any, frame: Frame) -> None:
         name = getattr(function, "__name__", getattr(function, "name", ""))
-        if _is_builtin(function) and name in ("min", "max") and len(args) == len(node.args) > 1 and not node.keywords:
-            for each, arg in zip(node.args, args, strict=True):
-                self._happens(each, node.args, bool(arg == value), frame, f"the {name}imum")
-        elif name in _ROUNDS and isinstance(value, int):
-            self._happens(node, (node,), bool(value), frame, "not zero")
-        elif name == "get" and isinstance(function, Native) and isinstance(function.owner, dict):
-            self._happens(node, (node,), args[0] in function.owner, frame, "found")
+        if isinstance(value, bool) and not isinstance(function, Function):  # such as `operator.eq`, which compares too
+            self._decided(node, (node,), value, frame)
+        elif _is_builtin(function) and name in ("min", "max", "sorted"):
+            self._note_order(node, name, args, value, frame)
+        elif name in ("get", "operator.getitem") and isinstance(function, Native):
+            self._note_look_up(node, function.owner, args, frame)
+        elif not isinstance(function, Function) and not (name == "len" and isinstance(args[0], tuple | list)):
+            if name in _ROUNDS and isinstance(value, int):
+                self._happens(node, (node,), bool(value), frame, "not zero")
+            if name == "divmod":
+                self._happens(node, (node,), bool(value[0]), frame, "more than a remainder")
+            self._computes(node, value, frame)
+
+    def _note_order(self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: Frame) -> None:
+        """Note which of some values is the least or largest, or whether they are in order."""
+        of, items = node.args, args
+        if len(of) == 1 and isinstance(of[0], ast.Tuple | ast.List):
+            of, items = of[0].elts, list(args[0])
+        if node.keywords or len(of) != len(items) or len(of) < 2:
+            self._computes(node, value, frame)
+        elif name == "sorted":
+            self._happens(node, of, value == items, frame, "in the order given")
+            self._happens(node, of, value != items, frame, "in another order")
+        else:
+            for each, item in zip(of, items, strict=True):
+                self._happens(each, of, bool(item == value), frame, f"the {name}imum")
+
+    def _note_look_up(self, node: ast.Call, owner: Any, args: Sequence[Any], frame: Frame) -> None:
+        """Note what ``table.get(key)`` and ``getitem(table, key)`` look up."""
+        if isinstance(node.func, ast.Attribute) and isinstance(owner, dict):
+            self._happens(node, (node,), args[0] in owner, frame, "found")
+            if args[0] in owner:
+                self._looks_up(node, (node.func.value, node.args[0]), owner, args[0], frame)
+        elif len(node.args) == len(args) == 2:
+            self._looks_up(node, (node.args[0], node.args[1]), args[0], args[1], frame)
 
     def _passed(self, node: ast.Call, args: Sequence[Any], frame: Frame) -> tuple[list[bool], dict[str, bool]] | None:
         """Which arguments are fixed; None where stars hide which is which."""
@@ -1493,6 +1592,14 @@ class _Formatter(string.Formatter):
         return super().format_field(value, bounded_format(format_spec))
 
 
+@functools.cache
+def _in_full(node: ast.AugAssign) -> ast.BinOp:
+    """``target op value`` of ``target op= value``."""
+    target = copy.copy(node.target)
+    target.ctx = ast.Load()
+    return ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+
+
 def _own_frame(frame: Frame) -> Frame:
     """The frame of the function, class or module around a comprehension."""
     while frame.is_comprehension:
@@ -1548,7 +1655,7 @@ def _takes_fixed(function: Any) -> bool:
     return isinstance(function, Function | Bound) or type(function).__name__ == "Operator"
 
 
-def _asks_for_a_tensor(node: ast.expr) -> bool:
+def _asks_for_a_tensor(node: ast.expr | ast.pattern) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
         return False
     return node.func.id == "isinstance" and ast.unparse(node.args[1]) in ("torch.Tensor", "Tensor")

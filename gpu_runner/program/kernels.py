@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import coverage, language
+from gpu_runner.program import lanes, language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
@@ -250,7 +250,7 @@ def _compiled(function: Function, names: dict[str, Any]) -> Any:
     place = f"{path}:{node.lineno}:{node.name}:{next(_places)}"  # Triton reads it when it first runs the kernel
     lines = [line + "\n" for line in text.splitlines()]
     linecache.cache[place] = (len(text), None, lines, place)
-    coverage.register(place, path, node.name, bare, text, bound_names(node)[0])
+    lanes.register(place, path, node.name, bare, text, bound_names(node)[0])
     code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
     import triton.language as tl
 

@@ -366,7 +366,7 @@ def _decide_outside(
                 answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(outside)))
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
-            trial.decisions = dict(answer.decisions)
+            trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
 
 
 def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:

@@ -57,8 +57,10 @@ def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
 
 
 def _evidence(decision: Decision, outcome: int) -> Evidence:
-    what, _, role = decision.text.rpartition("` is ")
-    message = f"{what}` was never {role}." if what else f"{decision.text} was always {_word(outcome)}."
+    is_role = re.fullmatch(r"(`.*`(?: \(.*?\))?) is ([^`]*)", decision.text)
+    message = (
+        "{} was never {}.".format(*is_role.groups()) if is_role else f"{decision.text} was always {_word(outcome)}."
+    )
     return Evidence("one_sided", message, line=decision.line)
 
 

@@ -37,7 +37,7 @@ def decided(text: str, *given: torch.Tensor) -> dict[str, int]:
         result = candidate(tensor)
         if getattr(result, "requires_grad", False):
             result.sum().backward()
-    return {text: outcome for (_, _, _, text), outcome in decisions.outcomes.items()}
+    return {text: outcome for *_, text, outcome in decisions.to_json()}
 
 
 def native(text: str) -> Any:

@@ -32,13 +32,33 @@ ONE_SIDED = {
         "for _ in range(x.shape[0] // 31): x = x + 1",
         {"`x.shape[0] // 31` is not zero": FAILED, "`range(x.shape[0] // 31)` is not empty": FAILED},
     ),
+    "a comparison by a function": (
+        "import operator\n    flag = operator.eq(x.shape[0], 31)",
+        {"`operator.eq(x.shape[0], 31)`": FAILED},
+    ),
+    "a comparison by any": ("flag = any((x.shape[0] - 31,))", {"`any((x.shape[0] - 31,))`": HELD}),
+    "a comparison of floats": (
+        "import math\n    flag = math.isclose(x.shape[0], 31)",
+        {"`math.isclose(x.shape[0], 31)`": FAILED},
+    ),
+    "a pattern": ("match x.shape[0]:\n        case 31: x = x + 1\n        case _: pass", {"`31`": FAILED}),
+    "a pattern of alternatives": ("match x.shape[0]:\n        case 31 | 7: x = x + 1", {"`31 | 7`": HELD}),
+    "the guard of a case": (
+        "match x.shape[0]:\n        case n if n - 7: x = x + 1",
+        {"`n - 7`": FAILED},
+    ),
     "a class of tensors": (
         "if isinstance(x, torch.nn.Parameter): x = x + 1",
         {"`isinstance(x, torch.nn.Parameter)`": FAILED},
     ),
     "in what a condition binds": (
         "if (flag := x.shape[0] > 31): raise ValueError\n    n = [0, 1][flag]",
-        {"`(flag := (x.shape[0] > 31))`": FAILED, "`x.shape[0] > 31`": FAILED},
+        {
+            "`(flag := (x.shape[0] > 31))`": FAILED,
+            "`x.shape[0] > 31`": FAILED,
+            "`[0, 1][flag]` is 0": BOTH,
+            "`[0, 1][flag]` is 1": FAILED,
+        },
     ),
     "in a container": ("sizes = [x.shape[0]]\n    if sizes[0] > 31: x = x + 1", {"`sizes[0] > 31`": FAILED}),
     "put into a container later": (
@@ -48,6 +68,10 @@ ONE_SIDED = {
 }
 NONE = {
     "what only refuses": "if x.shape[0] > 31: raise ValueError",
+    "a case that only refuses": "match x.shape[0]:\n        case 31: raise ValueError\n        case n if n > 31: raise ValueError",
+    "a comparison of the file's own by a function": "import operator\n    flag = operator.eq(MODE, 'llama')",
+    "a case before what only refuses": "match x.shape[0]:\n        case 7: x = x + 1\n        case _: raise ValueError",
+    "a mode that a table renames": "mode = 'llama'\n    mode = {'llama': 1}[mode]\n    if mode == 1: x = x + 1",
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
     "where it lies": "x = x + 1 if x.device.index else x",
@@ -73,6 +97,53 @@ def test_what_the_file_fixes_or_refuses_is_no_decision(name: str) -> None:
 
 def test_both_outcomes_add_up() -> None:
     assert decided("if x.shape[0] > 31: x = x + 1", torch.zeros(7), torch.zeros(32)) == {"`x.shape[0] > 31`": BOTH}
+
+
+CONSTANT = {
+    "a power of zero": ("n = 0 ** abs(x.shape[0] - 9)", "`0 ** abs(x.shape[0] - 9)` is anything but 0"),
+    "a product of conditions": (
+        "n = (x.shape[0] > 7) * (x.shape[0] < 8)",
+        "`(x.shape[0] > 7) * (x.shape[0] < 8)` is anything but 0",
+    ),
+    "how many a set has": ("n = len({x.shape[0], 9})", "`len({x.shape[0], 9})` is anything but 2"),
+    "how often it occurs": ("n = (9,).count(x.shape[0])", "`(9,).count(x.shape[0])` is anything but 0"),
+    "a text": ("n = f'{x.shape[0]:.0e}'.count('9')", "`f'{x.shape[0]:.0e}'.count('9')` is anything but 0"),
+    "in place": ("n = x.shape[0]\n    n >>= 4", "`n >> 4` is not zero"),
+    "an entry by a position": ("n = (1, 1, 1, 2)[x.shape[0] - 7]", "`(1, 1, 1, 2)[x.shape[0] - 7]` is 2"),
+    "an entry by a key": (
+        "n = {7: 'a', 8: 'b', 9: 'c'}[x.shape[0]]",
+        "`{7: 'a', 8: 'b', 9: 'c'}[x.shape[0]]` is 'c'",
+    ),
+    "one of two equal keys": (
+        "n = {x.shape[0]: 0, 9: 1}[9]",
+        "`{x.shape[0]: 0, 9: 1}` is one with equal keys",
+    ),
+    "a slice that cuts": ("n = len(range(x.shape[0])[:9])", "`range(x.shape[0])[:9]` is shorter"),
+    "the least of a list": ("n = min([x.shape[0], 9])", "`9` is the minimum"),
+    "the first in order": ("n = sorted([x.shape[0], 9])[0]", "`sorted([x.shape[0], 9])` is in another order"),
+    "a quotient": ("n = divmod(x.shape[0], 9)[0]", "`divmod(x.shape[0], 9)` is more than a remainder"),
+}
+CHANGES = {
+    "a size": "n = x.shape[0] * 2",
+    "how many dimensions": "n = len(x.shape) - 1",
+    "nothing times a size": "n = 0\n    n = n * x.shape[0]",
+    "an item at a fixed place": "n = (x.shape[0], 8)[1]",
+    "every entry": "n = (1, 2)[x.shape[0] - 7]",
+    "a size by a place": "n = x.shape[x.dim() - 1]",
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_what_never_changes_though_it_is_computed_of_what_does_is_seen(name: str) -> None:
+    body, wanted = CONSTANT[name]
+    found = decided(body, torch.zeros(7), torch.zeros(8))
+    assert [text for text, outcome in found.items() if outcome == FAILED] == [wanted]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_changes_or_need_not_is_no_decision(name: str) -> None:
+    found = decided(CHANGES[name], torch.zeros(7), torch.zeros(8))
+    assert not {text for text, outcome in found.items() if outcome != BOTH}
 
 
 def test_context_of_autograd_carries_what_is_fixed() -> None:

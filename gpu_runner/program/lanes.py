@@ -1,0 +1,369 @@
+"""What kernels decide and compute in Triton's interpreter, by the expression at which they stand."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner.program.coverage import (
+    BOTH,
+    FAILED,
+    HELD,
+    UNSEEN,
+    VARIES,
+    Decisions,
+    Lanes,
+    Place,
+    is_plain,
+    names_in,
+    place_of,
+)
+
+MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
+
+
+def watch_blocks(decisions: Decisions) -> None:
+    """Have the interpreter of this process note what kernels decide; once."""
+    from triton import language
+    from triton.runtime import interpreter
+
+    numpy, builder = interpreter.np, interpreter.InterpreterBuilder
+    orders, compares = (
+        (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal),
+        (numpy.equal, numpy.not_equal),
+    )
+    joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
+    binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
+    divide, cast = builder.create_idiv, builder.create_fp_to_si
+
+    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
+        if op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy):
+            return result
+        if op in compares or (op in joins and result.data.dtype == bool):
+            _note(decisions, _outcome, result.data, _against_limit(result, lhs, rhs) if op in orders else _read(result))
+        elif op in picks:
+            counts = _against_limit(result, lhs, rhs)
+            _note(decisions, _happened, lhs.data == result.data, counts, "its first value")
+            _note(decisions, _happened, rhs.data == result.data, counts, "its second value")
+        else:
+            _compute(decisions, op.__name__, result, lhs, rhs)
+        return result
+
+    def ternary_op(self: Any, first: Any, second: Any, third: Any, op: Any) -> Any:
+        result = ternary(self, first, second, third, op)
+        if op is numpy.clip:
+            _carry(result, first)
+            _note(decisions, _happened, first.data != result.data, _read(result), "a limit")
+        elif op is numpy.where:
+            _carry_chosen(result, first, second, third, numpy)
+            _compute(decisions, "where", result, second, third)
+        return result
+
+    def unary_op(self: Any, operand: Any, op: Any) -> Any:
+        result = _carry(unary(self, operand, op), operand)
+        _compute(decisions, op.__name__, result, operand)
+        return result
+
+    def create_idiv(self: Any, lhs: Any, rhs: Any) -> Any:
+        result = _carry(divide(self, lhs, rhs), lhs, rhs)
+        _compute(decisions, "floor_divide", result, lhs, rhs)
+        return result
+
+    def create_fp_to_si(self: Any, source: Any, dtype: Any) -> Any:
+        result = cast(self, source, dtype)
+        _compute(decisions, "to", result, source)
+        return result
+
+    builder.binary_op, builder.ternary_op, builder.unary_op = binary_op, ternary_op, unary_op
+    builder.create_idiv, builder.create_fp_to_si = create_idiv, create_fp_to_si
+    _watch_memory(interpreter)
+    for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
+        setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
+
+
+def _watch_memory(interpreter: Any) -> None:
+    """Mark the lanes that a mask keeps from memory, through what only moves or converts them."""
+    builder = interpreter.InterpreterBuilder
+    load = builder.create_masked_load
+
+    def create_masked_load(self: Any, pointers: Any, mask: Any, *rest: Any) -> Any:
+        result = load(self, pointers, mask, *rest)
+        read = interpreter.np.asarray(mask.data)  # which a block pointer has as an array of its own
+        if not read.all():
+            result.unread = ~read
+        return result
+
+    builder.create_masked_load = create_masked_load
+    for name in ("cast_impl", "create_fp_to_fp", "create_bitcast"):
+        setattr(builder, name, _carrying(getattr(builder, name)))
+    for name in ("create_expand_dims", "create_broadcast"):
+        setattr(builder, name, _shaping(getattr(builder, name), interpreter.TensorHandle))
+
+
+def _is_below_zero(lhs: Any, rhs: Any, numpy: Any) -> bool:
+    """Whether whole numbers are compared with zero: places, which only an overflow makes negative."""
+    return lhs.data.dtype.kind == "i" and not rhs.data.any() and rhs.data.size > 0 and not numpy.any(lhs.data < 0)
+
+
+def _carry(result: Any, *operands: Any) -> Any:
+    """The result of an operation, of whose lanes those are unread that are so in an operand: a mask kept them from memory."""
+    for operand in operands:
+        unread = getattr(operand, "unread", None)
+        if unread is not None and unread.shape == result.data.shape:
+            known = getattr(result, "unread", None)
+            result.unread = unread if known is None else known | unread
+    return result
+
+
+def _carry_chosen(result: Any, condition: Any, first: Any, second: Any, numpy: Any) -> None:
+    """Where a number takes the place of an unread lane, the lane stays unread."""
+    marks = [getattr(each, "unread", None) for each in (first, second)]
+    marks = [mark if mark is not None and mark.shape == result.data.shape else None for mark in marks]
+    if marks[0] is not None and (marks[1] is not None or not _is_one_number(second)):
+        result.unread = numpy.where(condition.data, marks[0], False if marks[1] is None else marks[1])
+    elif marks[1] is not None and not _is_one_number(first):
+        result.unread = numpy.where(condition.data, False, marks[1])
+    elif any(mark is not None for mark in marks):
+        result.unread = marks[0] if marks[0] is not None else marks[1]
+
+
+def _is_one_number(value: Any) -> bool:
+    return bool((value.data == value.data.flat[0]).all()) if value.data.size else True
+
+
+def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def carrying(self: Any, operand: Any, *rest: Any) -> Any:
+        return _carry(method(self, operand, *rest), operand)
+
+    return carrying
+
+
+def _shaping(method: Callable[..., Any], handle: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def shaping(self: Any, operand: Any, *rest: Any) -> Any:
+        result = method(self, operand, *rest)
+        if getattr(operand, "unread", None) is not None:
+            result.unread = method(self, handle(operand.unread, operand.dtype), *rest).data
+        return result
+
+    return shaping
+
+
+def _read(result: Any) -> Any:
+    """The lanes of an operation that were read; all where none was."""
+    unread = getattr(result, "unread", None)
+    return ... if unread is None or unread.all() else ~unread
+
+
+def _finite(result: Any, operands: Sequence[Any]) -> list[Any]:
+    """By operand of numbers that may be infinite, the lanes in which it is not."""
+    from triton.runtime.interpreter import np as numpy
+
+    data = [each.data for each in operands if each.data.dtype.kind == "f" and each.data.shape == result.data.shape]
+    return [numpy.isfinite(each) for each in data]
+
+
+def _against_limit(result: Any, *operands: Any) -> Any:
+    """The lanes of a comparison that count: an infinity against a finite limit does not, whose result is judged by other rules."""
+    finite = _finite(result, operands)
+    is_limit = len(finite) > 1 and any(each.all() for each in finite)
+    return _where_all(_read(result), finite if is_limit else ())
+
+
+def _where_all(counts: Any, masks: Iterable[Any]) -> Any:
+    for mask in masks:
+        if not mask.all():
+            counts = mask if counts is ... else counts & mask
+    return counts
+
+
+def _outcome(data: Any) -> int:
+    return (HELD if data.any() else 0) | (0 if data.all() else FAILED)
+
+
+def _happened(data: Any) -> int:
+    return BOTH if data.any() else FAILED
+
+
+def _watched(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def watched(*args: Any) -> Any:
+        result = method(*args)
+        value = getattr(result, "value", result)
+        caller = sys._getframe(1)  # noqa: SLF001 - the interpreter's kernels are Python, and nothing else knows where one stands
+        if isinstance(value, bool) and _KERNELS.get(caller.f_code.co_filename) is not None:
+            _note_constant(decisions, HELD if value else FAILED)
+        return result
+
+    return watched
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A kernel's text as Triton has it: its nodes by their first and last place, each with its line in the candidate's file."""
+
+    path: str
+    name: str
+    nodes: dict[tuple[int, int, int, int], ast.expr]
+    bound: frozenset[str]
+    # By expression, the names that loops of a written number of steps bind around it.
+    steps: dict[ast.expr | None, tuple[str, ...]]
+
+
+_KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
+
+
+def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
+    """Know a kernel by the ``place`` of its ``text``, which is that of the tree ``made`` with the lines of the candidate's file."""
+    nodes = {}
+    for node, original in zip(ast.walk(ast.parse(text).body[0]), ast.walk(made), strict=True):
+        if isinstance(node, ast.expr) and isinstance(original, ast.expr):
+            ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
+            nodes[ends] = original
+    _KERNELS[place] = Text(path, name, nodes, bound, _steps(made))
+
+
+def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
+    found: dict[ast.expr | None, tuple[str, ...]] = {}
+    for loop in ast.walk(made):
+        if (
+            not isinstance(loop, ast.For)
+            or not isinstance(loop.target, ast.Name)
+            or not isinstance(loop.iter, ast.Call)
+        ):
+            continue
+        if all(isinstance(arg, ast.Constant) for arg in loop.iter.args):
+            for statement in loop.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.expr):
+                        found[node] = (*found.get(node, ()), loop.target.id)
+    return found
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where a kernel stands: at an expression, reached by calls of kernels, in a step of loops of a written number of them."""
+
+    text: Text
+    node: ast.expr
+    via: str
+    place: Place
+
+
+def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = "") -> None:
+    """Add what the innermost kernel on the stack decides now: of the lanes that count, or where none ever does, of all."""
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is not None and data.size:
+        counted = data[counts]
+        if counted.size:
+            decisions.add(site.text.path, site.node, outcome(counted), what, site.via)
+        else:
+            place = place_of(site.text.path, site.node, what, site.via)
+            decisions.aside[place] = decisions.aside.get(place, 0) | outcome(data)
+
+
+def _note_constant(decisions: Decisions, outcome: int) -> None:
+    """Add what the innermost kernel on the stack decides now over its constants."""
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is not None and not _is_fixed(site, decisions):
+        decisions.add(site.text.path, site.node, outcome, via=site.via)
+
+
+def _is_fixed(site: _Site, decisions: Decisions) -> bool:
+    return {name for name, _ in names_in(site.node)} & site.text.bound <= decisions.fixed.get(site.text.name, set())
+
+
+def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
+    """Note what the innermost kernel on the stack computes now."""
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is None or not result.data.size:
+        return
+    key = site.place, operation
+    lanes = decisions.lanes.get(key)
+    if lanes is None:
+        lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
+    if lanes.result is not VARIES:
+        counts = _where_all(_read(result), _finite(result, operands))
+        lanes.result = _seen(lanes.result, result.data[counts])
+        data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
+        lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+
+
+def _seen(known: Any, data: Any) -> Any:
+    """The one value of all lanes so far, or VARIES."""
+    if known is VARIES or not data.size:
+        return known
+    first = data.flat[0] if known is UNSEEN else known
+    return VARIES if (data != first).any() else first
+
+
+def _site(frame: types.FrameType | None) -> _Site | None:
+    """The expression at which the innermost kernel on the stack stands; None in Triton's own functions."""
+    where: list[tuple[Text, ast.expr | None, tuple[Any, ...]]] = []
+    passed = 0
+    while frame is not None and passed <= MOST_BETWEEN:
+        code = frame.f_code
+        text = _KERNELS.get(code.co_filename)
+        if text is not None:
+            node = _node_at(text, code, frame.f_lasti)
+            steps = tuple(_value_of(frame.f_locals.get(name)) for name in text.steps.get(node, ()))
+            where.append((text, node, steps))
+            passed = 0
+        elif where:
+            passed += 1
+        elif code.co_filename.endswith("language/standard.py"):
+            return None
+        frame = frame.f_back
+    return _site_of(tuple(where)) if where else None
+
+
+def _value_of(value: Any) -> Any:
+    plain = getattr(value, "value", value)
+    return plain if is_plain(plain) else None
+
+
+@functools.cache
+def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...]) -> _Site | None:
+    text, node, steps = where[0]
+    if node is None or _is_between_programs(node):
+        return None
+    reached = [f"{name} = {value}" for name, value in zip(text.steps.get(node, ()), steps, strict=True)]
+    for caller, call, at in where[1:]:
+        if caller is not text and call is not None:
+            reached += [f"called at line {call.lineno}"]
+            reached += [f"{name} = {value}" for name, value in zip(caller.steps.get(call, ()), at, strict=True)]
+    via = f" ({', '.join(reached)})" if reached else ""
+    return _Site(text, node, via, place_of(text.path, node, via=via))
+
+
+@functools.cache
+def _is_between_programs(node: ast.expr) -> bool:
+    """Whether programs tell each other something here, such as that a lock is held: the interpreter runs one after the other."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(isinstance(function, ast.Attribute) and function.attr.startswith("atomic_") for function in calls)
+
+
+_NODES: dict[tuple[str, str, int], ast.expr | None] = {}
+
+
+def _node_at(text: Text, code: types.CodeType, at: int) -> ast.expr | None:
+    key = code.co_filename, code.co_name, at
+    if key not in _NODES:
+        _NODES[key] = text.nodes.get(_position(code, at))
+    return _NODES[key]
+
+
+def _position(code: types.CodeType, at: int) -> tuple[int, int, int, int]:
+    return _positions(code)[at // 2]  # an instruction takes two bytes
+
+
+@functools.cache
+def _positions(code: types.CodeType) -> tuple[tuple[int, int, int, int], ...]:
+    return tuple(tuple(part or 0 for part in place) for place in code.co_positions())  # type: ignore[misc]
