@@ -249,14 +249,19 @@ def _settled(
         values[name] = values[meta["same"][0]]
         if name in given.leaves:
             given.leaves[name] = values[name]
+    sent: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # outputs may have one upstream gradient
+    views: dict[int, torch.Tensor] = {}
     for place, entry in enumerate(meta["upstream"]):
         if entry is None:
             given.upstream.append(None)
             continue
-        raw, memory = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
+        if entry["tensor"] not in sent:
+            sent[entry["tensor"]] = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
+            views[entry["tensor"]] = _view(sent[entry["tensor"]][1], entry)
+        raw, memory = sent[entry["tensor"]]
         given.raw_upstream.append(raw)
         given.memory[f"upstream {place}"] = memory
-        given.upstream.append(_view(memory, entry))
+        given.upstream.append(views[entry["tensor"]])
     for entry in meta.get("directions", ()) if not prefix else ():
         _, memory = _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]])
         given.directions[entry["name"]] = _view(memory, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -155,7 +155,7 @@ class Steps:
         self._add(name, kept)
         if self.meta["backward"]:
             self.watch.begin_step(f"{name} backward")
-            gradients = backward(outputs, self.arguments, retain=False)
+            gradients = self._backward(outputs, self.arguments, retain=False)
             self._add(name, gradients)
             kept |= gradients
         self.watch.trail.results(kept)
@@ -175,14 +175,38 @@ class Steps:
             if self.meta["backward"]:
                 self._restore_upstream()
                 self.watch.begin_step(f"{name} backward")
-                self._add(name, backward(outputs, given, retain=True))
+                self._add(name, self._backward(outputs, given, retain=True))
         if self.meta["backward"]:
-            self._restore_upstream()
-            self._part("second backward", lambda: self._second_backward(here_outputs))
+            self._part("second backward", lambda: self._later_backwards(here_outputs))
 
-    def _second_backward(self, outputs: list[Any]) -> None:
+    def _later_backwards(self, outputs: list[Any]) -> None:
+        """Run the backward of a retained graph again, and keep the pass that is farthest from the first of these."""
         self.watch.begin_step("retained backward")
-        self._add("second backward", backward(outputs, self.arguments, retain=False))
+        first: dict[str, Any] = {}
+        kept, farthest = first, -1.0
+        for left in reversed(range(self.meta["passes"])):
+            self._restore_upstream()
+            found = self._backward(outputs, self.arguments, retain=left > 0)
+            first = first or found
+            with self.watch.paused():
+                distance = sum(_distance(value, first[label]) for label, value in found.items())
+            if distance > farthest:
+                kept, farthest = found, distance
+        self._add("second backward", kept)
+
+    def _backward(self, outputs: list[Any], given: Arguments, *, retain: bool) -> dict[str, Any]:
+        """Give the gradients; where each output is its own upstream gradient, of copies of the outputs."""
+        if self.meta["echoes"]:
+            with self.watch.paused():
+                pairs = zip(outputs, given.upstream, strict=False)
+                own = [
+                    value.detach().clone() if grad is not None and is_plain(value) else grad for value, grad in pairs
+                ]
+                for place, grad in enumerate(own):
+                    if grad is not None:
+                        self.watch.is_input(grad, f"upstream {place}")
+                given = replace(given, upstream=own)
+        return backward(outputs, given, retain)
 
     def _add(self, run: str, values: dict[str, Any]) -> None:
         with self.watch.paused():
@@ -207,6 +231,14 @@ class Steps:
         if wanted:
             with self.watch.paused():
                 self.overwritten |= dict.fromkeys(self.arguments.refill(self.meta, self.tensors, wanted))
+
+
+def _distance(value: Any, other: Any) -> float:
+    """How far two gradients are apart; what is no number in one of them is far."""
+    if not is_plain(value) or not is_plain(other) or value.shape != other.shape:
+        return 0.0
+    apart = (value.detach().double() - other.detach().double()).abs()
+    return float(apart.nan_to_num(0.0 if bits_equal(value.detach(), other.detach()) else 1e30).sum())
 
 
 def outputs_of(value: Any) -> list[Any]:

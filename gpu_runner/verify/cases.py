@@ -7,6 +7,7 @@ paired with the others by chance.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ from gpu_runner.verify.scalars import (
     other_words,
     scalars_at_an_end,
     scalars_beyond,
+    usual_numbers,
+    usual_scalar,
     whole_for_floats,
 )
 
@@ -54,9 +57,13 @@ MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 FEW_PROCESSORS = 2  # of them: the first has one multiprocessor, the second two
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
+OF_A_SIZE = 0.3  # the share of moved scalars that are the reciprocal of a size, or of its root
 MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (11, 15)  # rows of the case in which each kind of special row occurs
+MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
+RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
+LEAST_OF_DATA = 32  # columns where all rows are like data
 
 
 class Content(StrEnum):
@@ -80,12 +87,13 @@ class Layout(StrEnum):
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
     expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
     ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
+    full = "full"  # upstream gradients alone: exactly one, dense, as backward(torch.ones_like(y)) gives
 
 
 _LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
 INPUT_LAYOUTS = (*_LAYOUTS, Layout.level, Layout.windows)
 NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
-EXPANDED = (Layout.expanded, Layout.ones)
+EXPANDED = (Layout.expanded, Layout.ones, Layout.full)
 UPSTREAM_LAYOUTS = (*_LAYOUTS, *EXPANDED)
 # In these an element lies in several places of a tensor at once.
 REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, *EXPANDED})
@@ -101,6 +109,8 @@ class Upstream(StrEnum):
     one_hot = "one element of each row"
     zero_rows = "zero rows"
     few_rows = "few rows that are not zero"
+    signs = "of one magnitude"  # as an absolute error gives
+    centered = "rows with a sum of zero"  # as a softmax or a norm behind it gives
 
 
 class Special(StrEnum):
@@ -110,6 +120,16 @@ class Special(StrEnum):
     rows = "special rows"
     columns = "special columns"  # of inputs of two dimensions
     ends = "ends of ranges"  # of inputs with a range: shares of exactly zero and one, probabilities of zero
+    # What all rows are, as in data that no generator of random numbers gives.
+    levels = "multiples of 1/255"
+    mask = "zeros and ones"
+    ramp = "numbers in order"
+    unit = "rows of length one"
+    shares = "rows that are distributions"
+    triangle = "zeros on one side of the diagonal"  # of square matrices
+
+
+DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
 
 
 class Indices(StrEnum):
@@ -122,6 +142,18 @@ class Indices(StrEnum):
     ignored = "ignored classes"  # a mask begins somewhere in each row
     padded = "ignored classes at one end"  # most rows, from the first on or up to the last
     nothing = "ignored classes alone"  # some rows of a mask are all false, some all true
+    ascending = "indices in order"  # each its own place, as of positions and pairs; a mask is causal
+    ordered = "sorted indices"  # as of segments
+    best = "indices of the largest"  # of the row of another input, as of a model that is right
+
+
+class Relation(StrEnum):
+    """What two inputs have to do with each other."""
+
+    close = "close, equal or opposite to each other by rows"
+    circle = "cosines and sines of the same angles"
+    apart = "views of one tensor, some rows apart"
+    transposed = "one matrix and its transpose"
 
 
 @dataclass(frozen=True)
@@ -152,7 +184,10 @@ class Case:
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     odd_upstream: bool = False  # of odd content: it is the upstream gradients that hold it
     same: tuple[str, ...] = ()  # inputs that are one tensor
-    close: tuple[str, ...] = ()  # of two inputs the second is the first but for small differences
+    related: tuple[str, ...] = ()  # two inputs, by this relation
+    relation: Relation = Relation.close
+    echoes: bool = False  # the upstream gradient of each output is the output, as half of its square as a loss gives
+    one_upstream: bool = False  # outputs of one form have one tensor as their upstream gradient, as their sum gives
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
     mixed: bool = False  # weights in float32 beside inputs in half precision
@@ -186,7 +221,8 @@ class Case:
             ("infinities and NaN in some rows", self.content is Content.odd and not self.odd_upstream),
             ("infinities and NaN in the upstream gradient", self.odd_upstream),
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
-            (f"{' and '.join(self.close)} close to each other", bool(self.close)),
+            (f"{' and '.join(self.related)} {self.relation}", bool(self.related)),
+            ("each output its own upstream gradient", self.echoes),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             ("weights in float32", self.mixed),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -197,6 +233,8 @@ class Case:
         """The case with tamer values, for a reference that gives no numbers: without special rows, with usual scales."""
         if self.indices is Indices.nothing:
             yield replace(self, indices=Indices.padded)
+        if self.related:
+            yield replace(self, related=())
         if self.special:
             yield replace(self, special=Special.none)
         if self.wild:
@@ -225,6 +263,7 @@ _WORDS: dict[str, str] = {
     Layout.windows: "overlapping rows",
     Layout.expanded: "expanded",
     Layout.ones: "of exactly one",
+    Layout.full: "of ones",
 }
 
 
@@ -269,12 +308,22 @@ def plan_cases(
 
 
 _BOUNDARY = "around a constant"
+_SECOND_TIME, _POWER, _WIDE, _EQUAL = (
+    "drawn, a second time",
+    "next to a power of two",
+    "wider than one block",
+    "all equal",
+)
 _AT_AN_END = "scalars at an end"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
 _USUAL_SCALARS = (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)  # a large epsilon hides what small rows show
+_DEALT_INDICES = tuple(
+    kind for kind in Indices if kind is not Indices.ascending
+)  # which have a case with room for them
+_NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)
 # Small from the start; half of a size that a scalar divides may not be divided by it.
 _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS)
 
@@ -308,7 +357,7 @@ class _Plan:
         if not self.quick:
             cases += self._wide()
         cases = self._on_other_gpus(self._covered(self._with_scalars(cases)))
-        return cases + self._divided() + ([] if self.quick else self._related())
+        return cases + self._divided() + ([] if self.quick else self._complete(cases, self._related()))
 
     def measured(self, dtypes: tuple[str, ...], workloads: tuple[Workload, ...]) -> list[Case]:
         """The problem's own workloads; a GPU runs each at its full size."""
@@ -354,17 +403,39 @@ class _Plan:
                 cases.append(self._case("drawn", sizes, dtype))
         if not self.quick:
             # An answer that is remembered by shape is wrong on other values of the same sizes.
-            cases.insert(1, replace(cases[0], name="drawn, a second time", again=False))
+            cases.insert(1, replace(cases[0], name=_SECOND_TIME, again=False))
             # Nothing cancels at sizes like these (``truth.LEAST_ORDINARY``): here arithmetic is exact but for its last bits.
             # Its elements are enough to tell by, also where half of them are zero.
             sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (64, 90), (16, 28)).items()}
             cases.append(self._case("first gradient only", sizes, self._most_exact(), narrow_grad=True))
-            sizes = self._sizes("special columns", (64, 200), SPECIAL_ROWS)
+            ratios = iter(self.draws.stream("ratios").sample(RATIOS, len(RATIOS)))
+            sizes = self._in_proportion(self._sizes("special columns", (64, 200), MORE_SPECIAL_ROWS), 4)
             cases.append(self._case(_SPECIAL_COLUMNS, sizes, self._most_exact()))
             for dtype in self.dtypes:
-                cases.append(self._case(_SPECIAL, self._sizes(f"special {dtype}", (64, 200), SPECIAL_ROWS), dtype))
+                sizes = self._with_room(self._sizes(f"special {dtype}", (64, 200), SPECIAL_ROWS))
+                ratio = next(ratios, None)
+                sizes = sizes if ratio is None else self._in_proportion(sizes, ratio)
+                cases.append(self._case(_SPECIAL, sizes, dtype))
                 cases.append(self._case(_WILD, self._sizes(f"wild {dtype}", (64, 200), (3, 9)), dtype))
         return cases
+
+    def _in_proportion(self, sizes: dict[str, int], ratio: int) -> dict[str, int]:
+        """So many times as many columns as rows."""
+        along = columns_of(self.problem)
+        down = [dim for dim in sizes if dim not in along]
+        if not along or not down:
+            return sizes
+        wide, deep = max(along, key=lambda dim: sizes[dim]), max(down, key=lambda dim: sizes[dim])
+        return sizes | {wide: ratio * sizes[deep]}
+
+    def _with_room(self, sizes: dict[str, int]) -> dict[str, int]:
+        """At least so many indices that those in order show, and as many values for them."""
+        stream, fewest = self.draws.stream("room"), SPECIAL_ROWS[0]
+        for spec in self.problem.inputs:
+            if isinstance(spec.high, str) and spec.dims and not spec.dims[-1].isdigit():
+                count = max(sizes[spec.dims[-1]], fewest)
+                sizes = sizes | {spec.dims[-1]: count, spec.high: max(sizes[spec.high], count + stream.randint(0, 4))}
+        return sizes
 
     def _most_exact(self) -> str:
         return "float32" if "float32" in self.dtypes else self.dtypes[0]
@@ -381,7 +452,7 @@ class _Plan:
             power = 2 ** stream.randint(5, 9) + step
             sizes = self._sizes(f"power {step}", (power, power))
             if self.interpreted or sizes:
-                cases.append(self._case("next to a power of two", sizes))
+                cases.append(self._case(_POWER, sizes))
         if self.quick:
             return cases
         # More rows than a persistent kernel has programs: what is left to torch to add up grows with them.
@@ -399,7 +470,7 @@ class _Plan:
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
         if len(named) > 1:  # dimensions that are taken for one another
-            cases.append(self._case("all equal", dict.fromkeys(named, stream.randint(17, 33))))
+            cases.append(self._case(_EQUAL, dict.fromkeys(named, stream.randint(17, 33))))
         return cases
 
     def _extremes(self) -> list[Case]:
@@ -412,7 +483,7 @@ class _Plan:
                 cases.append(self._case("large values", sizes, dtype, content=Content.large))
         if not self.quick and any(holds(spec, Content.odd) for spec in self.problem.inputs):
             # So wide that whole blocks of a row may be minus infinity.
-            sizes = self._sizes("odd", (4100, 6000), (9, 9))
+            sizes = self._sizes("odd", (4100, 6000), (10, 10))
             cases.append(self._case("not finite", sizes, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
@@ -430,9 +501,7 @@ class _Plan:
                 width = round(math.exp(self.draws.stream(label).uniform(math.log(4100), math.log(WIDEST_DRAWN))))
                 sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
                 # What is saved for a backward is tried twice where it is wide too.
-                cases.append(
-                    self._case("wider than one block", sizes, dtype, again=not place and dtype == self._most_exact())
-                )
+                cases.append(self._case(_WIDE, sizes, dtype, again=not place and dtype == self._most_exact()))
         return cases
 
     def _around_constants(self) -> list[Case]:
@@ -504,12 +573,18 @@ class _Plan:
         others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
         ruled = {name for rule in self.multiples for name in divided.names_in(rule)}
         found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
+        written = itertools.cycle(usual_numbers(self.draws.stream("usual numbers")))
         first = next((case for case in cases if case.name == "drawn"), None)
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
             is_open = case.content is Content.ordinary and case is not first and case.name not in _USUAL_SCALARS
             base = stream.choice(others) if others and case is not first and place % 3 == 2 else fixed
             moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
+            if moved and place % 4 == 1:
+                moved |= usual_scalar(self.problem, moved, next(written), stream)
+            elif moved and case.sizes and stream.random() < OF_A_SIZE:
+                _, size = stream.choice(case.sizes)
+                moved |= usual_scalar(self.problem, moved, max(1, size) ** stream.choice((-1.0, -0.5)), stream)
             found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
         if self.quick:
             return found
@@ -548,14 +623,19 @@ class _Plan:
         """Deal layouts, contents of rows, indices and upstream gradients out to the cases: each kind in turn, in a drawn order."""
         stream = self.draws.stream("kinds")
         layouts, upstream = _dealt(_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
-        gradients, indices = _dealt(tuple(Upstream), stream), _dealt(tuple(Indices), stream)
+        gradients, indices = _dealt(tuple(Upstream), stream), _dealt(_DEALT_INDICES, stream)
         has_whole = any(spec.high is not None or spec.dtype == "bool" for spec in self.problem.inputs)
+        has_data = any(holds(spec, Content.odd) for spec in self.problem.inputs)
+        data = iter((Special.levels, *stream.sample(DATA[1:], len(DATA) - 1)))  # in float32 levels are seen to be such
+        orders = iter((Indices.ascending,))
         found: list[Case] = []
         for place, case in enumerate(cases):
             # Of one row or column most kinds are the same: each has its turn where it shows.
             shows = all(size > 1 for _, size in case.sizes)
-            if case.name == "drawn, a second time":
-                found.append(replace(found[0], name=case.name, again=False))
+            if case.name == _SECOND_TIME:
+                special = next(data) if has_data else Special.none
+                kind = next(indices) if has_whole else Indices.spread
+                found.append(replace(found[0], name=case.name, again=False, special=special, indices=kind))
                 continue
             if case.content is not Content.ordinary:
                 found.append(replace(case, layout=stream.choice((Layout.dense, Layout.apart))))
@@ -568,7 +648,8 @@ class _Plan:
             if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 if has_whole and shows:
-                    case = replace(case, indices=next(indices))
+                    of_special = next(orders, None) if case.name == _SPECIAL else None
+                    case = replace(case, indices=of_special or next(indices))
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
@@ -581,6 +662,13 @@ class _Plan:
                         wild=case.name == _WILD,
                     )
                 )
+                continue
+            if case.name == "drawn" and not any(other.echoes for other in found) and not self.quick:
+                # What cancels where a gradient is an output is most of it for a norm: usual scales say what rounding leaves.
+                layout = stream.choice(NEVER_CONSTANT)
+                kind = next(indices) if has_whole else Indices.spread
+                may_raise = layout is Layout.shifted
+                found.append(replace(case, layout=layout, echoes=True, may_raise=may_raise, indices=kind))
                 continue
             if case.name == _BEYOND_AN_AXIS:
                 # The gradient of what all rows share is a sum of few: one of all is as exact as the order of its terms.
@@ -603,8 +691,42 @@ class _Plan:
             wild = is_free and special is not Special.ends and stream.random() < OFTEN
             if case.narrow_grad:
                 special, wild = Special.none, False
-            found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise))
-        return found
+            one_upstream = place % 3 == 1
+            found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
+        return self._with_data(found, list(data), stream) if has_data and not self.quick else found
+
+    def _with_data(self, cases: list[Case], kinds: list[Special], stream: random.Random) -> list[Case]:
+        """Have all rows of some cases be like data, of the dealt ones that have room for it and in which nothing is constant."""
+        along = columns_of(self.problem)
+        dealt = [
+            place
+            for place, case in enumerate(cases)
+            if place and case.content is Content.ordinary and case.name not in _NOT_DEALT and not case.echoes
+        ]
+        able = [
+            place
+            for place in (*dealt, *(place for place, case in enumerate(cases) if case.name == _WILD))
+            if cases[place].name in (_POWER, _WIDE, "drawn", _BOUNDARY, _WILD)
+            and _rows_of(self.problem, cases[place]) > 1
+            and max((cases[place].size_of[dim] for dim in along), default=LEAST_OF_DATA) >= LEAST_OF_DATA
+        ]
+        chosen = [(place, Special.triangle) for place in dealt if cases[place].name == _EQUAL]
+        able.sort(key=lambda place: (cases[place].name == _WILD, len(_repeats(cases[place])), stream.random()))
+        chosen += zip(able, kinds, strict=False)
+        others = [place for place in dealt if place not in dict(chosen)]
+        for place, kind in chosen:
+            case = cases[place]
+            for part in _repeats(case):  # another case takes it
+                layouts = {at: getattr(cases[at], part) for at in others}
+                at = next((at for at, layout in layouts.items() if layout not in REPEATED), None)
+                new = stream.choice(NEVER_CONSTANT) if at is None else layouts[at]
+                if at is not None:
+                    usual = {"special": Special.none, "wild": False, part: getattr(case, part)}
+                    cases[at] = replace(cases[at], **usual)  # type: ignore[arg-type]
+                case = replace(case, **{part: new})  # type: ignore[arg-type]
+            may_raise = case.may_raise or case.layout is Layout.shifted
+            cases[place] = replace(case, special=kind, wild=case.name == _WILD, may_raise=may_raise)
+        return cases
 
     def _rows_or_ends(self) -> Special:
         return Special.rows if any(holds(spec, Content.odd) for spec in self.problem.inputs) else Special.ends
@@ -623,7 +745,7 @@ class _Plan:
         usual = [
             place
             for place, case in enumerate(cases)
-            if place and case.content is Content.ordinary and case.name not in ("drawn, a second time", _MANY_ROWS)
+            if place and case.content is Content.ordinary and case.name not in (_SECOND_TIME, _MANY_ROWS)
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:
@@ -658,9 +780,23 @@ class _Plan:
             parts = tuple(stream.sample(pair, min(len(pair), stream.choice((2, 2, 3)))))
             along = stream.choice((-1, -1, 0))
             cases.append(self._case("parts of one tensor", sizes, packed=parts, packed_along=along, may_raise=True))
+            sizes = self._sizes(f"apart {pair[0]}", (33, 90), (5, 14))
+            sizes = {dim: -(-size // 16) * 16 if dim in columns_of(problem) else size for dim, size in sizes.items()}
+            able = tuple(stream.sample(pair, 2))
+            cases.append(self._case("views of one tensor", sizes, related=able, relation=Relation.apart))
         for pair in sorted({names for names in _of_one_form(problem) if len(names) > 1}):
-            sizes = self._sizes(f"close {pair[0]}", (64, 200), (5, 14))
-            cases.append(self._case("close", sizes, self._most_exact(), close=tuple(stream.sample(pair, 2))))
+            sizes = self._sizes(f"close {pair[0]}", (64, 200), (8, 14))
+            able = tuple(stream.sample(pair, 2))
+            cases.append(self._case("close", sizes, self._most_exact(), related=able, relation=Relation.close))
+            tables = [spec.name for spec in problem.inputs if spec.name in pair and not spec.grad]
+            sizes = self._sizes(f"circle {pair[0]}", (33, 90), (8, 14))
+            able = tuple(tables) if len(tables) == 2 else able  # the first of them is the cosine, as people order them
+            cases.append(self._case("circle", sizes, self._most_exact(), related=able, relation=Relation.circle))
+        for pair in _transposable(problem):
+            sizes = dict.fromkeys(_named(problem), stream.randint(17, 33))
+            cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))
+            sizes = dict.fromkeys(_named(problem), stream.randint(17, 33))
+            cases.append(self._case("the same tensor twice", sizes, same=pair))
         halves = [dtype for dtype in self.dtypes if dtype != "float32"]
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
             sizes = self._sizes("mixed", (33, 220), (5, 14))
@@ -673,6 +809,16 @@ class _Plan:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))
         return cases
+
+    def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:
+        """Deal the layouts of upstream gradients that no other case has out to the related ones."""
+        stream = self.draws.stream("left")
+        left = [layout for layout in UPSTREAM_LAYOUTS if layout not in {case.upstream for case in cases}]
+        able = [place for place, case in enumerate(related) if case.layout is not Layout.level and not case.is_empty]
+        places = stream.sample(able, len(able))
+        for place, layout in zip(places, stream.sample(left, len(left)), strict=False):
+            related[place] = replace(related[place], upstream=layout)
+        return related
 
     def _divided(self) -> list[Case]:
         stream = self.draws.stream("divided")
@@ -694,6 +840,25 @@ def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
     able = [spec for spec in problem.inputs if spec.init == "normal" and holds(spec, Content.odd)]
     for spec in able:
         yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
+
+
+def _repeats(case: Case) -> list[str]:
+    """Which of layout and upstream have an element in several places."""
+    return [part for part in ("layout", "upstream") if getattr(case, part) in REPEATED]
+
+
+def _transposable(problem: Problem) -> list[tuple[str, str]]:
+    """Pairs of activations of as many dimensions but other ones, of which one may be the transpose of the other."""
+    able = [
+        spec for spec in problem.inputs if spec.init == "normal" and holds(spec, Content.odd) and len(spec.dims) > 1
+    ]
+    able = [spec for spec in able if spec.name not in problem.mutates and not any(dim.isdigit() for dim in spec.dims)]
+    return [
+        (one.name, other.name)
+        for place, one in enumerate(able)
+        for other in able[place + 1 :]
+        if (len(one.dims), one.dtype) == (len(other.dims), other.dtype) and one.dims != other.dims
+    ][:MANY_CASES]
 
 
 def _dealt(kinds: Sequence[StrEnum], stream: random.Random) -> Iterator:  # type: ignore[type-arg]

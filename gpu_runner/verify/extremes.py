@@ -19,6 +19,8 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float32": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
+LEVELS = 255  # of a pixel of eight bits
+MOST_STEPS = 64  # of numbers in order, whose squares and sums stay small
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
@@ -71,6 +73,17 @@ def _some(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None
     return fill
 
 
+def _several(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None]:
+    """At least two elements of each row that has as many, up to all of it."""
+
+    def fill(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+        for row in rows:
+            count = int(torch.randint(2, max(3, len(row) + 1), (), generator=stream))
+            row[torch.randperm(len(row), generator=stream)[:count]] = value
+
+    return fill
+
+
 def _masked_before(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
     """Minus infinity before a drawn column; in half of the rows up to the last, so that whole blocks of a row are."""
     for row in rows:
@@ -101,6 +114,7 @@ ODD_ROWS = (
     _Row("one -inf or several", _some(-math.inf)),
     _Row("-inf before a column", _masked_before),
     _Row("-inf after a column", _masked_after),
+    _Row("several NaN", _several(math.nan)),
     _Row("ordinary values", _ordinary),
     _Row("-inf everywhere", lambda rows, reach, stream: _equal(rows, -math.inf, stream)),
 )
@@ -125,6 +139,8 @@ def with_special(
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
     of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
     """
+    if special in MAKE:
+        return values if 0 in values.shape or not values.dim() else MAKE[special](values, stream)
     if values.dim() < 2 or 0 in values.shape or special is Special.ends:
         return values
     if values.dim() == 2 and special is Special.columns:
@@ -190,6 +206,53 @@ SPECIAL_ROWS = (
     _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
     _sorted_row,
 )  # fmt: skip
+
+
+def _levels(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, LEVELS + 1, values.shape, generator=stream) / float(LEVELS)
+
+
+def _mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Zeros and ones, of each row another share."""
+    share = 0.25 + 0.65 * torch.rand((*values.shape[:-1], 1), generator=stream)
+    return (torch.rand(values.shape, generator=stream) < share).float()
+
+
+def _ramp(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Each element its place along the last or first dimension, as a share of it where there are many."""
+    dim = (0, values.dim() - 1)[int(torch.randint(2, (), generator=stream))]
+    size = values.shape[dim]
+    steps = torch.arange(size) / (1.0 if size <= MOST_STEPS and torch.rand((), generator=stream) < 0.5 else float(size))
+    return steps.reshape([-1 if at == dim else 1 for at in range(values.dim())]).expand(values.shape).clone()
+
+
+def _unit(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return torch.nn.functional.normalize(values, dim=-1)
+
+
+def _shares(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return torch.softmax(values, -1)
+
+
+def _triangle(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """A triangular matrix, or one that is symmetric or diagonal too; of one dimension the values as they are."""
+    if values.dim() < 2:
+        return values
+    lower = values.tril()
+    kind = int(torch.randint(4, (), generator=stream))
+    if kind == 0 and values.shape[-1] == values.shape[-2]:
+        return lower + lower.transpose(-1, -2)
+    return (lower, values.triu(), lower.triu())[kind % 3]
+
+
+MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    Special.levels: _levels,
+    Special.mask: _mask,
+    Special.ramp: _ramp,
+    Special.unit: _unit,
+    Special.shares: _shares,
+    Special.triangle: _triangle,
+}
 
 
 def with_ends(values: torch.Tensor, is_share: bool, stream: torch.Generator) -> torch.Tensor:

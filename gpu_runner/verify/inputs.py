@@ -26,6 +26,7 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
 from gpu_runner.verify.laying import Laid, Place, lay, place_of
+from gpu_runner.verify.relations import best_indices, related
 from gpu_runner.verify.scalars import is_ignored
 
 __all__ = [
@@ -46,9 +47,10 @@ FAR_GRADIENTS = (10.5, 90.0)  # doublings of the scale of large upstream gradien
 TINY_GRADIENTS = (10.5, 90.0)  # halvings of that of small ones
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
-THINNED = (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows)
+SHAPED = (
+    Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows, Upstream.signs, Upstream.centered,
+)  # fmt: skip
 FEW_ROWS = 32  # of an upstream gradient that is zero elsewhere
-CLOSE = 2.0**-9  # times another number: how far two inputs are apart that are close to each other
 IGNORING = (Indices.ignored, Indices.padded, Indices.nothing)
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
 DTYPES: dict[str, torch.dtype] = {
@@ -76,9 +78,12 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     for spec in problem.inputs:
         values = _make(spec, case, stream, place.get(spec.name), ignored, beside=spec.name != equal)
         made[spec.name] = places[spec.name].repeated(values)
-    if case.close:
-        first, second = (made[name] for name in case.close)
-        made[case.close[1]] = first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
+    for spec in problem.inputs:
+        best = best_indices(spec, problem, case, made)
+        if best is not None:
+            made[spec.name] = places[spec.name].repeated(best)
+    if case.related:
+        made |= related(case, made, stream)
     return made | dict.fromkeys(case.same, made[case.same[0]]) if case.same else made
 
 
@@ -133,10 +138,12 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
     stream = torch.Generator().manual_seed((case.seed * 6364136223846793005 + 1442695040888963407) % 2**63)
     grads = []
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if case.upstream in EXPANDED or (not shape and torch.rand((), generator=stream) < 0.5):
+        if case.upstream == Layout.full:
+            values = torch.ones(shape)
+        elif case.upstream in EXPANDED or (not shape and torch.rand((), generator=stream) < 0.5):
             values = _one_number(shape, case, stream, dtype).expand(shape)
         else:
-            values = _thinned(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
+            values = _shaped(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
         grads.append((_with_odd_rows(values, stream) if case.odd_upstream else values).to(dtype))
     return grads
 
@@ -173,11 +180,15 @@ def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> 
     return float(2.0 ** (doublings if case.gradients is Upstream.large else -doublings))
 
 
-def _thinned(values: torch.Tensor, kind: Upstream, stream: torch.Generator) -> torch.Tensor:
-    """Zeros in a gradient: most elements, all but one of each row, or whole rows; something is left."""
-    if values.numel() < 2 or kind not in THINNED:
+def _shaped(values: torch.Tensor, kind: Upstream, stream: torch.Generator) -> torch.Tensor:
+    """A gradient with few elements or rows that are not zero, with elements of one magnitude, or with rows whose sum is zero."""
+    if values.numel() < 2 or kind not in SHAPED:
         return values
     rows = values.reshape(-1, values.shape[-1])
+    if kind is Upstream.signs:
+        return values.sign() * values.abs().mean()
+    if kind is Upstream.centered:
+        return (rows - rows.mean(-1, keepdim=True)).reshape(values.shape) if rows.shape[1] > 1 else values
     if kind is Upstream.zero_rows and rows.shape[0] > 1:
         kept = torch.rand((rows.shape[0], 1), generator=stream) < 0.5
         kept[torch.randint(rows.shape[0], (), generator=stream)] = True
@@ -248,6 +259,10 @@ def _whole(
     if case.indices is Indices.duplicates:
         pair = torch.randint(low, high, (2,), generator=stream)
         values = pair[torch.randint(0, 2, shape, generator=stream)]
+    elif case.indices is Indices.ascending and shape:
+        values = low + torch.arange(shape[-1]).expand(shape).contiguous() % (high - low)
+    elif case.indices is Indices.ordered and shape:
+        values = flat.sort().values.reshape(shape)
     elif case.indices is Indices.ends:
         ends = torch.tensor([low, high - 1])[torch.arange(min(count, 2))]
         flat[torch.randperm(count, generator=stream)[: len(ends)]] = ends
@@ -255,7 +270,7 @@ def _whole(
         values = torch.randint(low, high, (), generator=stream).expand(shape).contiguous()
     elif ignored is not None and case.indices is Indices.nothing:
         values = torch.full(shape, ignored)
-    elif ignored is not None and count > 1:
+    elif case.indices in IGNORING and ignored is not None and count > 1:
         picked = _ignored(count, case.indices, stream)
         flat[picked[:-1]] = ignored
         if int(flat[picked[-1]]) == ignored:  # one row at least counts
@@ -284,7 +299,9 @@ def _mask(shape: tuple[int, ...], kind: Indices, stream: torch.Generator) -> tor
         return drawn < 0.5
     rows, places = drawn.reshape(-1, shape[-1]), torch.arange(shape[-1])
     ends = torch.randint(shape[-1] + 1, (rows.shape[0], 1), generator=stream)
-    if kind is Indices.one:
+    if kind is Indices.ascending:
+        found = (places <= torch.arange(rows.shape[0])[:, None] % shape[-1]).clone()
+    elif kind is Indices.one:
         found = places == torch.randint(shape[-1], ends.shape, generator=stream)
     elif kind is Indices.nothing:
         share = torch.tensor([0.0, 0.5, 1.0])[torch.randint(3, ends.shape, generator=stream)]

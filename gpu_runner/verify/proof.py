@@ -42,6 +42,10 @@ class Expected:
     differentiable: bool = False
 
 
+PASSES, MOST_OF_PASSES = (
+    (4, 8),
+    2**13,
+)  # backwards of a retained graph after the first, and elements of all inputs for it
 SMALL = 64  # an input with at most this part of the largest one's elements, at the problem's own sizes, is small
 
 
@@ -133,6 +137,8 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "same": list(proof.case.same),
         "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
         "backward": proof.has_backward,
+        "echoes": proof.case.echoes,
+        "passes": _passes(proof),
         "again": proof.other is not None,
         "uses": [{"name": use.name, "kind": use.kind, "names": list(use.names)} for use in proof.uses],
         "directions": [_entry(call, name, laid, False) for name, laid in proof.directions.items()],
@@ -148,6 +154,13 @@ def make_call(proof: Proof, **more: Any) -> Call:
             _entry(call, name, laid, name in proof.wanted) for name, laid in proof.other.laid.items()
         ]
     return call
+
+
+def _passes(proof: Proof) -> int:
+    """How often the backward of a retained graph is run again; of many elements once."""
+    elements = sum(tensor.numel() for tensor in proof.inputs.values())
+    low, high = PASSES
+    return low + proof.case.seed % (high - low + 1) if elements <= MOST_OF_PASSES else 1
 
 
 def _entry(call: Call, name: str, laid: Laid, grad: bool) -> dict[str, Any]:

@@ -17,12 +17,32 @@ LEAST_EPSILON, LARGEST_EPSILON = 1e-12, 1.0
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
 SEEDS = (2**16, 2**31 - 1)
+USUAL = (
+    (0.1, 0.5),
+    (0.2, 0.01, 0.9, 0.25, 0.3, 0.05, 0.7, 0.125, 0.95),
+)  # numbers that people write, the likeliest first
 
 
 def moved_scalars(problem: Problem, names: Collection[str], stream: random.Random) -> dict[str, Scalar]:
     """Other values for these scalars, of those that are floats."""
     able = [spec for spec in problem.scalars if spec.name in names]
     return {s.name: _number(s.default, stream) for s in able if isinstance(s.default, float)}
+
+
+def usual_numbers(stream: random.Random) -> list[float]:
+    """Numbers that people write, which no draw from a range gives; in a drawn order, the likeliest first."""
+    first, later = USUAL
+    return [*stream.sample(first, len(first)), *stream.sample(later, len(later))]
+
+
+def usual_scalar(problem: Problem, names: Collection[str], number: float, stream: random.Random) -> dict[str, Scalar]:
+    """This number for one of these scalars that is no epsilon; ten times as much where its default is above one."""
+    able = [(s.name, s.default) for s in problem.scalars if s.name in names and isinstance(s.default, float)]
+    able = [(name, default) for name, default in able if TINY <= abs(default) < math.inf]
+    if not able:
+        return {}
+    name, default = stream.choice(able)
+    return {name: math.copysign(number if abs(default) <= 1 else 10 * number, default)}
 
 
 def moved_whole(problem: Problem, names: Collection[str], stream: random.Random, kind: str) -> dict[str, Scalar]:

@@ -24,6 +24,7 @@ from gpu_runner.verify.laying import Laid, Place, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
+from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.uses import Uses, directions_of, second_labels
 
@@ -277,7 +278,8 @@ def _vanishes(proof: Proof) -> bool:
 def _with_ordinary(proof: Proof) -> Proof:
     """Mark the truth of a case in which nothing cancels by the way it was drawn."""
     case = proof.case
-    plain = case.content is Content.ordinary and not case.special and case.dtype == "float32"
+    is_drawn = not (case.special or case.related or case.echoes)
+    plain = case.content is Content.ordinary and is_drawn and case.dtype == "float32"
     if not plain or not all(LEAST_ORDINARY <= size <= MOST_ORDINARY for _, size in case.sizes):
         return proof
 
@@ -291,7 +293,11 @@ def _with_ordinary(proof: Proof) -> Proof:
 def _has_equal_elements(case: Case) -> bool:
     """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
     return bool(
-        case.special not in (Special.none, Special.ends) or case.wild or {case.layout, case.upstream} & REPEATED
+        case.special not in (Special.none, Special.ends)
+        or case.wild
+        or case.echoes
+        or case.related
+        or {case.layout, case.upstream} & REPEATED
     )
 
 
@@ -335,6 +341,8 @@ def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
     places = places_of(problem, case)
     guard = case.seed if case.seed % 2 else None
     laid = {spec.name: lay(inputs[spec.name], places[spec.name], _beyond(spec, case), guard) for spec in problem.inputs}
+    if case.related:
+        laid |= lay_related(case, inputs, guard)
     if case.packed:
         laid |= lay_packed({name: inputs[name] for name in case.packed}, case.packed_along, guard)
     wanted = [spec.name for spec in problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
@@ -375,12 +383,19 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     stream = random.Random(f"{proof.case.seed}/upstream")  # noqa: S311 - the case's seed is secret
     guard = proof.case.seed if proof.case.seed % 2 else None
     laid: list[Laid | None] = []
+    known: dict[tuple[tuple[int, ...], str], Laid | None] = {}
     for grad, item in zip(made, proof.outputs, strict=True):
         place = (
             Place() if proof.case.upstream in EXPANDED else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
         place = place.aligned() if proof.case.aligned else place
+        grad = item.truth.own if proof.case.echoes else grad
+        form = item.shape, item.dtype
+        if item.differentiable and proof.case.one_upstream and form in known:
+            laid.append(known[form])
+            continue
         laid.append(lay(place.repeated(grad), place, None, guard) if item.differentiable else None)
+        known[form] = laid[-1]
     return tuple(laid)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ MOST_MEASURED = (
 CHOOSING = ("no_grad", "plain", "subset")
 LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
 USES_A_CASE = 2
-MOST_SINGLES = 6
+MOST_SUBSETS = 14  # of the inputs that want a gradient: every one of four inputs
 MOST_OF_MEASURED = 4
 MOST_OF_WIDE = 3
 WIDE = 4096  # columns
@@ -63,7 +64,8 @@ class Uses:
             self._is_wide = True
             found = [use for use in self._choosing(proof) if use.kind != "plain"]
             return replace(proof, uses=tuple(found[:MOST_OF_WIDE]))
-        small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS and not case.same
+        small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
+        small = small and not (case.same or case.related)
         if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
             return proof
         if self._left is None:
@@ -99,7 +101,7 @@ def _is_wide(proof: Proof) -> bool:
 
 
 def uses_of(proof: Proof) -> list[Use]:
-    """Every use of a problem: one gradient alone for each input that wants one, and one subset that is drawn."""
+    """Every use of a problem, with each subset of few inputs that want a gradient; of many, each input alone, and all but each."""
     found = [Use("no_grad")]
     if not proof.has_backward or proof.form.mutates:
         return found
@@ -109,12 +111,10 @@ def uses_of(proof: Proof) -> list[Use]:
         found.append(Use("outputs"))
     if len(proof.wanted) > 1:
         stream = random.Random(proof.case.seed + 1)  # noqa: S311 - the seed is secret
-        singles = stream.sample(proof.wanted, min(MOST_SINGLES, len(proof.wanted)))
-        found += [Use("subset", (name,)) for name in singles]
-        if len(proof.wanted) > 2:
-            size = stream.randint(2, len(proof.wanted) - 1)
-            chosen = stream.sample(proof.wanted, size)
-            found.append(Use("subset", tuple(name for name in proof.wanted if name in chosen)))
+        most = len(proof.wanted)
+        sizes = range(1, most) if 2**most - 2 <= MOST_SUBSETS else (1, most - 1)
+        subsets = [names for size in sizes for names in itertools.combinations(proof.wanted, size)]
+        found += [Use("subset", names) for names in stream.sample(subsets, min(MOST_SUBSETS, len(subsets)))]
     return found
 
 

@@ -54,8 +54,8 @@ def test_every_kind_of_row_is_there() -> None:
     assert len(LARGE_ROWS) == 6
     assert [int((row.abs() > 900).sum()) for row in large] == [0, 1, 50, 1, 50, 50]
     assert (float(large[2].max()), float(large[5].min())) == (pytest.approx(-1000, abs=5), 1000.0)
-    assert len(ODD_ROWS) == 9
-    draws = [with_odd(torch.randn(9, 50), torch.Generator().manual_seed(seed)) for seed in range(40)]
+    assert len(ODD_ROWS) == 10
+    draws = [with_odd(torch.randn(10, 50), torch.Generator().manual_seed(seed)) for seed in range(40)]
     kinds = [
         torch.isfinite,
         torch.isnan,
@@ -64,13 +64,15 @@ def test_every_kind_of_row_is_there() -> None:
         torch.isneginf,
         torch.isneginf,
         torch.isneginf,
+        torch.isnan,
         torch.isfinite,
     ]
     for odd in draws:
         assert all(bool((kind(row) | torch.isfinite(row)).all()) for kind, row in zip(kinds, odd, strict=False))
-        assert all(bool(torch.isfinite(odd[row]).all()) for row in (0, 2, 7))
+        assert all(bool(torch.isfinite(odd[row]).all()) for row in (0, 2, 8))
         assert all(bool(torch.isfinite(odd[row]).any()) for row in (5, 6))
-        assert bool(torch.isneginf(odd[8]).all())
+        assert bool(torch.isneginf(odd[9]).all())
+        assert int(torch.isnan(odd[7]).sum()) > 1
     for row in (1, 3, 4):
         counts = {int((~torch.isfinite(odd[row])).sum()) for odd in draws}
         assert 1 in counts
