@@ -11,21 +11,28 @@ import ast
 import functools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.autograd.function import FunctionCtx
 
-from gpu_runner.program.objects import Class, Facade, Frame, Function, Kind, Native, unproved
+from gpu_runner.program.objects import Class, DeviceProperties, Facade, Frame, Function, Kind, Native, unproved
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
-_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype)
+_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device)
+# Of a device's properties only these differ between the cases of a verdict on one GPU.
+_TOLD = ("name", "multi_processor_count")
+_PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
+# What gives the same in every program and call, of the same arguments. Whatever else a kernel calls may read memory or its place.
+_SAME = frozenset(
+    ["arange", "cdiv", "zeros", "full", "where", "minimum", "maximum", "cast", "range", "static_range", "to"]
+)
 
 
 @dataclass
@@ -34,7 +41,7 @@ class Decisions:
 
     outcomes: dict[tuple[str, int, int, str], int] = field(default_factory=dict)
     # By kernel, the parameters whose values no call has anything to do with.
-    fixed: dict[str, set[str]] = field(default_factory=dict)
+    fixed: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def add(self, path: str, node: ast.expr, outcome: int, what: str = "") -> None:
         """Add an outcome: that an expression is true, or is ``what``."""
@@ -45,7 +52,7 @@ class Decisions:
 
     def launches(self, kernel: str, parameters: set[str]) -> None:
         """Note which parameters of a launch are fixed; one that ever is not stays so."""
-        self.fixed[kernel] = self.fixed.get(kernel, parameters) & parameters
+        self.fixed[kernel] = frozenset(self.fixed.get(kernel, parameters) & parameters)
 
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""
@@ -95,6 +102,8 @@ def _is_given(name: str, attribute: str | None, frame: Frame) -> bool:
 def _is_of_call(value: Any, attribute: str | None) -> bool:
     if isinstance(value, torch.Tensor) and attribute in _PLACE:
         return False
+    if isinstance(value, _PROPERTIES) and attribute is not None:
+        return attribute in _TOLD
     if isinstance(value, FunctionCtx) and attribute is not None:
         return attribute not in value.__dict__.get("program_fixed", ())
     if isinstance(value, torch.nn.Module) and attribute is not None:
@@ -179,6 +188,51 @@ class Text:
     name: str
     nodes: dict[tuple[int, int, int, int], ast.expr]
     bound: frozenset[str]
+    tree: ast.FunctionDef
+
+    def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
+        """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
+        names = {name for name, _ in _names(node)} & self.bound
+        if constant and names <= parameters:
+            return True
+        return bool(parameters) and _calls_same(node) and not names & _varying(self.tree, self.bound - parameters)
+
+
+@functools.cache
+def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
+    """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed."""
+    parameters = {arg.arg for arg in tree.args.args}
+    found, before = free & parameters, None
+    while found != before:
+        before = found
+        found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found)})
+    return found
+
+
+def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
+    """The names that a statement may give another value."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
+        read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
+    elif isinstance(node, ast.For):
+        read, within = node.iter, [node]
+    elif isinstance(node, ast.If | ast.While):
+        read, within = node.test, [node]
+    elif isinstance(node, ast.ListComp):
+        read, within = node, [each.target for each in node.generators]
+    else:
+        return
+    if read is not None and (not _calls_same(read) or {name for name, _ in _names(read)} & varying):
+        for part in (part for each in within for part in ast.walk(each)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+@functools.cache
+def _calls_same(node: ast.expr) -> bool:
+    """Whether all that an expression calls gives the same for the same arguments."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    names = (call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls)
+    return all(name in _SAME for name in names)
 
 
 _KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
@@ -191,7 +245,7 @@ def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str,
         if isinstance(node, ast.expr) and isinstance(original, ast.expr):
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
             nodes[ends] = original
-    _KERNELS[place] = Text(path, name, nodes, bound)
+    _KERNELS[place] = Text(path, name, nodes, bound, made)
 
 
 def _note(decisions: Decisions, outcome: int, what: str = "", *, constant: bool = False) -> None:
@@ -207,7 +261,7 @@ def _note(decisions: Decisions, outcome: int, what: str = "", *, constant: bool 
     node = text.nodes.get(_position(frame.f_code, frame.f_lasti))
     if node is None or _is_between_programs(node):
         return
-    if constant and {name for name, _ in _names(node)} & text.bound <= decisions.fixed.get(text.name, set()):
+    if text.is_fixed(node, decisions.fixed.get(text.name, frozenset()), constant=constant):
         return
     decisions.add(text.path, node, outcome, what)
 
