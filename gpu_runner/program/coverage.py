@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.autograd.function import FunctionCtx
 
-from gpu_runner.program.objects import Class, Facade, Frame, Function, Kind, Native, unproved
+from gpu_runner.program.objects import Class, DeviceProperties, Facade, Frame, Function, Kind, Native, unproved
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
@@ -24,7 +24,10 @@ MOST_ITEMS = 64  # of a tuple that is looked at
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
-_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype)
+_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device)
+# Of a device's properties only these differ between the cases of a verdict on one GPU.
+_TOLD = ("name", "multi_processor_count")
+_PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
 
 
 Place = tuple[str, int, int, str]  # path, line, column, text
@@ -45,7 +48,7 @@ class Decisions:
 
     outcomes: dict[Place, int] = field(default_factory=dict)
     # By kernel, the parameters whose values no call has anything to do with.
-    fixed: dict[str, set[str]] = field(default_factory=dict)
+    fixed: dict[str, frozenset[str]] = field(default_factory=dict)
     # Outcomes of lanes that do not count, for places at which none ever does.
     aside: dict[Place, int] = field(default_factory=dict)
     # By expression of host code, its value, or VARIES.
@@ -70,7 +73,7 @@ class Decisions:
 
     def launches(self, kernel: str, parameters: set[str]) -> None:
         """Note which parameters of a launch are fixed; one that ever is not stays so."""
-        self.fixed[kernel] = self.fixed.get(kernel, parameters) & parameters
+        self.fixed[kernel] = frozenset(self.fixed.get(kernel, parameters) & parameters)
 
     def constants(self) -> Iterator[Place]:
         """Where something was computed of values that changed, and never changed itself."""
@@ -190,6 +193,8 @@ def _is_given(name: str, attribute: str | None, frame: Frame) -> bool:
 def _is_of_call(value: Any, attribute: str | None) -> bool:
     if isinstance(value, torch.Tensor) and attribute in _PLACE:
         return False
+    if isinstance(value, _PROPERTIES) and attribute is not None:
+        return attribute in _TOLD
     if isinstance(value, FunctionCtx) and attribute is not None:
         return attribute not in value.__dict__.get("program_fixed", ())
     if isinstance(value, torch.nn.Module) and attribute is not None:

@@ -7,7 +7,6 @@ cases the evaluator answers for another GPU, in the interpreter for one at all; 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ import torch
 from gpu_runner.peaks import AMD, GPUS, Gpu
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import Native
+from gpu_runner.program.objects import DeviceProperties, Native
 
 MEMORY_BYTES = 48 * 2**30
 _KIB = 2**10
@@ -25,10 +24,6 @@ _SHARED_MEMORY = {
     "gfx942": 64 * _KIB,
 }  # fmt: skip
 _ELSEWHERE = torch.device("cuda", 0)
-
-
-class DeviceProperties(SimpleNamespace):
-    """What ``torch.cuda.get_device_properties`` gives."""
 
 
 class _Members(dict[str, Any]):

@@ -178,14 +178,17 @@ class Evaluator:
 
     def _assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
-        fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound anew
+        fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound again
         for target in node.targets:
             self.store(target, value, frame)
             if fixed:
                 self._fix(target, frame)
 
     def _fix(self, target: ast.expr, frame: Frame) -> None:
-        if isinstance(target, ast.Name) and target.id in frame.names:
+        if isinstance(target, ast.Tuple | ast.List):
+            for each in target.elts:
+                self._fix(each, frame)
+        elif isinstance(target, ast.Name) and target.id in frame.names:
             frame.fixed.add(target.id)
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             owner = self.load(target.value.id, frame)

@@ -6,7 +6,7 @@ import ast
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,10 @@ from gpu_runner.program.coverage import (
 )
 
 MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
+# What gives the same in every program and call, of the same arguments. Whatever else a kernel calls may read memory or its place.
+_SAME = frozenset(
+    ["arange", "cdiv", "zeros", "full", "where", "minimum", "maximum", "cast", "range", "static_range", "to"]
+)
 
 
 def watch_blocks(decisions: Decisions) -> None:
@@ -215,6 +219,51 @@ class Text:
     bound: frozenset[str]
     # By expression, the names that loops of a written number of steps bind around it.
     steps: dict[ast.expr | None, tuple[str, ...]]
+    tree: ast.FunctionDef
+
+    def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
+        """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
+        names = {name for name, _ in names_in(node)} & self.bound
+        if constant and names <= parameters:
+            return True
+        return bool(parameters) and _calls_same(node) and not names & _varying(self.tree, self.bound - parameters)
+
+
+@functools.cache
+def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
+    """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed."""
+    parameters = {arg.arg for arg in tree.args.args}
+    found, before = free & parameters, None
+    while found != before:
+        before = found
+        found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found)})
+    return found
+
+
+def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
+    """The names that a statement may give another value."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
+        read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
+    elif isinstance(node, ast.For):
+        read, within = node.iter, [node]
+    elif isinstance(node, ast.If | ast.While):
+        read, within = node.test, [node]
+    elif isinstance(node, ast.ListComp):
+        read, within = node, [each.target for each in node.generators]
+    else:
+        return
+    if read is not None and (not _calls_same(read) or {name for name, _ in names_in(read)} & varying):
+        for part in (part for each in within for part in ast.walk(each)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+@functools.cache
+def _calls_same(node: ast.expr) -> bool:
+    """Whether all that an expression calls gives the same for the same arguments."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    names = (call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls)
+    return all(name in _SAME for name in names)
 
 
 _KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
@@ -227,7 +276,7 @@ def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str,
         if isinstance(node, ast.expr) and isinstance(original, ast.expr):
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
             nodes[ends] = original
-    _KERNELS[place] = Text(path, name, nodes, bound, _steps(made))
+    _KERNELS[place] = Text(path, name, nodes, bound, _steps(made), made)
 
 
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
@@ -260,7 +309,7 @@ class _Site:
 def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = "") -> None:
     """Add what the innermost kernel on the stack decides now: of the lanes that count, or where none ever does, of all."""
     site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and data.size:
+    if site is not None and data.size and not _is_fixed(site, decisions):
         counted = data[counts]
         if counted.size:
             decisions.add(site.text.path, site.node, outcome(counted), what, site.via)
@@ -272,18 +321,18 @@ def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts
 def _note_constant(decisions: Decisions, outcome: int) -> None:
     """Add what the innermost kernel on the stack decides now over its constants."""
     site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and not _is_fixed(site, decisions):
+    if site is not None and not _is_fixed(site, decisions, constant=True):
         decisions.add(site.text.path, site.node, outcome, via=site.via)
 
 
-def _is_fixed(site: _Site, decisions: Decisions) -> bool:
-    return {name for name, _ in names_in(site.node)} & site.text.bound <= decisions.fixed.get(site.text.name, set())
+def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
+    return site.text.is_fixed(site.node, decisions.fixed.get(site.text.name, frozenset()), constant=constant)
 
 
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
     site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is None or not result.data.size:
+    if site is None or not result.data.size or _is_fixed(site, decisions):
         return
     key = site.place, operation
     lanes = decisions.lanes.get(key)

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gpu_runner.contracts.verify import Status
@@ -293,6 +294,10 @@ class Facade:
     """A module of a library, by its dotted name: its listed members can be reached, and nothing else."""
 
     path: str
+
+
+class DeviceProperties(SimpleNamespace):
+    """What ``torch.cuda.get_device_properties`` gives where host code is told of another GPU."""
 
 
 @dataclass(eq=False)

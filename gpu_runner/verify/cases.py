@@ -38,6 +38,7 @@ INTERPRETED_ELEMENTS = 2**16
 GPU_ELEMENTS = 2**26
 QUICK_ELEMENTS = 2**21  # of one input of a measured size, where a look is to be quick
 GROUPED = 64
+INTERPRETED_GROUPED = 2**20  # elements around a constant where channels come in groups, of which there are so many
 DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
@@ -317,6 +318,7 @@ _SECOND_TIME, _POWER, _WIDE, _EQUAL = (
 _AT_AN_END = "scalars at an end"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
+_ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
 _USUAL_SCALARS = (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)  # a large epsilon hides what small rows show
@@ -325,7 +327,7 @@ _DEALT_INDICES = tuple(
 )  # which have a case with room for them
 _NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)
 # Small from the start; half of a size that a scalar divides may not be divided by it.
-_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS)
+_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS, _ODD_AND_WIDE)
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
@@ -355,7 +357,7 @@ class _Plan:
         cases += self._edges()
         cases += self._extremes()
         if not self.quick:
-            cases += self._wide()
+            cases += [*self._wide(), *self._beyond_together()]
         cases = self._on_other_gpus(self._covered(self._with_scalars(cases)))
         return cases + self._divided() + ([] if self.quick else self._complete(cases, self._related()))
 
@@ -475,16 +477,20 @@ class _Plan:
 
     def _extremes(self) -> list[Case]:
         cases = []
-        if any(holds(spec, Content.large) for spec in self.problem.inputs):
+        if any(holds_extremes(spec) for spec in self.problem.inputs):
             for dtype in self.dtypes[: 1 if self.quick else None]:
                 # In float16 gradients overflow as well: in enough rows for some to do so.
                 rows = (11, 14) if dtype == "float16" else (6, 9)
                 sizes = self._sizes(f"large {dtype}", (70, 160), rows)
                 cases.append(self._case("large values", sizes, dtype, content=Content.large))
-        if not self.quick and any(holds(spec, Content.odd) for spec in self.problem.inputs):
-            # So wide that whole blocks of a row may be minus infinity.
-            sizes = self._sizes("odd", (4100, 6000), (10, 10))
-            cases.append(self._case("not finite", sizes, content=Content.odd))
+        if not self.quick and any(holds_extremes(spec) for spec in self.problem.inputs):
+            # So wide that whole blocks of a row may be minus infinity; and as narrow, or as wide, as other kernels take them.
+            for columns in ((4100, 6000), (33, 200)):
+                sizes = self._sizes(f"odd {columns}", columns, (10, 10))
+                cases.append(self._case("not finite", sizes, content=Content.odd))
+            for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
+                sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
+                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
@@ -523,14 +529,18 @@ class _Plan:
                 (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
             ]
         stream.shuffle(far)
-        cuts = [value for value in CUTS if value in self.compared] if self.interpreted and not self.quick else []
-        far = [(dim, cut + stream.randint(1, cut // 16)) for cut in cuts for dim in columns_of(self.problem)[:1]] + far
+        far = self._beyond_cuts(stream) + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
             picked += self._beyond_groups(stream) + self._with_remainders(stream)
             count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
             picked += _spread(near, max(0, count), columns_of(self.problem), self._branches(), stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
+
+    def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
+        """Columns in the interpreter beyond its usual ones, the most of them first, where code branches or cuts there."""
+        cuts = [value for value in CUTS if value in self.compared] if self.interpreted and not self.quick else []
+        return [(dim, cut + stream.randint(1, cut // 16)) for cut in cuts for dim in columns_of(self.problem)[:1]]
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
@@ -549,6 +559,19 @@ class _Plan:
                 if times > 0:
                     found.append((dim, rest + divisor * stream.randint(1, min(times, MOST_TIMES))))
         return stream.sample(sorted(found), min(len(found), MOST_REMAINDERS))
+
+    def _beyond_together(self) -> list[Case]:
+        """Two dimensions at once beyond what something is compared with, as ``min(M, N)`` is where tiles are multiplied."""
+        stream, named = self.draws.stream("together"), _named(self.problem)
+        within = [value for value in self.compared if value * value <= INTERPRETED_WORK]
+        if not (self.interpreted and self.grouped and within and len(named) > 1):
+            return []
+        cases = []
+        for dtype in dict.fromkeys((self.dtypes[0], self.dtypes[-1])):
+            large = {dim: max(within) + stream.randint(1, 32) for dim in stream.sample(named, 2)}
+            sizes = {dim: large.get(dim, stream.randint(1, 4)) for dim in named}
+            cases.append(self._case(_BOUNDARY, sizes, dtype))
+        return cases
 
     def _branches(self) -> frozenset[int]:
         return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
@@ -625,7 +648,7 @@ class _Plan:
         layouts, upstream = _dealt(_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
         gradients, indices = _dealt(tuple(Upstream), stream), _dealt(_DEALT_INDICES, stream)
         has_whole = any(spec.high is not None or spec.dtype == "bool" for spec in self.problem.inputs)
-        has_data = any(holds(spec, Content.odd) for spec in self.problem.inputs)
+        has_data = any(map(is_activation, self.problem.inputs))
         data = iter((Special.levels, *stream.sample(DATA[1:], len(DATA) - 1)))  # in float32 levels are seen to be such
         orders = iter((Indices.ascending,))
         found: list[Case] = []
@@ -729,7 +752,7 @@ class _Plan:
         return cases
 
     def _rows_or_ends(self) -> Special:
-        return Special.rows if any(holds(spec, Content.odd) for spec in self.problem.inputs) else Special.ends
+        return Special.rows if any(map(is_activation, self.problem.inputs)) else Special.ends
 
     def _any_special(self, stream: random.Random) -> Special:
         rows = Special.columns if stream.random() < OF_COLUMNS else self._rows_or_ends()
@@ -837,7 +860,7 @@ def _alike(problem: Problem) -> Iterator[tuple[str, ...]]:
 
 def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
     """Activations of the same dimensions and dtype, of which one may be close to another."""
-    able = [spec for spec in problem.inputs if spec.init == "normal" and holds(spec, Content.odd)]
+    able = [spec for spec in problem.inputs if is_activation(spec)]
     for spec in able:
         yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
 
@@ -849,9 +872,7 @@ def _repeats(case: Case) -> list[str]:
 
 def _transposable(problem: Problem) -> list[tuple[str, str]]:
     """Pairs of activations of as many dimensions but other ones, of which one may be the transpose of the other."""
-    able = [
-        spec for spec in problem.inputs if spec.init == "normal" and holds(spec, Content.odd) and len(spec.dims) > 1
-    ]
+    able = [spec for spec in problem.inputs if is_activation(spec) and len(spec.dims) > 1]
     able = [spec for spec in able if spec.name not in problem.mutates and not any(dim.isdigit() for dim in spec.dims)]
     return [
         (one.name, other.name)
@@ -928,7 +949,8 @@ def fallbacks(case: Case, *, interpreted: bool = False) -> Iterable[Case]:
     for grouped, size in case.sizes:
         few = {name: min(other, 2) if at != last else other for at, (name, other) in enumerate(case.sizes)}
         few[grouped] = -(-size // GROUPED) * GROUPED
-        while interpreted and math.prod(few.values()) > INTERPRETED_ELEMENTS and few[case.sizes[last][0]] > 1:
+        most = INTERPRETED_GROUPED if case.name == _BOUNDARY else INTERPRETED_ELEMENTS
+        while interpreted and math.prod(few.values()) > most and few[case.sizes[last][0]] > 1:
             few[case.sizes[last][0]] //= 2
         sizes = tuple(few.items())
         if sizes != case.sizes:
@@ -941,15 +963,22 @@ def columns_of(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spec.dims[-1] for spec in deep if not spec.dims[-1].isdigit()))
 
 
-def holds(spec: InputSpec, content: Content) -> bool:
-    """Say whether an input takes part in a case's content: an activation does, a parameter and a whole number do not.
+def is_activation(spec: InputSpec) -> bool:
+    """Whether an input may hold any number: no parameter, no whole number, none whose ``init`` gives its values a meaning."""
+    return _is_floating(spec) and spec.init == "normal"
 
-    An input whose ``init`` gives its values a meaning keeps it: a distribution becomes a sharp one, others stay as they are.
+
+def holds_extremes(spec: InputSpec) -> bool:
+    """Whether an input takes part in cases of large values and of values that are not finite: an activation, a distribution.
+
+    A distribution keeps its meaning: it becomes a sharp one, or what softmax makes of logits that are not finite.
     """
+    return _is_floating(spec) and spec.init in ("normal", *DISTRIBUTIONS)
+
+
+def _is_floating(spec: InputSpec) -> bool:
     floating = spec.high is None and spec.low is None and (spec.dtype is None or "float" in spec.dtype)
-    if not floating or spec.parameter or not spec.dims:
-        return False
-    return spec.init == "normal" or (content is Content.large and spec.init in DISTRIBUTIONS)
+    return floating and not spec.parameter and bool(spec.dims)
 
 
 def is_ranged(spec: InputSpec) -> bool:

@@ -20,7 +20,8 @@ from gpu_runner.verify.cases import (
     Layout,
     Special,
     Upstream,
-    holds,
+    holds_extremes,
+    is_activation,
     is_ranged,
     is_weight,
 )
@@ -73,7 +74,7 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
     ignored = ignored_index(problem, case) if case.indices in IGNORING else None
     places, made = places_of(problem, case), {}
-    able = [spec.name for spec in problem.inputs if holds(spec, Content.odd)]
+    able = [spec.name for spec in problem.inputs if is_activation(spec)]
     equal = able[case.seed % len(able)] if able else None  # the one with rows of equal elements
     for spec in problem.inputs:
         values = _make(spec, case, stream, place.get(spec.name), ignored, beside=spec.name != equal)
@@ -91,7 +92,7 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     """Give the inputs that hold a case's large or odd values."""
     if case.content is Content.ordinary:
         return ()
-    able = [spec.name for spec in problem.inputs if holds(spec, case.content)]
+    able = [spec.name for spec in problem.inputs if holds_extremes(spec)]
     return tuple(name for name in able if not case.among or name in case.among)
 
 
@@ -244,7 +245,7 @@ def _make(
     values = _floating(spec, shape, case, stream, dtype)
     if place is not None:
         values = _filled(values, spec, case, stream, place)
-    elif case.special and holds(spec, Content.odd):
+    elif case.special and is_activation(spec):
         values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)

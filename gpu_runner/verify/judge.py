@@ -88,10 +88,10 @@ class _Trial:
         self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
 
 
-def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True, both_sides: bool = False) -> Verdict:
+def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
     """Judge a candidate; without ``screened``, which no request can say, only by what it does.
 
-    With ``both_sides`` nothing is proved of one that has decisions of one outcome; else they are listed.
+    A full verdict proves nothing of one that has decisions of one outcome.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -138,7 +138,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True,
         if request.composed is not None:
             return _judge_composed(proofs, request.candidate, request.composed, context, frame)
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
-        if both_sides and problem.form != "kernelbench":  # which gives the inputs of one size
+        if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, before)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.contracts.problem import Problem
-from gpu_runner.verify.cases import Case, Content, holds
+from gpu_runner.verify.cases import Case, Content, holds_extremes, is_activation
 from gpu_runner.verify.compare import FLOORS, NEARLY, Truth
 from gpu_runner.verify.extremes import MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
@@ -178,11 +178,11 @@ def farthest(case: Case, problem: Problem, prove: Prove) -> Proof | None:
 
 def _attempts(case: Case, problem: Problem) -> Iterator[Case]:
     if case.content is Content.large:
-        values = any(holds(spec, Content.odd) for spec in problem.inputs)  # or there are distributions alone
+        values = any(map(is_activation, problem.inputs))  # or there are distributions alone
         for reach in REACHES[case.dtype] if values else (MOST_LOGIT,):
             yield replace(case, reach=reach)
         return
     yield case
-    able = [spec.name for spec in problem.inputs if holds(spec, case.content)]
+    able = [spec.name for spec in problem.inputs if holds_extremes(spec)]
     for name in able[:MOST_ALONE] if len(able) > 1 else []:
         yield replace(case, among=(name,))

@@ -54,7 +54,7 @@ def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, 
 
 def whole_verdict(name: str) -> Verdict:
     """What a verdict with cases of its own says of a cheat."""
-    return judge(VerifyRequest(source_of_problem(NEW[name].problem), cheat(name)), surroundings(), both_sides=True)
+    return judge(VerifyRequest(source_of_problem(NEW[name].problem), cheat(name)), surroundings())
 
 
 def seen_through(name: str) -> tuple[Proof, ...]:

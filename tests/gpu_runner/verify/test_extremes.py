@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Content, Special, holds
+from gpu_runner.verify.cases import Case, Content, Special, is_activation
 from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.extremes import (
     FAR_ROW,
@@ -134,9 +134,11 @@ def test_parameters_whole_numbers_and_declared_values_keep_their_meaning() -> No
     made = make_inputs(sharp, replace(LARGE, reach=2.0**60))["x"]
     assert torch.allclose(made.exp().sum(-1), torch.ones(6))
     assert float(made.min()) < -25
-    assert filled_of(sharp, ODD) == ()
+    assert filled_of(sharp, ODD) == ("x",)
+    unusual = make_inputs(sharp, ODD)["x"]
+    assert bool((unusual == -math.inf).any()) and bool(unusual.isnan().any())
     take = parse_problem(problem_source("take_rows"))
-    assert [spec.name for spec in take.inputs if holds(spec, Content.odd)] == ["table"]
+    assert [spec.name for spec in take.inputs if is_activation(spec)] == ["table"]
 
 
 def test_values_are_taken_back_until_the_reference_can_be_judged_by() -> None:

@@ -24,7 +24,7 @@ def of(text: str) -> CandidateSource:
 
 def verdict(original: str | None = None) -> Verdict:
     request = VerifyRequest(PROBLEM, of(PLAIN), original=None if original is None else of(original))
-    return judge(request, surroundings(), both_sides=True)
+    return judge(request, surroundings())
 
 
 def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_own() -> None:

@@ -37,10 +37,11 @@ def _tanh(x):
 
 _LOG1P = """@triton.jit
 def _log1p(x):
-    # What 1 + x rounds away is put back by the factor (Kahan).
+    # What 1 + x rounds away of an x below one is put back by the factor (Kahan).
     u = 1.0 + x
-    exact = (u == 1.0) | (u == float("inf"))
-    return tl.where(exact, x, tl.log(u) * (x / tl.where(exact, 1.0, u - 1.0)))"""
+    is_all = u == 1.0
+    factor = tl.where(x < 1.0, x / tl.where(is_all, 1.0, u - 1.0), 1.0)
+    return tl.where(is_all, x, tl.log(u) * factor)"""
 
 _EXPM1 = """@triton.jit
 def _expm1(x):

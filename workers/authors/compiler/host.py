@@ -101,6 +101,9 @@ class HostScope:
 
     def product(self, axes: tuple[int, ...]) -> str:
         """The product of the sizes of axes."""
+        sizes = [self.program.domain.sizes[axis] for axis in axes]
+        if axes and all(isinstance(size, int) for size in sizes):
+            return str(math.prod(sizes))
         for text, node in self.tensors if len(axes) > 1 else ():
             shape = self.program.domain.shapes[node]
             if axes in shape and axes != self.program.domain.col_axes:
@@ -120,6 +123,8 @@ class HostScope:
     def cols(self) -> str:
         """How many columns a row has."""
         domain = self.program.domain
+        if domain.col_axes and all(isinstance(domain.sizes[axis], int) for axis in domain.col_axes):
+            return self.product(domain.col_axes)
         if self.anchor and domain.shapes[self.anchor[1]][-1:] == (domain.col_axes,):
             return f"{self.anchor[0]}.shape[-1]"
         chunked = [text for text, node in self.tensors if domain.is_chunked(node)]
