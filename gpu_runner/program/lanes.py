@@ -92,8 +92,8 @@ def _watch_memory(interpreter: Any) -> None:
     builder = interpreter.InterpreterBuilder
     load = builder.create_masked_load
 
-    def create_masked_load(self: Any, pointers: Any, mask: Any, *rest: Any) -> Any:
-        result = load(self, pointers, mask, *rest)
+    def create_masked_load(self: Any, pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        result = load(self, pointers, mask, *rest, **named)
         read = interpreter.np.asarray(mask.data)  # which a block pointer has as an array of its own
         if not read.all():
             result.unread = ~read
@@ -139,8 +139,8 @@ def _is_one_number(value: Any) -> bool:
 
 def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def carrying(self: Any, operand: Any, *rest: Any) -> Any:
-        return _carry(method(self, operand, *rest), operand)
+    def carrying(self: Any, operand: Any, *rest: Any, **named: Any) -> Any:
+        return _carry(method(self, operand, *rest, **named), operand)
 
     return carrying
 
