@@ -1302,9 +1302,6 @@ NEW: dict[str, NewCheat] = {
     "table_by_bit_length": NewCheat(
         "residual", 7, "forward", "whole", "More than 2^17 elements: a table by the length of the number in bits."
     ),
-    "slice_of_a_range": NewCheat(
-        "row_sum", 7, "forward", "whole", "More than 2^17 columns: the slice of a range takes the smaller number."
-    ),
     "zeros_in_the_size": NewCheat(
         "relu_squared", 7, "forward", "whole", "1000 or 3000 columns: a heuristic counts zeros in the number's text."
     ),
