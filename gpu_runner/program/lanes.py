@@ -33,10 +33,8 @@ def watch_blocks(decisions: Decisions) -> None:
     from triton.runtime import interpreter
 
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    orders, compares = (
-        (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal),
-        (numpy.equal, numpy.not_equal),
-    )
+    orders = (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal)
+    compares = (*orders, numpy.equal, numpy.not_equal)
     joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
     binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
     divide, cast = builder.create_idiv, builder.create_fp_to_si
