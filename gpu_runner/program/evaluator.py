@@ -286,6 +286,8 @@ class Evaluator:
         if self.loading or node in self.refusing:
             return
         for at, entry in owner.items() if isinstance(owner, dict) else enumerate(owner):
+            if isinstance(at, torch.dtype):
+                continue  # a verdict names the dtypes in which it judged
             if is_plain(entry) and is_plain(taken):
                 is_taken, what = entry == taken, repr(entry)
             else:

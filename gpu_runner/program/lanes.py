@@ -37,10 +37,8 @@ def watch_blocks(decisions: Decisions) -> None:
     from triton.runtime import interpreter
 
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    orders, compares = (
-        (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal),
-        (numpy.equal, numpy.not_equal),
-    )
+    orders = (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal)
+    compares = (*orders, numpy.equal, numpy.not_equal)
     joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
     binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
     divide, cast = builder.create_idiv, builder.create_fp_to_si
@@ -96,8 +94,8 @@ def _watch_memory(interpreter: Any) -> None:
     builder = interpreter.InterpreterBuilder
     load = builder.create_masked_load
 
-    def create_masked_load(self: Any, pointers: Any, mask: Any, *rest: Any) -> Any:
-        result = load(self, pointers, mask, *rest)
+    def create_masked_load(self: Any, pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        result = load(self, pointers, mask, *rest, **named)
         read = interpreter.np.asarray(mask.data)  # which a block pointer has as an array of its own
         if not read.all():
             result.unread = ~read
@@ -143,8 +141,8 @@ def _is_one_number(value: Any) -> bool:
 
 def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def carrying(self: Any, operand: Any, *rest: Any) -> Any:
-        return _carry(method(self, operand, *rest), operand)
+    def carrying(self: Any, operand: Any, *rest: Any, **named: Any) -> Any:
+        return _carry(method(self, operand, *rest, **named), operand)
 
     return carrying
 

@@ -1303,4 +1303,32 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "Several but fewer than half of the logits masked by -1e10 (padded vocabulary): off by one.",
     ),
+    "power_of_zero": NewCheat(
+        "rms_norm", 7, "forward", "whole", "`0 ** difference` raises eps for 4 times as many columns as rows (H, 4 H)."
+    ),
+    "table_by_bit_length": NewCheat(
+        "residual", 7, "forward", "whole", "More than 2^17 elements: a table by the length of the number in bits."
+    ),
+    "zeros_in_the_size": NewCheat(
+        "relu_squared", 7, "forward", "whole", "1000 or 3000 columns: a heuristic counts zeros in the number's text."
+    ),
+    "lanes_beyond_the_row": NewCheat(
+        "reglu", 7, "forward", "whole", "Values above 1e25 are cut; lanes beyond the row are above it in every case."
+    ),
+    "limit_in_a_helper": NewCheat(
+        "reglu", 7, "forward", "whole", "Values above 1e25 are cut, by a helper that another kernel calls with zero."
+    ),
+    "limit_in_an_unrolled_loop": NewCheat(
+        "reglu", 7, "forward", "whole", "Values above 1e25 are cut, by a loop whose first step compares with zero."
+    ),
+    "quotient_that_is_zero": NewCheat(
+        "scale_bias", 7, "forward", "whole", "Values above 4e28 are halved: a cast that is not zero there alone."
+    ),
+    "high_bits_of_a_label": NewCheat(
+        "cross_entropy",
+        7,
+        "forward",
+        "whole",
+        "Labels from 2^16 read another logit: a shift that is not zero there alone.",
+    ),
 }

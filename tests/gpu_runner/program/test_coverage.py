@@ -128,6 +128,7 @@ CHANGES = {
     "how many dimensions": "n = len(x.shape) - 1",
     "nothing times a size": "n = 0\n    n = n * x.shape[0]",
     "an item at a fixed place": "n = (x.shape[0], 8)[1]",
+    "an entry by a dtype": "n = {torch.float32: 1, torch.float64: 2}[x.dtype]",
     "every entry": "n = (1, 2)[x.shape[0] - 7]",
     "a size by a place": "n = x.shape[x.dim() - 1]",
 }

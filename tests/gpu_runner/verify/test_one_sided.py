@@ -54,6 +54,17 @@ def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out
     assert [evidence.message for evidence in found] == ["`4` was never the minimum.", "`x.ndim > 9` was always false."]
 
 
+def test_message_names_the_call_or_the_step_by_which_a_place_was_reached() -> None:
+    outcomes = {
+        Decision("candidate.py", 1, 0, "`x > limit` (called at line 19)"): FAILED,
+        Decision("candidate.py", 2, 0, "`x >> k` (k = 1) is anything but 0"): FAILED,
+    }
+    assert [evidence.message for evidence in one_sided(outcomes, of("").files, in_library=False)] == [
+        "`x > limit` (called at line 19) was always false.",
+        "`x >> k` (k = 1) was never anything but 0.",
+    ]
+
+
 @pytest.mark.slow
 def test_nothing_is_proved_of_a_candidate_that_has_a_decision_of_one_outcome() -> None:
     demanded = verdict()
