@@ -181,11 +181,11 @@ class Steps:
 
     def _later_backwards(self, outputs: list[Any]) -> None:
         """Run the backward of a retained graph again, and keep the pass that is farthest from the first of these."""
-        self.watch.begin_step("retained backward")
         first: dict[str, Any] = {}
         kept, farthest = first, -1.0
         for left in reversed(range(self.meta["passes"])):
             self._restore_upstream()
+            self.watch.begin_step(f"retained {left + 1} times, backward" if left else "retained backward")
             found = self._backward(outputs, self.arguments, retain=left > 0)
             first = first or found
             with self.watch.paused():

@@ -490,7 +490,8 @@ class _Plan:
                 cases.append(self._case("not finite", sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
-                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd))
+                may_raise = self._is_beyond_use(dim, size)
+                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
@@ -576,8 +577,12 @@ class _Plan:
     def _branches(self) -> frozenset[int]:
         return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
 
+    def _is_beyond_use(self, dim: str, size: int) -> bool:
+        """Whether a size is larger than in any workload: a kernel may refuse it."""
+        return all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
+
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
-        may_raise = all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
+        may_raise = self._is_beyond_use(dim, size)
         sizes = {other: stream.randint(1, 2) for other in _named(self.problem)} | {dim: max(1, size)}
         budget = max(INTERPRETED_WIDEST, size) if self.interpreted else GPU_ELEMENTS
         while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
@@ -605,9 +610,8 @@ class _Plan:
             moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
             if moved and place % 4 == 1:
                 moved |= usual_scalar(self.problem, moved, next(written), stream)
-            elif moved and case.sizes and stream.random() < OF_A_SIZE:
-                _, size = stream.choice(case.sizes)
-                moved |= usual_scalar(self.problem, moved, max(1, size) ** stream.choice((-1.0, -0.5)), stream)
+            elif moved and (larger := [size for _, size in case.sizes if size > 1]) and stream.random() < OF_A_SIZE:
+                moved |= usual_scalar(self.problem, moved, stream.choice(larger) ** stream.choice((-1.0, -0.5)), stream)
             found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
         if self.quick:
             return found

@@ -187,7 +187,8 @@ def _shaped(values: torch.Tensor, kind: Upstream, stream: torch.Generator) -> to
         return values
     rows = values.reshape(-1, values.shape[-1])
     if kind is Upstream.signs:
-        return values.sign() * values.abs().mean()
+        # A power of two: sums of as many of either sign are zero in any order, and not what another order rounds them to.
+        return values.sign() * 2.0 ** values.abs().mean().clamp(min=1e-30).log2().round()
     if kind is Upstream.centered:
         return (rows - rows.mean(-1, keepdim=True)).reshape(values.shape) if rows.shape[1] > 1 else values
     if kind is Upstream.zero_rows and rows.shape[0] > 1:
