@@ -63,6 +63,7 @@ MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (11, 15)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
+ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
@@ -151,7 +152,8 @@ class Indices(StrEnum):
 class Relation(StrEnum):
     """What two inputs have to do with each other."""
 
-    close = "close, equal or opposite to each other by rows"
+    close = "close to each other"  # in all rows, which a loss adds up
+    by_rows = "close, equal or opposite to each other by rows"
     circle = "cosines and sines of the same angles"
     apart = "views of one tensor, some rows apart"
     transposed = "one matrix and its transpose"
@@ -187,6 +189,7 @@ class Case:
     same: tuple[str, ...] = ()  # inputs that are one tensor
     related: tuple[str, ...] = ()  # two inputs, by this relation
     relation: Relation = Relation.close
+    rows_apart: int = 1  # of two views of one tensor
     echoes: bool = False  # the upstream gradient of each output is the output, as half of its square as a loss gives
     one_upstream: bool = False  # outputs of one form have one tensor as their upstream gradient, as their sum gives
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
@@ -610,8 +613,9 @@ class _Plan:
             moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
             if moved and place % 4 == 1:
                 moved |= usual_scalar(self.problem, moved, next(written), stream)
-            elif moved and (larger := [size for _, size in case.sizes if size > 1]) and stream.random() < OF_A_SIZE:
-                moved |= usual_scalar(self.problem, moved, stream.choice(larger) ** stream.choice((-1.0, -0.5)), stream)
+            elif moved and case.sizes and stream.random() < OF_A_SIZE:
+                _, size = stream.choice(case.sizes)
+                moved |= usual_scalar(self.problem, moved, max(2, size) ** stream.choice((-1.0, -0.5)), stream)
             found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
         if self.quick:
             return found
@@ -749,7 +753,7 @@ class _Plan:
                 new = stream.choice(NEVER_CONSTANT) if at is None else layouts[at]
                 if at is not None:
                     usual = {"special": Special.none, "wild": False, part: getattr(case, part)}
-                    cases[at] = replace(cases[at], **usual)  # type: ignore[arg-type]
+                    cases[at] = replace(cases[at], **usual)
                 case = replace(case, **{part: new})  # type: ignore[arg-type]
             may_raise = case.may_raise or case.layout is Layout.shifted
             cases[place] = replace(case, special=kind, wild=case.name == _WILD, may_raise=may_raise)
@@ -807,14 +811,22 @@ class _Plan:
             parts = tuple(stream.sample(pair, min(len(pair), stream.choice((2, 2, 3)))))
             along = stream.choice((-1, -1, 0))
             cases.append(self._case("parts of one tensor", sizes, packed=parts, packed_along=along, may_raise=True))
-            sizes = self._sizes(f"apart {pair[0]}", (33, 90), (5, 14))
-            sizes = {dim: -(-size // 16) * 16 if dim in columns_of(problem) else size for dim, size in sizes.items()}
-            able = tuple(stream.sample(pair, 2))
-            cases.append(self._case("views of one tensor", sizes, related=able, relation=Relation.apart))
+            for apart in ROWS_APART:
+                sizes = self._sizes(f"{apart} apart {pair[0]}", (33, 90), (5, 14))
+                # Rows begin at multiples of 16 bytes, for who loads by hardware descriptors.
+                sizes |= {dim: -(-size // 16) * 16 for dim, size in sizes.items() if dim in columns_of(problem)}
+                chosen = stream.sample(pair, 2)
+                views = tuple(name for name in pair if name in chosen)
+                cases.append(
+                    self._case("views of one tensor", sizes, related=views, relation=Relation.apart, rows_apart=apart)
+                )
         for pair in sorted({names for names in _of_one_form(problem) if len(names) > 1}):
             sizes = self._sizes(f"close {pair[0]}", (64, 200), (8, 14))
             able = tuple(stream.sample(pair, 2))
-            cases.append(self._case("close", sizes, self._most_exact(), related=able, relation=Relation.close))
+            cases += [
+                self._case(kind.name, sizes, self._most_exact(), related=able, relation=kind)
+                for kind in (Relation.close, Relation.by_rows)
+            ]
             tables = [spec.name for spec in problem.inputs if spec.name in pair and not spec.grad]
             sizes = self._sizes(f"circle {pair[0]}", (33, 90), (8, 14))
             able = tuple(tables) if len(tables) == 2 else able  # the first of them is the cosine, as people order them

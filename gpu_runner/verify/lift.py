@@ -42,6 +42,8 @@ _EXACT_NAMES = """
 _EXACT = frozenset(_EXACT_NAMES.split())
 # Their formulas compute places, which noise would move to another element.
 _SAMPLES = re.compile("upsample|grid_sampler")
+# Sums of up to a whole row each; torch's formula sums a square of as many numbers as a row has, masked.
+_SCANS = frozenset({"cumsum", "cumprod"})
 _ROUNDINGS = 4.0  # of float32 by which each result is moved: a kernel's formula may round as often where the reference rounds once
 
 
@@ -60,7 +62,8 @@ class _Noise(_Lift):
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator in float64, and move what it gives."""
-        formula = None if _is_exact(func) or _writes(func) else _formulas().get(func)
+        is_scan = func.overloadpacket.__name__ in _SCANS
+        formula = None if is_scan or _is_exact(func) or _writes(func) else _formulas().get(func)
         if formula is not None:
             lifted_args, lifted_kwargs = tree_map(_lifted, args), tree_map(_lifted, dict(kwargs))
             with self:
@@ -69,6 +72,8 @@ class _Noise(_Lift):
         if _is_exact(func):
             return found
         given = max((value.numel() for value in tree_leaves(args) if isinstance(value, torch.Tensor)), default=0)
+        if is_scan and args[0].dim():
+            given *= args[0].shape[args[1]]
         return tree_map(lambda value: self._moved(value, given, is_written=_writes(func)), found)
 
     def _moved(self, value: Any, given: int, *, is_written: bool) -> Any:

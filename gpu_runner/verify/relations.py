@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import torch
 
@@ -13,7 +12,6 @@ from gpu_runner.verify.laying import Laid, lay
 
 CLOSE = 2.0**-9  # times another number: how far two inputs are apart that are close to each other
 NEAR = 0.6  # of the rows of two inputs that are close the share that is neither equal nor opposite
-MOST_APART = (1, 2, 1, 4, 8)  # rows, drawn among
 FREQUENCY = 10_000.0  # of rotary tables: what the slowest angle is divided by
 
 
@@ -26,11 +24,13 @@ def related(case: Case, made: dict[str, torch.Tensor], stream: torch.Generator) 
     if first.shape != second.shape or not first.numel():
         return {}
     if case.relation is Relation.apart:
-        return {other: torch.cat((first[rows_apart(case, first) :], second[: rows_apart(case, first)]))}
+        rows = min(case.rows_apart, first.shape[0])
+        return {other: torch.cat((first[rows:], second[:rows]))}
     if case.relation is Relation.circle:
         angles = _angles(first.shape, stream)
         return {one: angles.cos().to(first.dtype), other: angles.sin().to(second.dtype)}
-    return {other: _close(first, second, stream)}
+    near = _close(first, second, stream)
+    return {other: _by_rows(first, near, stream) if case.relation is Relation.by_rows else near}
 
 
 def lay_related(case: Case, inputs: dict[str, torch.Tensor], guard_seed: int | None) -> dict[str, Laid]:
@@ -42,19 +42,13 @@ def lay_related(case: Case, inputs: dict[str, torch.Tensor], guard_seed: int | N
         *outer, rows, columns = whole.stride
         return {one: whole, other: Laid(whole.raw, tuple(second.shape), (*outer, columns, rows), whole.offset)}
     if case.relation is Relation.apart and first.shape == second.shape and first.numel():
-        rows = rows_apart(case, first)
+        rows = min(case.rows_apart, first.shape[0])
         whole = lay(torch.cat((first, second[-rows:])), guard_seed=guard_seed)
         shape, step = tuple(first.shape), rows * whole.stride[0]
         return {
             name: Laid(whole.raw, shape, whole.stride, whole.offset + at * step) for at, name in enumerate((one, other))
         }
     return {}
-
-
-def rows_apart(case: Case, first: torch.Tensor) -> int:
-    """By how many rows two views of one tensor are apart."""
-    stream = random.Random(f"{case.seed}/apart")  # noqa: S311 - the case's seed is secret
-    return min(stream.choice(MOST_APART), int(first.shape[0]))
 
 
 def _angles(shape: torch.Size, stream: torch.Generator) -> torch.Tensor:
@@ -69,8 +63,12 @@ def _angles(shape: torch.Size, stream: torch.Generator) -> torch.Tensor:
 
 
 def _close(first: torch.Tensor, second: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """The first but for small differences, in some rows equal or opposite to it, or what an activation leaves of it."""
-    near = first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
+    """The first but for small differences."""
+    return first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
+
+
+def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """In some rows the first, its opposite, or what an activation leaves of it; else what is near to it."""
     if first.dim() < 2:
         return near
     rows, others = near.reshape(-1, near.shape[-1]).clone(), first.reshape(-1, first.shape[-1])
