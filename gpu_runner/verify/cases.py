@@ -419,7 +419,8 @@ class _Plan:
                 cases.append(self._case("not finite", sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (9, 9)) | dict.fromkeys(columns_of(self.problem), 1)
-                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd))
+                may_raise = all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
+                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
@@ -492,7 +493,7 @@ class _Plan:
         return stream.sample(sorted(found), min(len(found), MOST_REMAINDERS))
 
     def _beyond_together(self) -> list[Case]:
-        """Two dimensions at once beyond a number that something is compared with, as ``min(M, N)`` is where kernels multiply tiles."""
+        """Two dimensions at once beyond what something is compared with, where kernels multiply tiles: as ``min(M, N)`` is."""
         stream, named = self.draws.stream("together"), _named(self.problem)
         within = [value for value in self.compared if value * value <= INTERPRETED_WORK]
         if not (self.interpreted and self.grouped and within and len(named) > 1):
