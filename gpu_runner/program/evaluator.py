@@ -100,6 +100,8 @@ class Evaluator:
         self.decisions = decisions or Decisions()
         # Which arguments of the call that begins are fixed, by place and by name; None where nobody knows.
         self.passed: tuple[list[bool], dict[str, bool]] | None = None
+        # Of the tuple that the last call of a function of the program gave, which items are fixed.
+        self.returned: list[bool] | None = None
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
         self.path: str | None = None
@@ -178,11 +180,16 @@ class Evaluator:
 
     def _assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
+        items = self.returned if isinstance(node.value, ast.Call) else None
         fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound again
         for target in node.targets:
             self.store(target, value, frame)
             if fixed:
                 self._fix(target, frame)
+            elif items is not None and isinstance(target, ast.Tuple) and len(items) == len(target.elts):
+                for each, is_own in zip(target.elts, items, strict=True):
+                    if is_own:
+                        self._fix(each, frame)
 
     def _fix(self, target: ast.expr, frame: Frame) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -325,7 +332,12 @@ class Evaluator:
         raise _Continue
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
-        raise _Return(None if node.value is None else self.value(node.value, frame))
+        value = None if node.value is None else self.value(node.value, frame)
+        is_tuple = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(value)
+        self.returned = (
+            [is_fixed(*pair, frame) for pair in zip(node.value.elts, value, strict=True)] if is_tuple else None
+        )  # type: ignore[union-attr, arg-type]
+        raise _Return(value)
 
     def _pass(self, node: ast.Pass, frame: Frame) -> None:
         return
@@ -929,6 +941,8 @@ class Evaluator:
             self.passed = None
         if not self.loading:
             self._note_call(node, function, args, value, frame)
+        if not isinstance(function, Function):
+            self.returned = None
         return value
 
     def _note_call(self, node: ast.Call, function: Any, args: Sequence[Any], value: Any, frame: Frame) -> None:

@@ -40,7 +40,10 @@ STATUS_WORDS: dict[Status, str] = {
     Status.cheating: "the candidate works on how it is judged, not on the problem",
     Status.environment_error: "the host is at fault, so nothing is known of the kernel",
 }
-ONE_SIDED = "What the code does where one of these is otherwise was never judged:"
+ONE_SIDED = (
+    "What the code does where one of these is otherwise was never judged. The original decides the same, or the problem "
+    "has one size:"
+)
 INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."

@@ -80,6 +80,9 @@ NONE = {
     "a mode of the file's own": "if MODE == 'llama': x = x + 1",
     "a mode by a default": "def go(x, mode=0): return x if mode == 0 else x + 1\n    go(x)",
     "a mode that is passed": "def go(x, mode): return x if mode == 0 else x + 1\n    go(x, 0)",
+    "a mode that takes its own name's place": "mode = MODE\n    mode = mode + ''\n    if mode == 'llama': x = x + 1",
+    "modes in a tuple": "mode, n = MODE, 4\n    if mode == 'llama' and n > 3: x = x + 1",
+    "a device that is passed": "def go(x, device): return x if device.type == 'cuda' else x + 1\n    go(x, x.device)",
     "a mode by a name": "mode = MODE\n    if mode == 'llama': x = x + 1",
 }
 

@@ -14,8 +14,9 @@ from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.rerolling import rerolled_loops
+from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
 from workers.authors.compiler.rounding import type_lines
+from workers.authors.compiler.schedules.reductions import loses_nan
 from workers.authors.compiler.statements import INDENT, Statements, docstring, worth_naming
 from workers.authors.compiler.values import Value, use_counts
 
@@ -205,6 +206,18 @@ class KernelWriter:
     def form(self) -> Form:
         """The form of the kernel."""
         return self.task.form
+
+    def is_even(self, loop: RerolledLoop) -> bool:
+        """Whether every turn makes the same reductions."""
+        for reductions in zip(*loop.turns, strict=True):
+            ways = {
+                (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
+                for value in reductions
+                if value is not None and value.op == "over_cols"
+            }
+            if len(ways) > 1:
+                return False
+        return True
 
     def tensor(self, load: Value) -> str:
         """The name of a loaded tensor."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 from workers.authors.compiler.domain import SCALAR
 from workers.authors.compiler.host import HostScope, Scalars
-from workers.authors.compiler.kernels import KernelSource, KernelTask
+from workers.authors.compiler.kernels import Form, KernelSource, KernelTask
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
-from workers.authors.compiler.statements import write_loop
+from workers.authors.compiler.statements import INDENT, write_loop
 
 FLAT_BLOCK = 4096
 
@@ -34,7 +35,12 @@ class Flat(Schedule):
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the number of elements."""
-        rule = f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))"
+        even = _fills_blocks(self.program, self.form)
+        most = str(FLAT_BLOCK) if even else f"min(n_elements, {FLAT_BLOCK})"
+        rule = f"BLOCK_SIZE, num_warps = calculate_settings({most})"
+        if even:  # a mask would keep other shapes than the problem's from memory of others
+            message = f'raise ValueError(f"{{n_elements}} elements are no multiple of {FLAT_BLOCK}")'
+            return [f"if n_elements % {FLAT_BLOCK}:", INDENT + message, rule]
         return [rule, *(self.tuned_lines("n_elements", "BLOCK_SIZE", "num_warps") if self.form.tunable else [])]
 
     def launch_lines(self) -> list[str]:
@@ -51,7 +57,20 @@ class Flat(Schedule):
         return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *self.streamed_knobs]
 
 
+def _fills_blocks(program: Program, form: Form) -> bool:
+    """Whether fixed dimensions make every block a full one, so that a mask would hold all of it in every call."""
+    sizes = (program.domain.sizes[axis] for axis in program.domain.memory)
+    return (
+        not (form.tunable or form.strides_the_grid)
+        and math.prod(size for size in sizes if isinstance(size, int)) % FLAT_BLOCK == 0
+    )
+
+
 class FlatKernel(KernelWriter):
+    @property
+    def _mask(self) -> str:
+        return "" if _fills_blocks(self.program, self.form) else ", mask=mask"
+
     def write(self) -> KernelSource:
         """The kernel as source."""
         scope = self.scope(2 if self.form.strides_the_grid else 1)
@@ -61,7 +80,8 @@ class FlatKernel(KernelWriter):
             if load.space == SCALAR:
                 text = f"tl.load({name}_ptr)"
             else:
-                text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0{self.hint(load)})"
+                other = ", other=0.0" if self._mask else ""
+                text = f"tl.load({name}_ptr + offsets{self._mask}{other}{self.hint(load)})"
             scope.line(f"{name} = {self.converted(text, load)}")
         scope.line("")
         for loop in self.loops:
@@ -71,7 +91,7 @@ class FlatKernel(KernelWriter):
             text = scope.env.get(store.value) or scope.assign(store.value, store.name)
             stored.append((store.buffer, text))
         for buffer, text in stored:
-            scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
+            scope.line(f"tl.store({buffer}_ptr + offsets, {text}{self._mask})")
         hints = self.hint_lines(scope.lines)
         head = [*self._place(), *self.scalar_lines(), *hints, ""]
         if self.form.strides_the_grid:
@@ -85,9 +105,10 @@ class FlatKernel(KernelWriter):
         return self.finish(head + scope.lines, sizes, tuple(constants))
 
     def _place(self) -> list[str]:
+        mask = f"    mask = {'(offsets < n_elements) | EVEN' if self.form.tunable else 'offsets < n_elements'}"
         return [
             "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
-            f"    mask = {'(offsets < n_elements) | EVEN' if self.form.tunable else 'offsets < n_elements'}",
+            *([mask] if self._mask else []),
         ]
 
     @staticmethod

@@ -10,6 +10,7 @@ from workers.authors.compiler.host import Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
+from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.reductions import (
     Moments,
@@ -24,7 +25,7 @@ from workers.authors.compiler.schedules.reductions import (
     place_lines,
     with_nan,
 )
-from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.statements import Statements, write_loop
 from workers.authors.compiler.values import Value, topological
 
 LOWEST = "-3.4028234e38"
@@ -179,8 +180,7 @@ class LoopedKernel(KernelWriter):
             text = "tl.load({}_ptr + {}{})".format(*self.pick_place(body, value, offset))
             body.env[value] = self.names.of(value)
             body.line(f"{body.env[value]} = {self.converted(text, value)}")
-        for depth in range(self._depth + 1):
-            self._pass(body, depth)
+        self._passes(body)
         self._store_rows(body)
         start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
         hints = self.hint_lines(body.lines)
@@ -221,10 +221,35 @@ class LoopedKernel(KernelWriter):
     def _depth(self) -> int:
         return max(self._levels.values(), default=0)
 
-    def _pass(self, body: Statements, depth: int) -> None:
-        levels = self._levels
-        reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
-        last = depth == self._depth
+    def _passes(self, body: Statements) -> None:
+        """A pass for each stage of reductions; one in a loop for those of a loop that a trace unrolled."""
+        rolled = {levels[0]: (levels, loop) for loop in self.loops if (levels := self._levels_of(loop))}
+        depth = 0
+        while depth <= self._depth:
+            if depth + 1 in rolled:
+                levels, loop = rolled[depth + 1]
+                write_loop(body, self.scope(body.depth + 1), loop, f"for _ in range({loop.count}):", self._one_pass)
+                depth += len(levels)
+            else:
+                self._pass(body, self._reductions(depth + 1), last=depth == self._depth)
+                depth += 1
+
+    def _reductions(self, level: int) -> list[Value]:
+        return [v for v in self.task.values if v.op == "over_cols" and self._levels[v] == level]
+
+    def _levels_of(self, loop: RerolledLoop) -> list[int]:
+        """The stages that the turns of a loop are, one each, with no other reduction in them; none where it is not so."""
+        levels = [self._levels[v] for v in sorted(loop.values, key=self._levels.__getitem__) if v.op == "over_cols"]
+        apart = {*self._online, *self._online.values(), *self._moments}
+        alone = all(len(self._reductions(level)) == 1 for level in levels)
+        numbers = not any(value.space.cols for value in (*loop.before, *(one for one in loop.outside if one.args)))
+        is_plain = alone and numbers and self.is_even(loop) and apart.isdisjoint(loop.values)
+        return levels if is_plain and levels[:1] and levels == list(range(levels[0], levels[0] + loop.count)) else []
+
+    def _one_pass(self, body: Statements, value: Value) -> None:
+        self._pass(body, [value], last=False)
+
+    def _pass(self, body: Statements, reductions: list[Value], *, last: bool) -> None:
         stores = [store for store in self.task.pieces if last and self._by_column(store)]
         moments = [pair for squares, pair in self._moments.items() if squares in reductions]
         about = [value for pair in moments for value in (pair.total, pair.squares)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -95,6 +96,14 @@ class SegmentedKernel(LoopedKernel):
     first_block = "(first == 0) & (start == 0)"
 
     @property
+    def _mask(self) -> str:
+        """The mask of a tile's segments; none where the problem fixes so many that every tile is full."""
+        sizes = [self.program.domain.sizes[axis] for axis in self.program.domain.segment_axes]
+        known = math.prod(size for size in sizes if isinstance(size, int))
+        is_fixed = all(isinstance(size, int) for size in sizes) and not self.task.form.tunable
+        return "" if is_fixed and known & (known - 1) == 0 else ", mask=segments < n_segments"
+
+    @property
     def lanes(self) -> str:
         """The shape of what is kept of each segment of a tile."""
         return "(BLOCK_SEGMENTS, 1)"
@@ -126,8 +135,7 @@ class SegmentedKernel(LoopedKernel):
         for load in self.loads:
             if load.space.rows and not load.space.cols:
                 self._load(body, load, row_index(self.program, self.names, load, "row")[0])
-        for depth in range(self._depth + 1):
-            self._pass(body, depth)
+        self._passes(body)
         self._store_rows(body)
         lines = ["    row = tl.program_id(0)", *self.scalar_lines(), *head.lines, *self._accumulators(), *body.lines]
         totals = [store for store in self.task.pieces if store.summed and store.space == SCALAR]
@@ -153,7 +161,8 @@ class SegmentedKernel(LoopedKernel):
             place = place.replace("(row) ", "row ")
             name = self.tensor(load)
             outer.line(f"{name}_offsets = {place}")
-            text = f"tl.load({name}_ptr + {name}_offsets, mask=segments < n_segments, other={self.fill(load)})"
+            other = f"{self._mask}, other={self.fill(load)}" if self._mask else ""
+            text = f"tl.load({name}_ptr + {name}_offsets{other})"
             outer.line(f"{name} = {self.converted(text, load)}")
             outer.env[load] = name
         for store in (s for s in stores if s.space.segments):
@@ -162,7 +171,8 @@ class SegmentedKernel(LoopedKernel):
         inner = self.scope(outer.depth + 1)
         inner.env.update(outer.env)
         inner.line("elements = start + tl.arange(0, BLOCK_SIZE)[None, :]")
-        inner.line("mask = (segments < n_segments) & (elements < segment_size)")
+        within = "(segments < n_segments) & (elements < segment_size)" if self._mask else "elements < segment_size"
+        inner.line(f"mask = {within}")
         inner.line("cols = segments * segment_size + elements")
         body.lines += outer.lines
         return inner
@@ -173,7 +183,7 @@ class SegmentedKernel(LoopedKernel):
             total = f"tl.sum({store.name}, axis=1, keep_dims=True)"
             place = f"{store.buffer}_ptr + row * tl.cast(n_segments, tl.int64) + segments"
             outer.line(f"{store.name} = {total}")
-            outer.line(f"tl.store({place}, {store.name}, mask=segments < n_segments)")
+            outer.line(f"tl.store({place}, {store.name}{self._mask})")
         body.lines += outer.lines
 
     def _needed(self, scope: Statements, roots: list[Value]) -> set[Value]:

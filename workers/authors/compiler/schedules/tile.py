@@ -394,7 +394,7 @@ class TileKernel(KernelWriter):
                     head.assign(value)
 
     def _results(self, body: Statements) -> None:
-        loops = {value: loop for loop in self.loops if self._is_even(loop) for value in loop.values}
+        loops = {value: loop for loop in self.loops if self.is_even(loop) for value in loop.values}
         for value in self.task.values:
             if value in loops:
                 self._repeat(body, loops[value])
@@ -422,18 +422,6 @@ class TileKernel(KernelWriter):
         if not self._staged:
             return f"for _ in range({loop.count}):"
         return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
-
-    def _is_even(self, loop: RerolledLoop) -> bool:
-        """Whether every turn makes the same reductions."""
-        for reductions in zip(*loop.turns, strict=True):
-            ways = {
-                (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
-                for value in reductions
-                if value is not None and value.op == "over_cols"
-            }
-            if len(ways) > 1:
-                return False
-        return True
 
     def _reduce(self, body: Statements, value: Value) -> None:
         kind = str(value.datum)
