@@ -41,11 +41,12 @@ GROUPED = 64
 INTERPRETED_GROUPED = 2**20  # elements around a constant where channels come in groups, of which there are so many
 DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
-INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
+INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8 + 2**5  # so many programs that groups of 2^8 begin anew
 DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
 # What sixteen bits do not hold, and the largest block of most kernels: where a candidate cuts or branches there, one row is as wide
 # in the interpreter too.
 CUTS = (2**16, 2**15)
+ROWS_BEYOND_A_CUT = (7, 9)
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
@@ -465,7 +466,7 @@ class _Plan:
         down = [dim for dim in named if dim not in along]
         for dim in stream.sample(down, min(len(down), MANY_CASES)):
             few = {other: stream.randint(1, 2) for other in down}
-            many = stream.randint(200, 255) if self.interpreted else stream.randint(600, 2000)
+            many = stream.randint(2**8 + 1, INTERPRETED_DEEPEST) if self.interpreted else stream.randint(600, 2000)
             sizes = self._sizes(f"many {dim}", (5, 9)) | few | {dim: many}
             cases.append(self._case(_MANY_ROWS, sizes))
         if len(down) == 1 and not self.interpreted:
@@ -544,7 +545,8 @@ class _Plan:
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
         """Columns in the interpreter beyond its usual ones, the most of them first, where code branches or cuts there."""
         cuts = [value for value in CUTS if value in self.compared] if self.interpreted and not self.quick else []
-        return [(dim, cut + stream.randint(1, cut // 16)) for cut in cuts for dim in columns_of(self.problem)[:1]]
+        # So far beyond that of some rows the largest element lies there.
+        return [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts for dim in columns_of(self.problem)[:1]]
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
@@ -586,8 +588,9 @@ class _Plan:
 
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = self._is_beyond_use(dim, size)
-        sizes = {other: stream.randint(1, 2) for other in _named(self.problem)} | {dim: max(1, size)}
-        budget = max(INTERPRETED_WIDEST, size) if self.interpreted else GPU_ELEMENTS
+        few = ROWS_BEYOND_A_CUT if self.interpreted and size > INTERPRETED_WIDEST else (1, 2)
+        sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
+        budget = max(INTERPRETED_WIDEST, size * few[0]) if self.interpreted else GPU_ELEMENTS
         while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
