@@ -332,11 +332,10 @@ class Evaluator:
         raise _Continue
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
-        value = None if node.value is None else self.value(node.value, frame)
-        is_tuple = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(value)
-        self.returned = (
-            [is_fixed(*pair, frame) for pair in zip(node.value.elts, value, strict=True)] if is_tuple else None
-        )  # type: ignore[union-attr, arg-type]
+        value: Any = None if node.value is None else self.value(node.value, frame)
+        self.returned = None
+        if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(value):
+            self.returned = [is_fixed(*pair, frame) for pair in zip(node.value.elts, value, strict=True)]
         raise _Return(value)
 
     def _pass(self, node: ast.Pass, frame: Frame) -> None:

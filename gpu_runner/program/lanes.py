@@ -240,6 +240,8 @@ def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
 
 def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
     """The names that a statement may give another value."""
+    read: ast.expr | None
+    within: Sequence[ast.AST]
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
         read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
     elif isinstance(node, ast.For):

@@ -102,8 +102,9 @@ class HostScope:
     def product(self, axes: tuple[int, ...]) -> str:
         """The product of the sizes of axes."""
         sizes = [self.program.domain.sizes[axis] for axis in axes]
-        if axes and all(isinstance(size, int) for size in sizes):
-            return str(math.prod(sizes))
+        numbers = [size for size in sizes if isinstance(size, int)]
+        if numbers and len(numbers) == len(sizes):
+            return str(math.prod(numbers))
         for text, node in self.tensors if len(axes) > 1 else ():
             shape = self.program.domain.shapes[node]
             if axes in shape and axes != self.program.domain.col_axes:
