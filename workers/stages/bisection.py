@@ -66,7 +66,7 @@ class Bisect:
             report.gpu,
             max((middle for middle, _, _ in _growths(whole, search.rows).values()), default=None),
             tuple((commit.sha, commit.title) for commit in search.commits if commit.sha in named),
-            host if whole is None else provenance(context.request, whole),
+            provenance(context.request, whole or BenchmarkResult((), False, report.gpu, None, host)),
             images=images,
             by_values=by_values,
         )

@@ -134,7 +134,9 @@ class Nightly:
             night.spent_s,
             () if before is None else night.testbed.changes(before),
             tuple(improved),
-            provenance(context.request, night.measured) if night.measured else night.host,
+            provenance(
+                context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
+            ),
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
