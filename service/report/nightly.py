@@ -24,6 +24,8 @@ from workers.contracts import (
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
+BY_RUNS = "Every change of time or memory was found in two interleaved runs of both commits."
+BACK_BY_RUNS = "Two interleaved runs against the good commit found it as good as before."
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
@@ -78,7 +80,7 @@ def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
     if wrong:
         return f"fix {_named(wrong)}: {code(f'/kernel verify {wrong[0]}')} shows more of what is wrong."
     if summary.left:
-        return f"nothing; the budget ended, and {_named(summary.left)} come first the next night."
+        return f"nothing; the budget ended before {_named(summary.left)}; the next night begins there."
     return "nothing."
 
 
@@ -210,18 +212,21 @@ def regression_comment(
         )
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
-        text = paragraphs(f"{head} {_how(update.changes)} This issue is closed.", changes_table(update.changes))
+        text = paragraphs(
+            f"{head} {_how_recovered(update.changes)} This issue is closed.", changes_table(update.changes)
+        )
     return signed(text, job_id, Kind.regression, update_id)
 
 
 def _how(changes: Sequence[NightChange]) -> str:
-    """How often it was looked at what the changes say."""
-    values = (
-        "Values were judged in two further verdicts." if any(one.metric == "wrong_values" for one in changes) else ""
-    )
-    times = any(one.metric != "wrong_values" for one in changes)
-    runs = "Times and peak memory were compared in two interleaved runs of both commits." if times else ""
-    return f"{values} {runs}".strip()
+    """How it was decided what became worse."""
+    ways = {"Values were judged in two verdicts." if one.metric == "wrong_values" else BY_RUNS for one in changes}
+    return " ".join(sorted(ways, reverse=True))
+
+
+def _how_recovered(changes: Sequence[NightChange]) -> str:
+    ways = {"Two verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
+    return " ".join(sorted(ways))
 
 
 def digest_title(update: DigestUpdate) -> str:

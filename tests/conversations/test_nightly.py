@@ -197,8 +197,8 @@ def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
         reports += [body for body in talk.heard(number) if body.startswith("**No regression")]
         now[0] += timedelta(days=1)
     first, second = reports
-    assert "the budget ended, and `softmax` come" in first
-    assert "`softmax`: 4 numbers kept" in second and "`geglu`: measured at this commit before" in second
+    assert "the budget ended before `rms_norm`, `softmax`" in first
+    assert "`softmax`: 7 numbers kept" in second and "`geglu`: measured at this commit before" in second
 
 
 def issues(talk: Talk, first: int) -> list[tuple[int, str, str]]:
@@ -242,7 +242,7 @@ kernelsmith compare geglu --against COMMIT3
 kernelsmith bisect geglu COMMIT3..COMMIT4
 ```
 
-<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+<sub>Every change of time or memory was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
 
 <!-- first UPDATE -->\
 """)
