@@ -68,6 +68,8 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
         return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse."
     still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
     doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
+    unproved = [kernel.kernel for kernel in summary.kernels if kernel.unproved]
+    doubt += f" Values not proved: {_named(unproved)}." if unproved else ""
     return f"**No regression {at}** in {counted(len(measured), 'kernel')}.{doubt}"
 
 
@@ -157,7 +159,9 @@ def _testbed(summary: NightlySummary) -> str:
 
 def _measured(summary: NightlySummary) -> str:
     done = [
-        f"{code(one.kernel)}: {counted(one.points, 'number')} kept" + (BY_SCRIPT if one.by_script else "")
+        f"{code(one.kernel)}: {counted(one.points, 'number')} kept"
+        + (BY_SCRIPT if one.by_script else "")
+        + (f"; values not proved: {sentence(one.unproved)}" if one.unproved else "")
         for one in summary.kernels
         if not one.skipped
     ]

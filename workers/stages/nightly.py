@@ -453,8 +453,13 @@ class _Kernel:
         if not wrong:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
-        why = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
-        return NightKernel(self.name, self.existing.path, len(numbers), wrong=why), self._changes(changed)
+        said = verdict.evidence[0].message if verdict.evidence else None
+        measured = NightKernel(self.name, self.existing.path, len(numbers))
+        if wrong:
+            measured = replace(measured, wrong=said or "values are wrong")
+        elif verdict.status is not Status.passed:
+            measured = replace(measured, unproved=said or verdict.status.value)
+        return measured, self._changes(changed)
 
     def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.

@@ -56,6 +56,7 @@ def test_of_two_lines_for_one_release_the_one_measured_last_counts_in_either_ord
         ("2.5,", "nan,", "y_value_50 is no time or size: 'nan'"),
         ("2.5,", "-1,", "y_value_50 is no time or size: '-1'"),
         ("2.5,", ",", "y_value_50 is no number: ''"),
+        ("2.4,", "2.6,", "y_value_50 lies outside of y_value_20 to y_value_80"),
         ("2.4,", "fast,", "y_value_20 is no number: 'fast'"),
         ("speed,ms", "speed,furlongs", "'speed' in 'furlongs' is no known metric"),
         ("2024-09-03 15:31:39", "yesterday", "timestamp is no time: 'yesterday'"),

@@ -18,6 +18,9 @@ from gpu_runner.contracts import (
     VerifyRequest,
     from_json,
 )
+from gpu_runner.contracts import (
+    Evidence as Found,
+)
 from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
@@ -143,6 +146,15 @@ def test_a_night_proves_and_times_every_kernel_and_keeps_its_numbers() -> None:
         metrics = {key.metric for key, _ in history.read(session, REPOSITORY, "geglu")}
         assert {key.testbed.gpu_uuid for key, _ in history.read(session, REPOSITORY)} == {"GPU-1"}
     assert metrics == set(Metric)
+
+
+def test_a_kernel_whose_verdict_decides_nothing_is_timed_and_said_to_be_unproved() -> None:
+    library = Library(verdicts=Verdict(Status.timeout, (Found("case", "it took longer than a minute"),)))
+    (kernel,) = library.night().kernels
+    assert (kernel.wrong, kernel.unproved) == (None, "it took longer than a minute")
+    with library.database.read() as session:
+        metrics = {key.metric for key, _ in history.read(session, REPOSITORY, "geglu")}
+    assert metrics == {Metric.time_us, Metric.peak_bytes}
 
 
 def test_the_same_commit_on_the_same_testbed_is_not_measured_twice() -> None:
