@@ -447,7 +447,7 @@ class _Kernel:
     def measure(self, last: tuple[str, str] | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
-        verdict = self.verdict(f"{self.name}-verify", self.form)
+        verdict = self.verdict(f"{self.name}-verify", self.form, self._proved())
         numbers = list(self._values(verdict))
         wrong = verdict.status in WRONG
         if not wrong:
@@ -477,9 +477,26 @@ class _Kernel:
         )
         return ((key, Point(night.revision, night.begun_at, float(verdict.status in WRONG))),)
 
-    def verdict(self, key: str, form: CandidateSource, good: str | None = None) -> Verdict:
-        """Prove a kernel's values."""
-        return self.night.gate.verify(key, self.problem, form, original=form, more=_next_to(good))
+    def verdict(self, key: str, form: CandidateSource, good: tuple[CandidateSource, str] | None) -> Verdict:
+        """Prove a kernel's values, next to those of a commit where they are right, which is given with its snapshot.
+
+        What that one does, such as overwriting an input, this one may do. A kernel that is judged next to itself is refused
+        only where it is wrong by far, and nothing says then whether it or its problem is wrong.
+        """
+        original, snapshot = (form, None) if good is None else good
+        return self.night.gate.verify(key, self.problem, form, original=original, more=_next_to(snapshot))
+
+    def _proved(self) -> tuple[CandidateSource, str] | None:
+        """The kernel where its values were proved last, with the snapshot; None where that is unknown or has another call."""
+        night = self.night
+        snapshot = night.context.memo(
+            f"{self.name}-proved",
+            lambda: night.context.history(
+                lambda s: history.last_proved(s, night.repository, self.name, night.revision)
+            ),
+        )
+        form = None if snapshot is None else self.form_at(snapshot)
+        return None if form is None else (form, snapshot)
 
     def _times(self, last: tuple[str, str] | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given."""
@@ -613,12 +630,8 @@ class _Comparison:
         return self._of(result)
 
     def _values(self, place: str, form: CandidateSource, snapshot: str) -> Word | None:
-        verify = self.kernel.verdict
-        new = verify(f"{place}-new", self.kernel.form)
-        old = verify(f"{place}-old", form, snapshot) if new.status in WRONG else None
-        if new.status is Status.passed:
-            return Word.same
-        return Word.slower if old is not None and old.status is Status.passed else None
+        status = self.kernel.verdict(f"{place}-verify", self.kernel.form, (form, snapshot)).status
+        return Word.same if status is Status.passed else Word.slower if status in WRONG else None
 
     def _of(self, result: BenchmarkResult) -> Word | None:
         row = next((row for row in result.rows if self._is_of(row)), None)

@@ -157,6 +157,25 @@ def test_a_kernel_whose_verdict_decides_nothing_is_timed_and_said_to_be_unproved
     assert metrics == {Metric.time_us, Metric.peak_bytes}
 
 
+def test_values_are_judged_next_to_the_commit_at_which_they_were_proved_last() -> None:
+    asked: list[tuple[str | None, str | None]] = []
+
+    def verdict(request: VerifyRequest) -> Verdict:
+        assert request.original is not None
+        good = library.contexts[-1].files[-1].get("good.tar.gz")
+        asked.append((request.original.tree, good))
+        return WRONG if library.nights == 2 else Verdict(Status.passed)
+
+    library = Library(verdicts=verdict)
+    library.night()
+    first = library.contexts[0].request.snapshot
+    (change,) = library.night(changed("geglu")).changes
+    assert (change.metric, change.state) == ("wrong_values", "confirmed")
+    library.night(changed("geglu", "softmax"))
+    assert asked[0] == ("head.tar.gz", None), "of its first night nothing is known"
+    assert set(asked[1:]) == {("good.tar.gz", first)}
+
+
 def test_the_same_commit_on_the_same_testbed_is_not_measured_twice() -> None:
     library = Library()
     library.night(kernels=KERNELS)
