@@ -453,7 +453,8 @@ class _Kernel:
         if not wrong:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
-        said = verdict.evidence[0].message if verdict.evidence else None
+        first = next(iter(verdict.evidence), None)
+        said = None if first is None else f"{first.message} ({first.workload})" if first.workload else first.message
         measured = NightKernel(self.name, self.existing.path, len(numbers))
         if wrong:
             measured = replace(measured, wrong=said or "values are wrong")
