@@ -224,7 +224,10 @@ def regression_comment(
 
 def _how(changes: Sequence[NightChange]) -> str:
     """How it was decided what became worse."""
-    ways = {"Values were judged twice, next to the good commit." if one.metric == "wrong_values" else BY_RUNS for one in changes}
+    ways = {
+        "Values were judged twice, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
+        for one in changes
+    }
     return " ".join(sorted(ways, reverse=True))
 
 
