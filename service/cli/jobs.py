@@ -324,11 +324,9 @@ def bisect_(
             job = run_job(replace(asked, fresh=True), repo, None, as_json=False, terminal=Quiet())
         return compared(job, name)
 
-    def prove(commit: str) -> Status | None:
-        if Checkout(repo.resolve()).resolve(f"{commit}^") is None:
-            return None  # a verdict of a commit is that of its change, and the first one has none
+    def prove(old: str, commit: str) -> Status | None:
         say(f"proving {commit[:12]}")
-        options = JobOptions(layout=layout, against=f"{commit}^", auto=True)
+        options = JobOptions(layout=layout, against=old, auto=True)
         asked = LocalJob("bisect", "", options, verb=Verb.verify, kernels=(name,), head=commit)
         verdict = compared(run_job(asked, repo, None, as_json=False, terminal=Quiet()), name).verdict
         return None if verdict is None else verdict.status

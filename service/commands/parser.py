@@ -107,7 +107,7 @@ def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: s
 def _read_text(reading: _Reading, rest: str, below: str) -> Command:
     text = "\n\n".join(part for part in (rest, below) if part.strip())
     if not text:
-        raise reading.refuse(ErrorCode.missing_argument, about="TEXT")
+        raise reading.refuse(ErrorCode.missing_argument, about=reading.rule.arguments[0].usage)
     return Command(reading.rule.verb, text=text)
 
 

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, time, timedelta
 
 import structlog
 
+from gpu_runner.contracts import from_json
 from service.commands.command import GivenOptions
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import configuration
 from service.github.errors import GitHubError
 from service.repo_config import RepoConfig, job_options
-from workers.contracts import JobRequest, JobState, JobView, Origin, ProblemKind, ProblemText, Verb
+from workers import artifacts
+from workers.contracts import JobRequest, JobState, JobView, NightlySummary, Origin, ProblemKind, ProblemText, Verb
 
 LATE = timedelta(hours=6)  # after its time a night is begun no more, such as after an outage
 
@@ -87,8 +89,14 @@ def _key(repository: str, day: str, gpu: str | None) -> str:
 
 
 def _is_known(key: str, gpu: str | None, head: str, nights: list[JobView]) -> bool:
-    """Whether it was begun, one is under way there, or the last one measured this very commit: there would be nothing to tell."""
+    """Whether it was begun, one is under way there, or the last one measured all of this very commit: nothing would be new."""
     same = [job for job in nights if job.request.options.gpu == gpu]
     under_way = any(job.state in (JobState.queued, JobState.running) for job in same)
-    measured = bool(same) and same[-1].state is JobState.done and same[-1].request.base_sha == head
+    measured = bool(same) and same[-1].request.base_sha == head and _is_whole(same[-1])
     return under_way or measured or any(job.request.key == key for job in nights)
+
+
+def _is_whole(night: JobView) -> bool:
+    """Whether it is done, and its budget left no kernel for the next night."""
+    report = artifacts.report_of(night)
+    return report is not None and not from_json(NightlySummary, report).left

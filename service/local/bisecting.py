@@ -11,7 +11,7 @@ from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, Use
 from workers.history import WRONG, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
 
 Compared = Callable[[str, str], MeasuredKernel]  # the older and the newer commit
-Proved = Callable[[str], Status | None]  # the verdict on a commit; None: it cannot be judged
+Proved = Callable[[str, str], Status | None]  # the verdict on the second next to the first; None: it cannot be judged
 
 
 @dataclass
@@ -25,8 +25,9 @@ class RangeSearch:
     steps: int = 0
     gpu: str = ""  # on which the last comparison ran
     known: dict[tuple[str, str], Step] = field(default_factory=dict)
-    verdicts: dict[str, Status | None] = field(default_factory=dict)
+    verdicts: dict[str, Status | None] = field(default_factory=dict)  # on commits, each next to the good end
     wrong: Status | None = None  # at the bad end, where values are what is searched
+    good: str = ""  # the good end
 
     def run(self, good: str, bad: str) -> tuple[Step, tuple[Suspect, ...]]:
         """What the last commit is against the first, and who made it so.
@@ -35,7 +36,9 @@ class RangeSearch:
             UserFacingError: the range is none, a comparison could not be made, or no GPU was there.
         """
         commits = self._line(good, bad)
-        if self._verdict(bad) in WRONG and self._verdict(good) is Status.passed:
+        # Where the good end is wrong itself, no commit is called wrong next to it.
+        self.good, self.verdicts[good] = good, Status.passed
+        if self._verdict(bad) in WRONG:
             self.wrong = self._verdict(bad)
             found = bisect(len(commits), self._steps(commits))
             return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
@@ -62,7 +65,7 @@ class RangeSearch:
     def _verdict(self, commit: str) -> Status | None:
         if commit not in self.verdicts:
             self.steps += 1
-            self.verdicts[commit] = self.prove(commit)
+            self.verdicts[commit] = self.prove(self.good, commit)
         return self.verdicts[commit]
 
     def _step(self, old: str, new: str) -> Step:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gpu_runner.contracts import from_json
 from service.local.asking import (
@@ -257,7 +255,7 @@ class LocalSession:
 
 def worse(job: JobView) -> bool:
     """Whether a comparison found anything slower, larger or wrong."""
-    report = _report(job)
+    report = artifacts.report_of(job)
     return report is not None and is_worse(from_json(MeasureSummary, report))
 
 
@@ -267,7 +265,7 @@ def compared(job: JobView, name: str) -> MeasuredKernel:
     Raises:
         UserFacingError: the fault is not the commit's.
     """
-    report = _report(job)
+    report = artifacts.report_of(job)
     if report is not None:
         return from_json(MeasureSummary, report).kernels[0]
     failure = job.failure or Failure(FailureCode.internal, f"job {job.job_id} ended without a report")
@@ -278,17 +276,12 @@ def compared(job: JobView, name: str) -> MeasuredKernel:
 
 def was_predicted(job: JobView) -> bool:
     """Whether a comparison was made where no GPU was, so that nothing was timed."""
-    report = _report(job)
+    report = artifacts.report_of(job)
     kernels = () if report is None else from_json(MeasureSummary, report).kernels
     return any(kernel.benchmark is not None and kernel.benchmark.predicted for kernel in kernels)
 
 
 def regressed(job: JobView) -> bool:
     """Whether a night confirmed a change for the worse."""
-    report = _report(job)
+    report = artifacts.report_of(job)
     return report is not None and has_regressed(from_json(NightlySummary, report))
-
-
-def _report(job: JobView) -> Any:
-    report = next((found for found in job.artifacts if found.name == "report.json"), None)
-    return None if report is None or job.state is not JobState.done else json.loads(artifacts.get(report.digest))

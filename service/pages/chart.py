@@ -150,12 +150,12 @@ def _marks(history: KernelHistory, places: dict[str, int], x: Callable[[str], fl
 
 def change_text(change: ChangeMark) -> str:
     """A change in words."""
+    what, reason = f"{change.state} at {change.commit[:12]}", f": {change.reason}" if change.reason else ""
+    if change.ratio is None:
+        return f"values {what}{reason}"
     known = change.ratio_low is not None and change.ratio_high is not None
     between = f" ({change.ratio_low:.3f} to {change.ratio_high:.3f})" if known else ""
-    reason = f": {change.reason}" if change.reason else ""
-    return (
-        f"{change.state} at {change.commit[:12]}, {change.ratio:.3f} times {change.good_commit[:12]}{between}{reason}"
-    )
+    return f"{what}, {change.ratio:.3f} times {change.good_commit[:12]}{between}{reason}"
 
 
 def _least(point: Point) -> float:

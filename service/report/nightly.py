@@ -24,6 +24,8 @@ from workers.contracts import (
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
+BY_RUNS = "Every change of time or memory was found in two interleaved runs of both commits."
+BACK_BY_RUNS = "Two interleaved runs against the good commit found it as good as before."
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
@@ -57,6 +59,8 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
         why = "every kernel was measured at this commit before" if summary.known else "no kernel was measured"
         return f"**Nothing to do {at}:** {why}."
     measured = [kernel for kernel in summary.kernels if kernel.skipped is None]
+    if not measured and summary.known:
+        return f"**Nothing to do {at}:** every kernel that can be measured was measured at this commit before."
     if not measured:
         return f"**Nothing could be measured {at}:** {_first_reason(summary)}"
     back = _kernels([change for change in summary.changes if change.state == RECOVERED])
@@ -64,6 +68,8 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
         return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse."
     still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
     doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
+    unproved = [kernel.kernel for kernel in summary.kernels if kernel.unproved]
+    doubt += f" Values not proved: {_named(unproved)}." if unproved else ""
     return f"**No regression {at}** in {counted(len(measured), 'kernel')}.{doubt}"
 
 
@@ -72,8 +78,11 @@ def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
     news = _news(summary)
     if news:
         return f"look at the commits between the two: {code(f'git log --oneline {news[0].good[:12]}..{news[0].bad[:12]}')}."
+    wrong = [kernel.kernel for kernel in summary.kernels if kernel.wrong]
+    if wrong:
+        return f"fix {_named(wrong)}: {code(f'/kernel verify {wrong[0]}')} shows more of what is wrong."
     if summary.left:
-        return f"nothing; the budget ended, and {_named(summary.left)} come first the next night."
+        return f"nothing; the budget ended before {_named(summary.left)}; the next night begins there."
     return "nothing."
 
 
@@ -150,7 +159,9 @@ def _testbed(summary: NightlySummary) -> str:
 
 def _measured(summary: NightlySummary) -> str:
     done = [
-        f"{code(one.kernel)}: {counted(one.points, 'number')} kept" + (BY_SCRIPT if one.by_script else "")
+        f"{code(one.kernel)}: {counted(one.points, 'number')} kept"
+        + (BY_SCRIPT if one.by_script else "")
+        + (f"; values not proved: {sentence(one.unproved)}" if one.unproved else "")
         for one in summary.kernels
         if not one.skipped
     ]
@@ -189,7 +200,7 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
         changes_table(update.changes),
         plots,
         _reproduce(update, brought),
-        "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
+        f"<sub>{_how(update.changes)} The issue closes by itself once they are gone.</sub>",
         _first(update_id),
     )
     return signed(text, NO_JOB, Kind.regression, update.key())
@@ -205,9 +216,24 @@ def regression_comment(
         )
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
-        why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
-        text = paragraphs(f"{head} {why}", changes_table(update.changes))
+        text = paragraphs(
+            f"{head} {_how_recovered(update.changes)} This issue is closed.", changes_table(update.changes)
+        )
     return signed(text, job_id, Kind.regression, update_id)
+
+
+def _how(changes: Sequence[NightChange]) -> str:
+    """How it was decided what became worse."""
+    ways = {
+        "Values were judged twice, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
+        for one in changes
+    }
+    return " ".join(sorted(ways, reverse=True))
+
+
+def _how_recovered(changes: Sequence[NightChange]) -> str:
+    ways = {"Two verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
+    return " ".join(sorted(ways))
 
 
 def digest_title(update: DigestUpdate) -> str:
@@ -279,7 +305,7 @@ def _brought(brought: Sequence[Brought]) -> str:
 
 
 def _next() -> str:
-    return "**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
+    return "**Next:** fix it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
 
 
 def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
@@ -334,8 +360,8 @@ def bisected_after(summary: BisectSummary) -> str:
     """What a maintainer does next."""
     if any(one.merge for one in summary.suspects):
         name, ends = shlex.quote(summary.kernel), f"{summary.good[:12]}..{summary.bad[:12]}"
-        return f"`kernelsmith bisect {name} {ends}` on a checkout looks into the merge; then mend it."
-    return "mend it, or accept it on its issue with `/kernel triaged REASON`." if summary.suspects else "nothing."
+        return f"`kernelsmith bisect {name} {ends}` on a checkout looks into the merge; then fix it."
+    return "fix it, or accept it on its issue with `/kernel triaged REASON`." if summary.suspects else "nothing."
 
 
 def bisected_report(summary: BisectSummary) -> str:

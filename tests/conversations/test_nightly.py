@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import (
@@ -30,6 +31,7 @@ from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
 from workers import inbox
 from workers.contracts import FailureCode, JobState, regression_key
+from workers.stages.nightly import Night
 
 GEGLU = "src/liger_kernel/ops/geglu.py"
 HOST = HostReport("3.12", "2.11.0", "3.6.0", "NVIDIA H200", "sm_90", "580", 1, 4240.0, (), (), (), ())
@@ -177,6 +179,28 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.skip(number)
 
 
+def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
+    open_talk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for action, answer in {"doctor": HOST, "verify": VERDICT, "benchmark": measured(200.0)}.items():
+        talk.answer(action, to_json(answer), always=True)
+    now = [datetime(2026, 3, 1, 2, 20, tzinfo=UTC)]
+    schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: f'[nightly]\nat = "02:17"\nissue = {number}\n'.encode()})
+    reports = []
+    for spends in (True, False, False):
+        spent = property(lambda night, spends=spends: 7200.0 if spends and night.measured else 0.0)
+        monkeypatch.setattr(Night, "spent_s", spent)
+        begun(talk, schedule)
+        reports += [body for body in talk.heard(number) if body.startswith("**No regression")]
+        now[0] += timedelta(days=1)
+    first, second = reports
+    assert "the budget ended before `rms_norm`, `softmax`" in first
+    assert "`softmax`: 7 numbers kept" in second and "`geglu`: measured at this commit before" in second
+
+
 def issues(talk: Talk, first: int) -> list[tuple[int, str, str]]:
     """Give the issues that the bot opened: number, title and state."""
     found = talk.hub.world.repository(REPOSITORY).issues.values()
@@ -196,7 +220,7 @@ def test_the_issue_of_a_kernel_lives_from_the_first_report_to_its_closing(open_t
     assert re.sub("first [0-9a-f]{32}", "first UPDATE", talk.normal(body)) == snapshot("""\
 **`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time 1.100 times what it was at T=4096 I=11008.
 
-**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base.
+**Next:** fix it, or accept it with `/kernel triaged REASON`: what is measured then is the new base.
 
 No other commit lies between the two nights:
 
@@ -218,7 +242,7 @@ kernelsmith compare geglu --against COMMIT3
 kernelsmith bisect geglu COMMIT3..COMMIT4
 ```
 
-<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+<sub>Every change of time or memory was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
 
 <!-- first UPDATE -->\
 """)
@@ -322,7 +346,7 @@ def test_a_comment_has_a_range_searched_and_the_pull_request_of_the_commit_is_ma
     (report,) = [body for body in talk.heard(number) if not body.startswith("**The bisection")]
     assert folded(report).split("\n\n▸")[0] == snapshot("""\
 **`geglu` became worse in 3 places** between `COMMIT1` and `COMMIT2`, 1.300 times what it was.
-**Next:** `kernelsmith bisect geglu COMMIT1..COMMIT2` on a checkout looks into the merge; then mend it.
+**Next:** `kernelsmith bisect geglu COMMIT1..COMMIT2` on a checkout looks into the merge; then fix it.
 
 - `COMMIT3` Merge pull request #&#8203;2 from change-slow, pull request #2
 - `COMMIT4` Say two

@@ -104,8 +104,8 @@ class Play:
             )
             return compared(LocalSession(checkout, self.folder / "bisect", Quiet()).run(asked), kernel)
 
-        def prove(commit: str) -> Status | None:
-            options = JobOptions(against=f"{commit}^", auto=True)
+        def prove(old: str, commit: str) -> Status | None:
+            options = JobOptions(against=old, auto=True)
             asked = LocalJob("bisect", "", options, verb=Verb.verify, kernels=(kernel,), head=commit)
             verdict = compared(LocalSession(checkout, self.folder / "bisect", Quiet()).run(asked), kernel).verdict
             return None if verdict is None else verdict.status

@@ -100,6 +100,7 @@ class NightKernel:
     by_script: bool = (
         False  # timed by the library's own benchmark script, since its problem is not known: values are unproved
     )
+    unproved: str | None = None  # why the verdict neither proved its values nor found them wrong
 
 
 @dataclass(frozen=True)

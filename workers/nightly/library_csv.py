@@ -114,6 +114,8 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
         high=_quantity(cells["y_value_80"], "y_value_80") * scale if cells["y_value_80"] else None,
         source=Source.library,
     )
+    if (point.low or point.value) > point.value or (point.high or point.value) < point.value:
+        raise ValueError("y_value_50 lies outside of y_value_20 to y_value_80")
     return key, point
 
 

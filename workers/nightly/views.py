@@ -20,7 +20,7 @@ LEAST_POINTS = 10  # of a line in which change points are looked for
 
 @dataclass(frozen=True)
 class ChangeMark:
-    """A change of a series and what became of it. ``ratio`` is new over old; ``commit`` is the first that shows it."""
+    """A change of a series and what became of it. ``ratio`` is new over old, None of values; ``commit`` is the first with it."""
 
     state: str
     timed_pass: str
@@ -28,7 +28,7 @@ class ChangeMark:
     metric: str
     good_commit: str
     commit: str
-    ratio: float
+    ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
     recovered_commit: str | None
@@ -299,10 +299,10 @@ def compared_series(
     key: SeriesKey, before: Reading | None, after: Reading | None, run: ComparedRun | None
 ) -> ComparedSeries:
     """Compare two numbers of a series, by an interleaved run of the same two commits where there was one."""
-    ratio = _ratio(before, after)
+    ratio = (None, None, None) if key.metric is Metric.wrong_values else _ratio(before, after)
     difference, one_run = _difference(key.metric, before, after, ratio), False
     if before is not None and after is not None and run is not None:
-        ratio = (run.ratio, run.low, run.high)
+        ratio = ratio if key.metric is Metric.wrong_values else (run.ratio, run.low, run.high)
         difference, one_run = _of_run(key.metric, run.state), run.state != State.undecided
     return ComparedSeries(
         key.kernel,

@@ -19,7 +19,7 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
         kind = "expected copy bandwidth" if measured.predicted else "measured copy bandwidth"
         rows.append((kind, f"{measured.bandwidth_gbps:.0f} GB/s"))
     # Which one of a pool of GPUs it was tells a reader nothing; series of numbers are kept apart by it.
-    rows += [fact for fact in measured.host if fact[0] != "gpu_uuid"]
+    rows += [fact for fact in measured.host if fact[0] not in ("gpu", "gpu_uuid")]
     rows.append(("base commit", request.base_sha[:12]))
     return tuple(rows)
 

@@ -66,7 +66,7 @@ class Bisect:
             report.gpu,
             max((middle for middle, _, _ in _growths(whole, search.rows).values()), default=None),
             tuple((commit.sha, commit.title) for commit in search.commits if commit.sha in named),
-            host if whole is None else provenance(context.request, whole),
+            provenance(context.request, whole or BenchmarkResult((), False, report.gpu, None, host)),
             images=images,
             by_values=by_values,
         )
@@ -126,23 +126,28 @@ class _Range:
         return step_of(self.measured(old, new), self.rows)
 
     def becomes_wrong(self) -> bool:
-        """Whether values are right at the first commit and wrong at the last; then nothing else is searched."""
-        last = len(self.commits) - 1
-        return self._verdict(last) in WRONG and self._verdict(0) is Status.passed
+        """Whether values are wrong at the last commit, next to the first; then nothing else is searched."""
+        return self._verdict(len(self.commits) - 1) in WRONG
 
     def value_step(self, old: int, new: int) -> Step:
         """Whether values became wrong between two commits."""
         return value_step(self._verdict(old), self._verdict(new), self._verdict(len(self.commits) - 1))
 
     def _verdict(self, place: int) -> Status | None:
-        """The verdict on a commit; None where it has no such kernel, or the kernel cannot be called so."""
+        """The verdict on a commit, next to the good one; None where it has no such kernel, or the kernel cannot be called so."""
         problem = self.problem
+        if place == 0:
+            return (
+                Status.passed
+            )  # the others are judged next to it: where it is wrong itself, none of them is called wrong
         if place not in self._verdicts:
             commit = self.commits[place]
             self.context.note(f"proving {commit.sha[:12]}")
             try:
-                form, files = self._form(place, NEW_FILE), {NEW_FILE: commit.snapshot}
-                verdict = self.gate.verify(f"{commit.sha[:12]}-verify", problem, form, original=form, more=files)
+                # What the good commit does, such as overwriting an input, the others may do.
+                form, good = self._form(place, NEW_FILE), self._form(0, GOOD_FILE)
+                files = {NEW_FILE: commit.snapshot, GOOD_FILE: self.commits[0].snapshot}
+                verdict = self.gate.verify(f"{commit.sha[:12]}-verify", problem, form, original=good, more=files)
                 self._verdicts[place] = verdict.status
             except UserFacingError as error:
                 if error.failure.code is FailureCode.environment:

@@ -134,7 +134,9 @@ class Nightly:
             night.spent_s,
             () if before is None else night.testbed.changes(before),
             tuple(improved),
-            provenance(context.request, night.measured) if night.measured else night.host,
+            provenance(
+                context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
+            ),
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
@@ -445,14 +447,20 @@ class _Kernel:
     def measure(self, last: tuple[str, str] | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
-        verdict = self.verdict(f"{self.name}-verify", self.form)
+        verdict = self.verdict(f"{self.name}-verify", self.form, self._proved())
         numbers = list(self._values(verdict))
         wrong = verdict.status in WRONG
         if not wrong:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
-        why = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
-        return NightKernel(self.name, self.existing.path, len(numbers), wrong=why), self._changes(changed)
+        first = next(iter(verdict.evidence), None)
+        said = None if first is None else f"{first.message} ({first.workload})" if first.workload else first.message
+        measured = NightKernel(self.name, self.existing.path, len(numbers))
+        if wrong:
+            measured = replace(measured, wrong=said or "values are wrong")
+        elif verdict.status is not Status.passed:
+            measured = replace(measured, unproved=said or verdict.status.value)
+        return measured, self._changes(changed)
 
     def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
@@ -470,9 +478,26 @@ class _Kernel:
         )
         return ((key, Point(night.revision, night.begun_at, float(verdict.status in WRONG))),)
 
-    def verdict(self, key: str, form: CandidateSource, good: str | None = None) -> Verdict:
-        """Prove a kernel's values."""
-        return self.night.gate.verify(key, self.problem, form, original=form, more=_next_to(good))
+    def verdict(self, key: str, form: CandidateSource, good: tuple[CandidateSource, str] | None) -> Verdict:
+        """Prove a kernel's values, next to those of a commit where they are right, which is given with its snapshot.
+
+        What that one does, such as overwriting an input, this one may do. A kernel that is judged next to itself is refused
+        only where it is wrong by far, and nothing says then whether it or its problem is wrong.
+        """
+        original, snapshot = (form, None) if good is None else good
+        return self.night.gate.verify(key, self.problem, form, original=original, more=_next_to(snapshot))
+
+    def _proved(self) -> tuple[CandidateSource, str] | None:
+        """The kernel where its values were proved last, with the snapshot; None where that is unknown or has another call."""
+        night = self.night
+        snapshot = night.context.memo(
+            f"{self.name}-proved",
+            lambda: night.context.history(
+                lambda s: history.last_proved(s, night.repository, self.name, night.revision)
+            ),
+        )
+        form = None if snapshot is None else self.form_at(snapshot)
+        return None if form is None else (form, snapshot)
 
     def _times(self, last: tuple[str, str] | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given."""
@@ -606,12 +631,8 @@ class _Comparison:
         return self._of(result)
 
     def _values(self, place: str, form: CandidateSource, snapshot: str) -> Word | None:
-        verify = self.kernel.verdict
-        new = verify(f"{place}-new", self.kernel.form)
-        old = verify(f"{place}-old", form, snapshot) if new.status in WRONG else None
-        if new.status is Status.passed:
-            return Word.same
-        return Word.slower if old is not None and old.status is Status.passed else None
+        status = self.kernel.verdict(f"{place}-verify", self.kernel.form, (form, snapshot)).status
+        return Word.same if status is Status.passed else Word.slower if status in WRONG else None
 
     def _of(self, result: BenchmarkResult) -> Word | None:
         row = next((row for row in result.rows if self._is_of(row)), None)

@@ -83,6 +83,21 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
+def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> str | None:
+    """The snapshot of the commit at which a night proved a kernel's values last, besides ``not_revision``."""
+    of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
+    return session.scalar(
+        select(MeasuredCommit.snapshot)
+        .join(MeasuredPoint, MeasuredPoint.revision == MeasuredCommit.revision)
+        .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
+        .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
+        .where(*of_kernel, MeasuredSeries.metric == Metric.wrong_values.value)
+        .where(MeasuredPoint.source == Source.night.value, MeasuredPoint.value == 0.0)
+        .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
+        .limit(1)
+    )
+
+
 def read(
     session: Session, repository: str, kernel: str | None = None, testbed: Testbed | None = None
 ) -> Iterator[tuple[SeriesKey, tuple[Point, ...]]]:

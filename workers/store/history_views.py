@@ -179,7 +179,7 @@ def _mark(row: AnyRow) -> ChangeMark:
         row.metric,
         row.good_revision,
         row.bad_revision,
-        row.ratio,
+        None if row.metric == Metric.wrong_values else row.ratio,
         row.ratio_low,
         row.ratio_high,
         row.recovered_revision,

@@ -82,9 +82,10 @@
       if (number % step) return;
       const text = document.createElementNS(NS, "text");
       text.setAttribute("class", "tick");
-      text.setAttribute("x", String(left + ((x - view[0]) / (view[1] - view[0])) * WIDTH));
+      const at = ((x - view[0]) / (view[1] - view[0])) * WIDTH;
+      text.setAttribute("x", String(left + at));
       text.setAttribute("y", "330");
-      text.setAttribute("text-anchor", number ? "middle" : "start");
+      text.setAttribute("text-anchor", !number ? "start" : at > 760 ? "end" : "middle");
       text.textContent = seen.get(x);
       ticks.append(text);
     });

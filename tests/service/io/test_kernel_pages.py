@@ -102,6 +102,25 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
         assert expected in text
 
 
+def test_wrong_values_are_no_ratio_on_any_page(world: World) -> None:
+    values = replace(KEY, metric=Metric.wrong_values, timed_pass="full", workload="all")
+    keep(world, KEY)
+    with world.runtime.database.write() as session:
+        history.add(session, [(values, at(19, 0.0)), (values, at(20, 1.0))])
+        found = Candidate(commit(19), commit(20), 1.0, Evidence.values)
+        history.keep_change(session, values, found, State.confirmed, (1.0, None, None), at(20).measured_at)
+    ends = {"before": commit(19), "after": commit(20), "metric": "wrong_values"}
+    chosen = {"kernel": "geglu", "metric": "wrong_values"}
+    with client() as pages:
+        (row,) = pages.get(address("/api/kernels/compare", **ends)).json()["rows"]
+        (line,) = pages.get(address("/api/kernels/history", **chosen)).json()["lines"]
+        texts = [pages.get(address("/kernels/history", **chosen)).text, pages.get("/kernels").text]
+    assert (row["difference"], row["one_run"], row["ratio"]) == ("wrong", True, None)
+    assert [change["ratio"] for change in line["changes"]] == [None]
+    assert all("</span> values " in text and "1.000" not in text for text in texts)
+    assert f"values confirmed at {commit(20)[:12]}" in texts[0]
+
+
 def test_the_overview_follows_each_number_and_each_change(world: World) -> None:
     keep(world, KEY)
     with client() as pages:

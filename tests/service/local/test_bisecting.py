@@ -64,8 +64,10 @@ class History:
     def search(self, bad: str, good: str | None = None) -> tuple[Step, tuple[Suspect, ...]]:
         return RangeSearch(Checkout(self.folder), self.compare, self.prove).run(good or self.first, bad)
 
-    def prove(self, commit: str) -> Status | None:
-        text = git(self.folder, "show", f"{commit}:time")
+    def prove(self, old: str, commit: str) -> Status | None:
+        before, text = (git(self.folder, "show", f"{sha}:time") for sha in (old, commit))
+        if before.startswith("wrong"):
+            return Status.refused  # as where an original cannot be judged by
         return None if text == "broken" else Status.incorrect_values if text.startswith("wrong") else Status.passed
 
 

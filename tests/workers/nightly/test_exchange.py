@@ -44,10 +44,10 @@ def test_memory_becomes_bytes_and_a_peer_keeps_its_name() -> None:
 
 
 def test_of_two_lines_for_one_release_the_one_measured_last_counts_in_either_order() -> None:
-    later = ROW.replace("2.5,", "3.5,").replace("2024-09", "2024-10")
+    later = ROW.replace("2.5,", "2.6,").replace("2024-09", "2024-10")
     for text in (ROW + later, later + ROW):
         ((_, point),) = read_library_csv(HEAD + text, REPOSITORY).numbers
-        assert point.value == 3500.0
+        assert point.value == 2600.0
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def test_of_two_lines_for_one_release_the_one_measured_last_counts_in_either_ord
         ("2.5,", "nan,", "y_value_50 is no time or size: 'nan'"),
         ("2.5,", "-1,", "y_value_50 is no time or size: '-1'"),
         ("2.5,", ",", "y_value_50 is no number: ''"),
+        ("2.4,", "2.6,", "y_value_50 lies outside of y_value_20 to y_value_80"),
         ("2.4,", "fast,", "y_value_20 is no number: 'fast'"),
         ("speed,ms", "speed,furlongs", "'speed' in 'furlongs' is no known metric"),
         ("2024-09-03 15:31:39", "yesterday", "timestamp is no time: 'yesterday'"),

@@ -102,7 +102,7 @@ def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_t
     context.answers["verify"] = verdict
     summary = found(context)
     assert summary.suspects == (Suspect((sha(2), sha(3)), (sha(2),)),)
-    assert (summary.by_values, summary.steps, summary.ratio) == (True, 5, None)
+    assert (summary.by_values, summary.steps, summary.ratio) == (True, 4, None)
     assert not [place for place in context.order if place.startswith("benchmark")]
 
 

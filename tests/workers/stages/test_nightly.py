@@ -18,6 +18,9 @@ from gpu_runner.contracts import (
     VerifyRequest,
     from_json,
 )
+from gpu_runner.contracts import (
+    Evidence as Found,
+)
 from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
@@ -143,6 +146,34 @@ def test_a_night_proves_and_times_every_kernel_and_keeps_its_numbers() -> None:
         metrics = {key.metric for key, _ in history.read(session, REPOSITORY, "geglu")}
         assert {key.testbed.gpu_uuid for key, _ in history.read(session, REPOSITORY)} == {"GPU-1"}
     assert metrics == set(Metric)
+
+
+def test_a_kernel_whose_verdict_decides_nothing_is_timed_and_said_to_be_unproved() -> None:
+    library = Library(verdicts=Verdict(Status.timeout, (Found("case", "it took longer than a minute"),)))
+    (kernel,) = library.night().kernels
+    assert (kernel.wrong, kernel.unproved) == (None, "it took longer than a minute")
+    with library.database.read() as session:
+        metrics = {key.metric for key, _ in history.read(session, REPOSITORY, "geglu")}
+    assert metrics == {Metric.time_us, Metric.peak_bytes}
+
+
+def test_values_are_judged_next_to_the_commit_at_which_they_were_proved_last() -> None:
+    asked: list[tuple[str | None, str | None]] = []
+
+    def verdict(request: VerifyRequest) -> Verdict:
+        assert request.original is not None
+        good = library.contexts[-1].files[-1].get("good.tar.gz")
+        asked.append((request.original.tree, good))
+        return WRONG if library.nights == 2 else Verdict(Status.passed)
+
+    library = Library(verdicts=verdict)
+    library.night()
+    first = library.contexts[0].request.snapshot
+    (change,) = library.night(changed("geglu")).changes
+    assert (change.metric, change.state) == ("wrong_values", "confirmed")
+    library.night(changed("geglu", "softmax"))
+    assert asked[0] == ("head.tar.gz", None), "of its first night nothing is known"
+    assert set(asked[1:]) == {("good.tar.gz", first)}
 
 
 def test_the_same_commit_on_the_same_testbed_is_not_measured_twice() -> None:
