@@ -66,7 +66,7 @@ class Inbox(Protocol):
         ...
 
     def estimate(self, request: JobRequest) -> Estimate:
-        """What a job would take at most, starting nothing."""
+        """What a job would take at most and what is missing, starting nothing."""
         ...
 
     def has_models(self) -> bool:
