@@ -62,6 +62,7 @@ __all__ = [
     "look_over_port",
     "model_use",
     "needs_model",
+    "now",
     "operation",
     "pull_closed",
     "recent_jobs",
@@ -77,6 +78,11 @@ __all__ = [
 ]
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
+
+
+def now() -> float:
+    """The time by which jobs and deliveries are dated, in seconds since the epoch."""
+    return current().clock()
 
 
 def submit(request: JobRequest) -> Submission:
