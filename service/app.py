@@ -72,6 +72,7 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
         html_host=urllib.parse.urlsplit(settings.html_url).netloc,
         snapshot_limit_bytes=settings.snapshot_limit_mib << 20,
         work_s=settings.delivery_lease_s,
+        clock=inbox.now,
     )
     return Parts(
         settings,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -98,7 +97,6 @@ class DeliveryProcessor:
     desk: Desk
     worker: str
     lease_s: float
-    clock: Callable[[], float] = time.time
     _under_way: UnderWay = field(default_factory=UnderWay, init=False)
 
     def step(self) -> bool:
@@ -118,7 +116,7 @@ class DeliveryProcessor:
         ):
             outcome = self._settle(claimed)
         DELIVERIES.labels(event=claimed.event, outcome=outcome).inc()
-        DELIVERY_SECONDS.observe(max(0.0, self.clock() - claimed.received_at))
+        DELIVERY_SECONDS.observe(max(0.0, self.desk.clock() - claimed.received_at))
 
     def _settle(self, claimed: Delivery) -> str:
         try:
@@ -153,7 +151,7 @@ class DeliveryProcessor:
             log.error("delivery_given_up", error=text, fix="have the command given again")
             return "error"
         pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** min(count, MOST_DOUBLINGS), LONGEST_PAUSE_S))
-        retry_at = self.clock() + pause_s
+        retry_at = self.desk.clock() + pause_s
         if not self.store.release_delivery(claimed.delivery_id, claimed.tries, text, retry_at, refused=refused):
             return _lost(text)
         log.warning("delivery_postponed", error=text, pause_s=pause_s)

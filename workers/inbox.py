@@ -62,6 +62,7 @@ __all__ = [
     "look_over_port",
     "model_use",
     "needs_model",
+    "now",
     "operation",
     "pull_closed",
     "recent_jobs",
@@ -77,6 +78,11 @@ __all__ = [
 ]
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
+
+
+def now() -> float:
+    """The time by which jobs and deliveries are dated, in seconds since the epoch."""
+    return current().clock()
 
 
 def submit(request: JobRequest) -> Submission:
@@ -107,17 +113,15 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
 
 
 def estimate(request: JobRequest) -> Estimate:
-    """The most that a job would take."""
-    from workers.stages.gate import asks_models, gpu_seconds
+    """The most that a job would take, and what is missing."""
+    from workers.stages.estimate import estimate as estimated
+    from workers.tree import read_tarball
 
-    settings, seconds = current().settings, gpu_seconds(request)
-    price, asks = settings.gpu_dollars_per_hour, asks_models(request) and has_models()
-    return Estimate(
-        seconds / 60,
-        None if price is None else price * seconds / 3600,
-        settings.model_tokens_per_job if asks else 0,
-        settings.model_dollars_per_job if asks else None,
-    )
+    runtime = current()
+    tree = read_tarball(runtime.blobs.get(request.head_snapshot or request.snapshot))
+    with runtime.database.read() as session:
+        hosts = gpu_work.hosts_of(session, request.options.gpu, runtime.clock())
+    return estimated(request, tree, hosts, runtime.settings, models=has_models())
 
 
 def has_models() -> bool:

@@ -11,8 +11,9 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text; no form is shorter either
@@ -20,6 +21,7 @@ LEAST_LINE = 32  # of a known value of several lines, such as a private key: eac
 REMEMBERED = 400  # characters of a text that is remembered as searched
 DEEPEST = 12
 CONFIGURED = "configured secret"
+FILE = "base64"  # the name under which a JSON value holds a file
 
 # Each has a bound on every repetition, so that no text makes the search slow.
 FORMS: dict[str, re.Pattern[str]] = {
@@ -124,6 +126,15 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]
         if times:
             counts[kind] += times
     return text, counts
+
+
+def redacted_json(value: Any, clean: Callable[[str], str] = redact) -> Any:
+    """A JSON value with each string cleaned but the base64 of a file, which would be one no more; keys are the program's own."""
+    if isinstance(value, dict):
+        return {name: item if name == FILE else redacted_json(item, clean) for name, item in value.items()}
+    if isinstance(value, list):
+        return [redacted_json(item, clean) for item in value]
+    return clean(value) if isinstance(value, str) else value
 
 
 def redacted_event(value: object, depth: int = 0) -> object:

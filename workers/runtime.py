@@ -17,6 +17,7 @@ from workers.recorded_job import Before
 from workers.redaction import know
 from workers.settings import Settings, secret_values
 from workers.store.blobs import BlobStore
+from workers.store.clock import DatabaseClock
 from workers.store.database import Database
 
 
@@ -78,7 +79,8 @@ class Runtime:
 def build(settings: Settings) -> Runtime:
     """Build a runtime; it speaks to the broker where the settings name one, and may ask the models that they name."""
     know(settings.secrets())
-    runtime = Runtime(settings, Database(settings.database()), BlobStore(settings.artifacts()))
+    database = Database(settings.database())
+    runtime = Runtime(settings, database, BlobStore(settings.artifacts()), clock=DatabaseClock(database))
     runtime.models = functools.cache(lambda: installed_models(settings))
     if settings.broker() is not None:
         from workers.broker import CeleryNotifier

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import typer
@@ -152,7 +152,6 @@ def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) ->
             )
             parts = make_parts(settings)
             stage = Stage(hub, parts, machine, service_url, started)
-            stage.parts = replace(parts, processor=replace(parts.processor, clock=stage.clock))
             made = runtime.current()
             made.clock, made.runner_command = stage.clock, recorded_gpu.command(machine)
             with _served(settings, stage.parts, port):

@@ -339,7 +339,7 @@ GRAMMAR: tuple[Rule, ...] = (
                 f"the kernels, at most {MAX_KERNELS}; all that can be proved by default",
             ),
         ),
-        (_GPU,),
+        (_GPU, _DRY_RUN),
     ),
     Rule(
         Verb.bisect,
@@ -354,7 +354,7 @@ GRAMMAR: tuple[Rule, ...] = (
                 required=True,
             ),
         ),
-        (_GPU,),
+        (_GPU, _DRY_RUN),
         suggested_for=("culprit", "blame"),
     ),
     Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.commands.command import Command
 from service.dispatch.hearing import Hearing
-from service.dispatch.starting import job_of, limit_reply, origin
+from service.dispatch.starting import job_of, limit_reply, origin, submit
 from service.github.records import CommitInfo
 from service.repo_config import job_options
 from service.report.nightly import reply_no_range, reply_range_too_long
@@ -28,25 +28,26 @@ def bisect(hearing: Hearing, command: Command) -> str | None:
         return reply_no_range(good, bad)
     if len(line) > MOST_COMMITS:
         return reply_range_too_long(command.name or "", good, bad, len(line), MOST_COMMITS)
-    commits = tuple(_with_snapshot(hearing, commit) for commit in line)
-    hearing.desk.inbox.submit(
-        JobRequest(
-            key=key,
-            verb=command.verb,
-            kernel=command.name or "",
-            origin=origin(hearing),
-            base_ref=hearing.repository.default_branch,
-            base_sha=commits[-1].sha,
-            snapshot=commits[-1].snapshot,
-            problem=ProblemText(ProblemKind.missing),
-            options=job_options(command.options, hearing.config),
-            commits=commits,
-        )
+    # A dry run looks at the newest commit alone.
+    dry_run = command.options.dry_run
+    commits = tuple(_with_snapshot(hearing, commit, fetched=not dry_run or commit is line[-1]) for commit in line)
+    request = JobRequest(
+        key=key,
+        verb=command.verb,
+        kernel=command.name or "",
+        origin=origin(hearing),
+        base_ref=hearing.repository.default_branch,
+        base_sha=commits[-1].sha,
+        snapshot=commits[-1].snapshot,
+        problem=ProblemText(ProblemKind.missing),
+        options=job_options(command.options, hearing.config),
+        commits=commits,
     )
-    return None
+    return submit(hearing, request, dry_run=dry_run)
 
 
-def _with_snapshot(hearing: Hearing, commit: CommitInfo) -> RangeCommit:
+def _with_snapshot(hearing: Hearing, commit: CommitInfo, *, fetched: bool) -> RangeCommit:
     title = (commit.message.splitlines() or [""])[0][:MOST_TITLE]
     merges = commit.parents[1] if len(commit.parents) > 1 else None
-    return RangeCommit(commit.sha, hearing.desk.snapshot(hearing.github, commit.sha), title, merges)
+    snapshot = hearing.desk.snapshot(hearing.github, commit.sha) if fetched else ""
+    return RangeCommit(commit.sha, snapshot, title, merges)

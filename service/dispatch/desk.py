@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from service.addresses import Addresses
@@ -66,7 +67,7 @@ class Inbox(Protocol):
         ...
 
     def estimate(self, request: JobRequest) -> Estimate:
-        """What a job would take at most, starting nothing."""
+        """What a job would take at most and what is missing, starting nothing."""
         ...
 
     def has_models(self) -> bool:
@@ -133,12 +134,16 @@ class Desk:
     html_host: str  # whose links are followed, with its port where it has one
     snapshot_limit_bytes: int
     work_s: float  # how long one delivery may take before another worker may have it
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float]  # the production's, by which it dates jobs
 
     def client(self, repository: str, installation_id: int | None) -> GitHubClient:
         """A client for one delivery's work."""
         deadline_s = time.monotonic() + self.work_s * WORK_SHARE
         return self.clients.client(repository, installation_id, Purpose.intake, deadline_s)
+
+    def at_github(self, ours: datetime) -> datetime:
+        """GitHub's time when the production's clock, as it is set now, was at ``ours``."""
+        return ours + (self.clients.clock.now() - datetime.fromtimestamp(self.clock(), UTC))
 
     def snapshot(self, github: GitHubClient, sha: str) -> str:
         """Keep a repository as it is at a commit; give the digest of its tarball."""

@@ -263,8 +263,9 @@ def carry_out_rerequest(desk: Desk, rerequest: Rerequest) -> str:
         return "no job of ours"
     asked = job.request.origin
     place = Place(rerequest.repository, asked.number, asked.is_pull, rerequest.installation_id)
-    # A comparison is made once more for the commit that the check run stands on; what was pushed since, nobody has asked for.
-    seen = rerequest.head_sha if job.request.verb in MEASURING else ""
+    # A comparison, or a job on a fork's head, begins anew on the commit that the check run stands on: what was pushed since, nobody
+    # has asked for.
+    seen = rerequest.head_sha if job.request.verb in MEASURING or job.request.read_only else ""
     text = Text(place, rerequest.actor, f"check-{job_id}", "", None, None, asked.url, "", commit_sha=seen)
     if not is_person(desk, text):
         return "not from a person"
@@ -301,8 +302,8 @@ def _again(hearing: Hearing, job: JobView) -> str:
         return "the job did not stop"
     try:
         done = retry_job(hearing, job, fresh_start(hearing, job))
-    except AnswerError:
-        return "the branch to start from is gone"
+    except AnswerError as answer:
+        return f"not begun anew: {answer.text}"
     return "retried" if done else "the job did not stop"
 
 

@@ -10,7 +10,6 @@ from service.commands.command import Command
 from service.dispatch.desk import Desk
 from service.dispatch.payloads import Text
 from service.github.client import GitHubClient
-from service.github.clock import GitHubClock
 from service.github.errors import ConflictError
 from service.github.records import RepositoryInfo
 from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
@@ -41,11 +40,11 @@ def decide(desk: Desk, job: JobView, given: Given) -> DecisionResult:
     """Carry a decision to the checkpoint that waits, unless it was given before that stage had even begun."""
     # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second, and names no
     # commit of it. The store is asked all the same: it knows what was decided already, when a delivery is handled again.
-    sha = "" if was_for_an_earlier_stage(job, given.at, desk.clients.clock) else given.sha
+    sha = "" if was_for_an_earlier_stage(desk, job, given.at) else given.sha
     return desk.inbox.decide(job.job_id, None, sha, given.decision, given.feedback, given.lines, given.by, given.key)
 
 
-def was_for_an_earlier_stage(job: JobView, given_at: str, clock: GitHubClock) -> bool:
+def was_for_an_earlier_stage(desk: Desk, job: JobView, given_at: str) -> bool:
     """Whether something was said before the stage began whose checkpoint waits now, both by GitHub's clock."""
     if job.state is not JobState.waiting or not job.stages or not given_at:
         return False
@@ -53,9 +52,9 @@ def was_for_an_earlier_stage(job: JobView, given_at: str, clock: GitHubClock) ->
     said = moment(given_at)
     if began is None or said is None:
         return False
-    began = clock.at(began)
+    began = desk.at_github(began)
     # A stage that begins in the future was begun by a clock that has been put back since: that says nothing about when.
-    return said + SLACK < began <= clock.now() + SLACK
+    return said + SLACK < began <= desk.clients.clock.now() + SLACK
 
 
 def moment(text: str | None) -> datetime | None:

@@ -311,21 +311,19 @@ def nightly(hearing: Hearing, command: Command) -> str | None:
         base_ref, base_sha = base(hearing)
     except AnswerError as answer:
         return answer.text
-    inbox.submit(
-        JobRequest(
-            key=key,
-            verb=command.verb,
-            kernel="nightly",
-            origin=origin(hearing),
-            base_ref=base_ref,
-            base_sha=base_sha,
-            snapshot=hearing.desk.snapshot(hearing.github, base_sha),
-            problem=ProblemText(ProblemKind.missing),
-            options=options,
-            kernels=command.names,
-        )
+    request = JobRequest(
+        key=key,
+        verb=command.verb,
+        kernel="nightly",
+        origin=origin(hearing),
+        base_ref=base_ref,
+        base_sha=base_sha,
+        snapshot=hearing.desk.snapshot(hearing.github, base_sha),
+        problem=ProblemText(ProblemKind.missing),
+        options=options,
+        kernels=command.names,
     )
-    return None
+    return submit(hearing, request, dry_run=command.options.dry_run)
 
 
 def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | None:

@@ -73,7 +73,7 @@ def _cancelled_since(hearing: Hearing, job: JobView) -> bool:
     # A command whose delivery is handled a second time finds what it did itself, and was answered by the job's report.
     ends = [event.at for event in job.timeline if event.kind == "cancelled"]
     ended, given = moment(ends[-1] if ends else None), moment(hearing.text.given_at)
-    return bool(ended and given and hearing.desk.clients.clock.at(ended) + SLACK >= given)
+    return bool(ended and given and hearing.desk.at_github(ended) + SLACK >= given)
 
 
 def retry(hearing: Hearing, command: Command) -> str | None:
@@ -112,7 +112,8 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     if not moved and job.head_sha is not None:
         return None
     request = job.request
-    start = start_of(hearing, request.verb, request.origin.number, is_pull=request.origin.is_pull)
+    asked, bound = request.origin, hearing.text.commit_sha
+    start = start_of(hearing, request.verb, asked.number, is_pull=asked.is_pull, bound=bound)
     if start.ref != request.base_ref and request.origin.is_pull:
         where = f"the branch `{request.base_ref}` of #{request.origin.number}"
         message = f"job `{job.job_id}` was for {where}, which is not open any more"

@@ -36,10 +36,6 @@ class GitHubClock:
             unix_s = time.time() if self._start_s is None else self._start_s + time.monotonic()
         return datetime.fromtimestamp(unix_s, UTC)
 
-    def at(self, local: datetime) -> datetime:
-        """GitHub's time when this machine's clock, as it is set now, was at ``local``."""
-        return local + (self.now() - datetime.fromtimestamp(time.time(), UTC))
-
     def forget(self) -> None:
         """Ask again before the next use: GitHub refused what was dated by this, as after a machine slept."""
         with self._lock:

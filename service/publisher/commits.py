@@ -275,7 +275,7 @@ def job_id_of(external: str) -> str | None:
 def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpdate) -> int | None:
     """Make the check run, or find it; None where there is no commit yet, or where the credentials may not make one."""
     job, checks = publication.job, publication.github.checks
-    head_sha = job.head_sha or _measured(publication)
+    head_sha = job.head_sha or _worked_on(publication)
     if head_sha is None:
         return None
     output = check_run_output(update, job)
@@ -307,7 +307,9 @@ def _buttons(publication: Publication, update: CheckpointUpdate | ReportUpdate) 
     return (again,) if stopped or measures(publication.job) else ()
 
 
-def _measured(publication: Publication) -> str | None:
-    """The head of the pull request that was only measured, which is nobody's work but its author's."""
+def _worked_on(publication: Publication) -> str | None:
+    """The head of the pull request that was only measured, or from whose fork a job started that pushes nothing."""
     request = publication.job.request
+    if request.read_only:
+        return request.base_sha
     return request.head_sha if request.origin.is_pull else None

@@ -215,7 +215,7 @@ def _span(usage: str) -> str:
     return "`" + usage.replace("|", "\\|") + "`"
 
 
-UNPUSHED = (*MEASURING, Verb.profile)
+UNPUSHED = (*MEASURING, Verb.profile, Verb.nightly, Verb.bisect)
 FROM_CONFIGURATION = "`.github/kernelsmith.toml` on the default branch"
 
 
@@ -265,24 +265,45 @@ def reply_limit(what: str, used: float, limit: float, again_at: str) -> str:
 
 def reply_dry_run(request: JobRequest, estimate: Estimate) -> str:
     """Answer a command with ``--dry-run``."""
-    what = ", ".join(code(name) for name in request.kernels) if request.verb in MEASURING else code(request.kernel)
-    what = what or "each kernel that the change touches"
+    names = (request.kernel,) if request.verb not in (*MEASURING, Verb.nightly) else request.kernels
+    what = ", ".join(code(name) for name in names) or ALL_KERNELS[request.verb]
     at = f"commit {code((request.head_sha or request.base_sha)[:12])}"
+    if request.commits:
+        at = f"the {counted(len(request.commits) - 1, 'commit')} after {code(request.commits[0].sha[:12])}"
     goes = (
         "nothing is pushed"
         if request.read_only or request.verb in UNPUSHED
         else f"a pull request onto {code(request.base_ref)}"
     )
-    minutes = counted(math.ceil(estimate.gpu_minutes), "GPU minute")
-    gpu = f"at most {minutes} of timing, besides proofs, tests and the library's benchmark script"
-    gpu += f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
     asked = f"at most {estimate.model_tokens:,} tokens" if estimate.model_tokens else "none is asked"
     asked += f" (${estimate.model_dollars:.2f})" if estimate.model_dollars is not None else ""
+    missing = [_capital(f"{reason(failure)} {sentence(failure.fix or '')}".strip()) for failure in estimate.missing]
+    first = "do what is missing, then give" if missing else "give"
     return paragraphs(
         f"**Nothing was started.** {code(f'/kernel {request.verb.value}')} would take {what} at {at}.",
-        bullets([f"Result: {goes}.", f"GPU: {gpu}.", f"Language models: {asked}."]),
-        "**Next:** give the command without `--dry-run`.",
+        bullets([f"Result: {goes}.", f"GPU: {_gpu_time(request, estimate)}.", f"Language models: {asked}."]),
+        f"**Missing:**\n\n{bullets(missing)}" if missing else "",
+        f"**Next:** {first} the command without `--dry-run`.",
     )
+
+
+ALL_KERNELS = {
+    Verb.bench: "each kernel that the change touches",
+    Verb.verify: "each kernel that the change touches",
+    Verb.nightly: "every kernel that can be proved",
+}
+
+
+def _gpu_time(request: JobRequest, estimate: Estimate) -> str:
+    minutes = counted(math.ceil(estimate.gpu_minutes), "GPU minute")
+    price = f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
+    if estimate.has_gpu is False:
+        return "no host that answered lately has one, so that kernels run in Triton's interpreter and nothing is timed"
+    if request.verb is Verb.nightly:
+        return f"no kernel is begun after {minutes} of all that it runs{price}"
+    if request.verb is Verb.bisect:
+        return f"at most {minutes} of timing for each commit that it finds, where all commits build{price}"
+    return f"at most {minutes} of timing, besides proofs, tests and the library's benchmark script{price}"
 
 
 def reply_unreadable_link(url: str, why: str = "") -> str:
@@ -407,7 +428,11 @@ def reply_failure(failure: Failure) -> str:
     """Answer a command that could not become a job."""
     fix = f"**Next:** {sentence(failure.fix)}" if failure.fix else ""
     log = code_block(failure.log, "text") if failure.log and failure.log.strip() else ""
-    return paragraphs(f"{reason(failure)[:1].upper()}{reason(failure)[1:]} Nothing was done.", fix, folded("Log", log))
+    return paragraphs(f"{_capital(reason(failure))} Nothing was done.", fix, folded("Log", log))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def reply_configuration(line: int | None, message: str, fix: str) -> str:

@@ -23,6 +23,7 @@ from gpu_runner.verify import (
     honesty,
     inputs,
     judge,
+    laying,
     mutants,
     poison,
     proof,
@@ -55,6 +56,13 @@ def test_what_is_allowed_beside_an_original_is_told() -> None:
     assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in FLAT
     assert checks.MOST_PEER_ERROR == 0.1
     assert "ten times beyond what is allowed, and by more than a tenth of the scale, lends nothing" in FLAT
+
+
+def test_where_tensors_lie_is_told() -> None:
+    cells = row("layout of inputs and of upstream gradients")
+    assert f"a gap after each row, of 1 to {laying.MOST_GAP} elements or of a row's own length" in cells
+    assert f"an odd storage offset, in half of the cases beyond {power(laying.FAR_SHIFT)} elements" in cells
+    assert f"columns of a wider tensor, up to {laying.MOST_STEP} apart" in cells
 
 
 def power(value: float) -> str:

@@ -10,7 +10,7 @@ from service.report.measure import LARGER
 from service.report.optimize import OUTCOME_WORDS
 from workers.contracts import JobOptions, JobRequest, Origin, ProblemKind, ProblemText, Verb
 from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
-from workers.stages import finalize, gate, headroom, variants
+from workers.stages import estimate, finalize, gate, headroom, variants
 from workers.strategies import catalog, search
 from workers.strategies.catalog import STRATEGIES
 
@@ -68,14 +68,14 @@ def test_every_strategy_has_a_page_that_the_index_links() -> None:
 def test_the_bounds_of_gpu_time_are_those_of_the_program() -> None:
     page = (DOCS / "configuration.md").read_text()
     for text, seconds in (
-        ("profile: benchmark and profiler", gate.PROFILED_S),
-        ("each variant: benchmark against v0", gate.VARIANT_S),
-        ("each tuning of launch settings, three in a job", gate.SWEPT_S),
-        ("final benchmark, or a kernel of `bench`", gate.MEASURED_S),
+        ("profile: benchmark and profiler", estimate.PROFILED_S),
+        ("each variant: benchmark against v0", estimate.VARIANT_S),
+        ("each tuning of launch settings, three in a job", estimate.SWEPT_S),
+        ("final benchmark, or a kernel of `bench`", estimate.MEASURED_S),
     ):
         assert f"| {text} | {seconds:.0f} |" in page
-    assert gate.SWEEPS == 3
+    assert estimate.SWEEPS == 3
     request = JobRequest(
         "k", Verb.optimize, "x", Origin("o/r", 1, "a", 1), "main", "a" * 40, "", ProblemText(ProblemKind.missing)
     )
-    assert f"bounded by {math.ceil(gate.gpu_seconds(request) / 60)} minutes" in page
+    assert f"bounded by {math.ceil(estimate.gpu_seconds(request) / 60)} minutes" in page

@@ -151,7 +151,6 @@ def _served(
         delivery_threads=0,
     )
     parts = make_parts(settings, GitHubClients(settings, RateLimits(runtime.current().clock)))
-    parts = replace(parts, processor=replace(parts.processor, clock=runtime.current().clock))
     client = stack.enter_context(TestClient(create_app(settings, parts)))
     talk = Talk(hub, parts, client, desk, clock, Normal(server.url, _job_ids), errors)
     hub.deliveries.transport = talk.transport

@@ -103,8 +103,8 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain\\|versioned] [--dry-run]` | Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed. |
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH] [--dry-run]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH] [--dry-run]` | Prove the kernels of a pull request against their references. |
-| `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
-| `/kernel bisect NAME GOOD..BAD [--gpu ARCH]` | Find the commits that made a kernel slower or larger: each step runs two commits in turns. |
+| `/kernel nightly [NAME ...] [--gpu ARCH] [--dry-run]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
+| `/kernel bisect NAME GOOD..BAD [--gpu ARCH] [--dry-run]` | Find the commits that made a kernel slower or larger: each step runs two commits in turns. |
 | `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
 | `/kernel explain NAME` | Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it. |
 | `/kernel status [JOB]` | Say how far a job is. |

@@ -8,7 +8,7 @@ from deploy.localhub.hub import Hub
 from gpu_runner.contracts import to_json
 from tests.conversations.conftest import Open
 from tests.conversations.normal import folded, gist
-from tests.conversations.optimizing import TODAY, answers, approve, searched
+from tests.conversations.optimizing import TODAY, answers, searched
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import STANDING
 from tests.service.report.facts import TESTS
@@ -31,6 +31,15 @@ def forked(hub: Hub) -> int:
 
 def read(talk: Talk, number: int) -> str:
     return "\n\n".join(folded(body) for body in talk.heard(number))
+
+
+def press(talk: Talk, identifier: str) -> None:
+    """Press a button of the newest check run, and let everything happen."""
+    talk.clock[0] += 10
+    run = talk.hub.check_runs(REPOSITORY)[-1]
+    assert identifier in [action["identifier"] for action in run.actions]
+    talk.hub.press_check(REPOSITORY, run.id, identifier, "maintainer")
+    talk.settle()
 
 
 def test_the_kernel_that_a_pull_request_touches_is_optimized_as_it_is_there(open_talk: Open) -> None:
@@ -62,8 +71,9 @@ def test_a_forks_kernel_is_optimized_and_nothing_of_it_is_pushed(open_talk: Open
     talk.say(number, "/kernel optimize geglu --goal speed")
     talk.settle()
     assert talk.job().checkpoint is not None
-    approve(talk, number)
-    approve(talk, number)
+    press(talk, "approve/profile/1")
+    press(talk, "approve/optimize/1")
+    assert {run.head_sha for run in talk.hub.check_runs(REPOSITORY)} == {talk.job().request.base_sha}
     job = talk.job()
     assert (job.state, job.request.base_ref, job.pull_number) == (JobState.done, "visitor:topic", None)
     assert {branch for branch in talk.hub.branches(REPOSITORY) if branch.startswith("kernelsmith/")} == set()
@@ -73,6 +83,25 @@ def test_a_forks_kernel_is_optimized_and_nothing_of_it_is_pushed(open_talk: Open
     report = next(body for body in told if "git apply" in body)
     assert "visitor:topic" in gist(report)
     assert f"+++ b/{GEGLU}" in report
+
+
+def test_a_job_on_a_fork_goes_on_by_its_button_and_begins_anew_on_no_commit_that_was_pushed_since(
+    open_talk: Open,
+) -> None:
+    talk = open_talk(STANDING)
+    answers(talk)
+    number = forked(talk.hub)
+    talk.say(number, "/kernel optimize geglu --goal speed")
+    talk.settle()
+    press(talk, "cancel")
+    press(talk, "again")
+    assert talk.job().state is JobState.waiting
+    press(talk, "cancel")
+    talk.hub.push("visitor/kernels", "topic", "visitor", {GEGLU: SLOWER + b"# not looked at\n"})
+    talk.settle()
+    press(talk, "again")
+    assert talk.job().state is JobState.cancelled
+    talk.skip(number)
 
 
 def test_a_forks_code_is_taken_only_where_somebody_with_write_permission_asks(open_talk: Open) -> None:

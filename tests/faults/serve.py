@@ -7,8 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from service import app, cli, deliveries
-from service.deliveries import DeliveryProcessor
+from service import cli, deliveries
 from service.publisher import publisher
 from tests.faults.clock import clock_of
 from workers import embedded, processes, runtime
@@ -38,6 +37,5 @@ if __name__ == "__main__":
     deliveries.LONGEST_PAUSE_S = publisher.LONGEST_PAUSE_S = 8.0
     processes.environment_with = with_desk
     runtime.build = with_clock
-    app.DeliveryProcessor = functools.partial(DeliveryProcessor, clock=CLOCK)  # type: ignore[misc,assignment]
     embedded.serve_workers = functools.partial(embedded.serve_workers, app="tests.faults.worker_app")
     cli.app(sys.argv[1:])

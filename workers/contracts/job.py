@@ -254,12 +254,18 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job may take at most; proofs and tests come on top of the GPU's minutes. None: it has no price."""
+    """What a job may take at most; proofs and tests come on top of the GPU's minutes. A price of None is not known.
+
+    ``missing`` is what the job would end on, or wait for, as things are. ``has_gpu``: whether a host that answered lately has a
+    GPU; None where none answered.
+    """
 
     gpu_minutes: float
     gpu_dollars: float | None = None
     model_tokens: int = 0  # 0: no model is asked
     model_dollars: float | None = None
+    missing: tuple[Failure, ...] = ()
+    has_gpu: bool | None = None
 
 
 @dataclass(frozen=True)

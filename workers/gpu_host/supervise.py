@@ -21,6 +21,7 @@ from workers.engine.lease import heartbeat
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
 from workers.gpu_host.runner import INTERPRETER, ROOM_BYTES, Host, detect, has_room
 from workers.gpu_host.standby import Standby
+from workers.redaction import redact, redacted_json
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
@@ -178,8 +179,10 @@ def _offer_again(runtime: Runtime, lease: GpuLease) -> None:
 
 
 def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:
+    error = None if result.error is None else redact(result.error)
+    clean = replace(result, payload=redacted_json(result.payload), error=error)
     with runtime.database.write() as session:
-        return gpu_work.answer(session, lease.request.request_id, lease.token, result, runtime.clock())
+        return gpu_work.answer(session, lease.request.request_id, lease.token, clean, runtime.clock())
 
 
 POLL_S = 0.1

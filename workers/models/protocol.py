@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from pydantic import SecretStr
 
 from workers.errors import WorkersError
-from workers.redaction import redacted
+from workers.redaction import redacted, redacted_json
 
 
 class Role(StrEnum):
@@ -236,14 +236,10 @@ def redacted_answer(answer: Answer, secrets: Iterable[str] = ()) -> Answer:
     """The answer with its text and every string of its object redacted, as all that comes of it is stored."""
     known = tuple(secrets)
 
-    def clean(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: clean(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [clean(item) for item in value]
-        return redacted(value, known)[0] if isinstance(value, str) else value
+    def clean(text: str) -> str:
+        return redacted(text, known)[0]
 
-    return replace(answer, text=clean(answer.text), data=clean(answer.data))
+    return replace(answer, text=clean(answer.text), data=redacted_json(answer.data, clean))
 
 
 @dataclass(frozen=True)

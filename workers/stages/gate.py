@@ -47,19 +47,15 @@ from gpu_runner.contracts import (
 )
 from workers.authors.llm.protocol import Failed
 from workers.contracts import (
-    AuthorName,
     Failure,
     FailureCode,
     FileChange,
-    JobRequest,
     StyleOutcome,
     UserFacingError,
-    Verb,
 )
 from workers.engine.protocol import StageContext
 from workers.layouts.import_graph import Needs, is_own
 from workers.layouts.protocol import ExistingKernel, Layout, SuiteRun
-from workers.stages.headroom import MOST_SIZES
 from workers.stylecheck import check_style
 from workers.tree import Tree
 
@@ -270,35 +266,6 @@ DOING: dict[Action, str] = {
     Action.tests: "run the library's own checks",
     Action.doctor: "say what it can do",
 }
-
-
-# What a job may take at most, before it is started.
-
-MEASURED_S = timing_budget_s(MOST_SIZES)
-PROFILED_S = MEASURED_S + PROFILE_BUDGET_S
-VARIANT_S = timing_budget_s(MOST_SIZES, PAIRED_S)
-SWEPT_S = timing_budget_s(MOST_SIZES, TUNED_S)
-SWEEPS = 3  # the launch settings of what stands, and those of the two kinds of fast path
-ASKS_MODELS = (Verb.create, Verb.optimize, Verb.modify)
-
-
-def gpu_seconds(request: JobRequest) -> float:
-    """The seconds that a job may time, tune and profile on a GPU at most."""
-    options = request.options
-    most = {
-        Verb.create: MEASURED_S * (1 + options.candidates),
-        Verb.modify: MEASURED_S,
-        Verb.profile: PROFILED_S,
-        Verb.tune: PROFILED_S + SWEPT_S + VARIANT_S + MEASURED_S,
-        Verb.optimize: PROFILED_S + SWEPT_S * min(SWEEPS, options.variants) + VARIANT_S * options.variants + MEASURED_S,
-        Verb.bench: MEASURED_S * (len(request.kernels) or MOST_KERNELS),
-    }
-    return most.get(request.verb, 0.0) + (PROFILE_BUDGET_S if options.profile else 0.0)
-
-
-def asks_models(request: JobRequest) -> bool:
-    """Whether a job may ask a language model, where one is configured."""
-    return request.verb in ASKS_MODELS and request.options.author is not AuthorName.compiler
 
 
 # The words of a verdict.

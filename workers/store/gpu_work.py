@@ -396,16 +396,25 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
     return tuple(by_name[host] for host in sorted(by_name))
 
 
+def hosts_of(session: Session, architecture: str | None, now: float) -> tuple[dict[str, str], ...]:
+    """The facts that each host gave last which answered a request of a queue in the last days; None: of any queue."""
+    return _newest_facts(session, now - SHOWN_S, [] if architecture is None else [GpuWork.architecture == architecture])
+
+
 def gpu_uuids(session: Session, gpu: str, since: float) -> tuple[str, ...]:
     """The GPUs of a model whose hosts answered a request since a time, by their UUIDs."""
+    facts = _newest_facts(session, since, [])
+    return tuple(sorted({one["gpu_uuid"] for one in facts if one.get("gpu") == gpu and "gpu_uuid" in one}))
+
+
+def _newest_facts(session: Session, since: float, where: list[ColumnElement[bool]]) -> tuple[dict[str, str], ...]:
     newest = (
         select(func.max(GpuWork.id))
-        .where(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > since)
+        .where(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > since, *where)
         .group_by(GpuWork.host)
     )
     answers = session.scalars(select(GpuWork).where(GpuWork.id.in_(newest)))
-    facts = [dict(result.host) for work in answers if (result := result_of(work)) is not None]
-    return tuple(sorted({one["gpu_uuid"] for one in facts if one.get("gpu") == gpu and "gpu_uuid" in one}))
+    return tuple(dict(result.host) for work in answers if (result := result_of(work)) is not None)
 
 
 def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:

@@ -183,7 +183,6 @@ def running(hub: Hub, clock: list[float], analyze: Analyze, **credentials: Any) 
             **credentials,
         )
         parts = make_parts(settings, GitHubClients(settings, RateLimits(runtime.current().clock)))
-        parts = replace(parts, processor=replace(parts.processor, clock=runtime.current().clock))
         app = create_app(settings, parts)
         with TestClient(app) as client:
             made = Bench(hub, parts, app, client, clock, analyze)

@@ -309,6 +309,23 @@ def test_late_answer_of_a_host_that_lost_its_lease_is_dropped(world: World, tmp_
         assert gpu_work.answer(session, request_id, lost.token, late, world.clock.now) is None
 
 
+def test_a_secret_that_a_test_printed_is_not_stored_and_a_file_stays_as_it_is(world: World, tmp_path: Path) -> None:
+    from workers.store.models import GpuWork
+
+    token, picture = "ghp_" + "a1B2c3D4" * 5, "AKIA" + "Q7" * 8
+    payload = {"log": f"GITHUB_TOKEN={token}", "nodes": [{"id": token, "passed": 3}], "picture": {"base64": picture}}
+    seen = ask(world, tmp_path, f"result['payload'] = {payload!r}\ntarget.write_text(json.dumps(result))\n")
+    embedded.drive()
+    with world.runtime.database.read() as session:
+        (work,) = session.query(GpuWork).all()
+        assert token not in str(work.result)
+    assert seen[0].payload == {
+        "log": "GITHUB_TOKEN=[redacted: GitHub token]",
+        "nodes": [{"id": "[redacted: GitHub token]", "passed": 3}],
+        "picture": {"base64": picture},
+    }
+
+
 def test_gpu_seconds_are_charged_once(world: World, tmp_path: Path) -> None:
     from sqlalchemy import select
 

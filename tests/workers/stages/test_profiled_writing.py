@@ -15,7 +15,7 @@ from workers.contracts import CheckpointUpdate, ConfirmSummary, JobOptions, JobR
 from workers.engine.protocol import Stage, StageResult
 from workers.stages.analyze import Analyze
 from workers.stages.confirm import Confirm
-from workers.stages.gate import gpu_seconds
+from workers.stages.estimate import gpu_seconds
 from workers.stages.generate import Generate
 from workers.stages.modify import Modify
 from workers.stages.validate import Validate
