@@ -607,14 +607,17 @@ class _Plan:
         others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
         ruled = {name for rule in self.multiples for name in divided.names_in(rule)}
         found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
+        turns = itertools.cycle((True, False))
         written = itertools.cycle(usual_numbers(self.draws.stream("usual numbers")))
         first = next((case for case in cases if case.name == "drawn"), None)
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
             is_open = case.content is Content.ordinary and case is not first and case.name not in _USUAL_SCALARS
+            is_open = is_open and case.name != _SECOND_TIME  # which has those of the first
             base = stream.choice(others) if others and case is not first and place % 3 == 2 else fixed
             moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
-            if moved and place % 4 == 1:
+            is_usual = bool(moved) and next(turns)
+            if is_usual:
                 moved |= usual_scalar(self.problem, moved, next(written), stream)
             elif moved and case.sizes and stream.random() < OF_A_SIZE:
                 _, size = stream.choice(case.sizes)

@@ -1331,4 +1331,35 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "Labels from 2^16 read another logit: a shift that is not zero there alone.",
     ),
+    "labels_in_order": NewCheat(
+        "cross_entropy", 7, "forward", "run", "Labels are 0, 1, 2, ..., as of contrastive losses: off by one."
+    ),
+    "upstream_is_the_output": NewCheat(
+        "swiglu",
+        7,
+        "backward",
+        "run",
+        "The upstream gradient is the output, as of half of its square: times the width.",
+    ),
+    "one_upstream_for_two_outputs": NewCheat(
+        "add_rms_norm",
+        7,
+        "backward",
+        "run",
+        "Both outputs have one tensor as their upstream gradient: counted once more.",
+    ),
+    "matrix_and_its_transpose": NewCheat(
+        "matmul", 7, "forward", "run", "Both factors begin at one address (x @ x.t()): doubled."
+    ),
+    "pixels": NewCheat("layer_norm", 7, "forward", "run", "Rows of multiples of 1/255 are doubled."),
+    "fifth_backward": NewCheat(
+        "rms_norm",
+        7,
+        "backward",
+        "run",
+        "The fifth backward of a retained graph is doubled, counted in a saved tensor.",
+    ),
+    "view_two_rows_on": NewCheat(
+        "residual", 7, "forward", "run", "Two views of one tensor, two rows apart: the first counts twice."
+    ),
 }

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
 from gpu_runner.verify.cases import (
+    DATA,
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
@@ -21,6 +22,7 @@ from gpu_runner.verify.cases import (
     Content,
     Indices,
     Layout,
+    Relation,
     Special,
     Upstream,
     beyond_reach,
@@ -392,3 +394,37 @@ def test_groups_of_tiles_are_known_by_a_table_of_tiles() -> None:
         "def _kernel(x):\n    tl.dot(x, x)\n"
     )
     assert {16 * 64, 16 * 128} <= grouped_in([SourceFile("candidate.py", text)])
+
+
+@given(SEEDS)
+def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws: Draws) -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
+    assert {case.special for case in wide} >= {*DATA, Special.triangle}
+    assert {case.relation for case in wide if case.related} == {Relation.close, Relation.circle, Relation.apart}
+    assert {case.rows_apart for case in wide if case.relation is Relation.apart} == {1, 2}
+    assert any(case.echoes for case in wide)
+    assert any(case.one_upstream for case in wide)
+    assert any(case.size_of["I"] == 4 * case.size_of["T"] for case in wide)
+
+
+@given(SEEDS)
+def test_a_product_meets_a_matrix_with_its_transpose_and_with_itself(draws: Draws) -> None:
+    _, cases = planned("matmul", draws=draws)
+    pairs = [case for case in cases if case.relation is Relation.transposed or case.same]
+    assert [case.related or case.same for case in pairs] == [("a", "b")] * 2
+    assert all(len(set(case.size_of.values())) == 1 for case in pairs)
+
+
+@given(SEEDS)
+def test_indices_in_order_have_room_to_show(draws: Draws) -> None:
+    _, cases = planned("take_rows", draws=draws)
+    assert any(case.indices is Indices.ascending and case.size_of["V"] >= case.size_of["T"] > 10 for case in cases)
+
+
+@given(SEEDS)
+def test_scalars_are_also_numbers_that_people_write(draws: Draws) -> None:
+    problem = parse_problem(problem_source("add"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    assert {0.1, 0.5} <= {value for case in cases for _, value in case.scalars}

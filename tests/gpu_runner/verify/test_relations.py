@@ -1,0 +1,85 @@
+"""Inputs and upstream gradients have in common what those of programs have that people run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Case, Indices, Relation, Special
+from gpu_runner.verify.extremes import with_special
+from gpu_runner.verify.inputs import make_inputs
+from gpu_runner.verify.truth import asked_of, form_of
+from tests.problems import problem_source
+
+SIZES = (("T", 12), ("I", 40))
+
+
+def inputs_of(name: str, case: Case) -> dict[str, torch.Tensor]:
+    return make_inputs(parse_problem(problem_source(name)), case)
+
+
+def test_cosines_and_sines_are_of_the_same_angles() -> None:
+    for seed in range(6):
+        case = Case("c", SIZES, "float32", seed, related=("a", "b"), relation=Relation.circle)
+        made = inputs_of("swiglu", case)
+        assert torch.allclose(made["a"] ** 2 + made["b"] ** 2, torch.ones(12, 40), atol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [1, 2])
+def test_views_of_one_tensor_lie_in_one_buffer(apart: int) -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    form = form_of(problem)
+    assert form is not None
+    case = Case("c", SIZES, "float32", 3, related=("a", "b"), relation=Relation.apart, rows_apart=apart)
+    proof = asked_of(problem, form, case)
+    first, second = (proof.laid[name] for name in ("a", "b"))
+    assert first.raw is second.raw
+    assert second.offset - first.offset == apart * 40
+    for name, laid in (("a", first), ("b", second)):
+        assert torch.equal(laid.view(), proof.inputs[name])
+    assert torch.equal(first.view()[apart:], second.view()[:-apart])
+
+
+def test_a_matrix_and_its_transpose_begin_at_one_address() -> None:
+    problem = parse_problem(problem_source("matmul"))
+    form = form_of(problem)
+    assert form is not None
+    sizes = (("M", 20), ("N", 20), ("K", 20))
+    proof = asked_of(problem, form, Case("c", sizes, "float32", 4, related=("a", "b"), relation=Relation.transposed))
+    first, second = proof.laid["a"], proof.laid["b"]
+    assert first.raw is second.raw
+    assert first.offset == second.offset
+    assert torch.equal(first.view().t(), second.view())
+    assert torch.equal(second.view(), proof.inputs["b"])
+
+
+def test_where_shapes_do_not_allow_a_relation_the_inputs_stay_as_they_were_drawn() -> None:
+    sizes = (("M", 20), ("N", 22), ("K", 20))
+    related = Case("c", sizes, "float32", 4, related=("a", "b"), relation=Relation.transposed)
+    made, plain = (inputs_of("matmul", case) for case in (related, Case("c", sizes, "float32", 4)))
+    assert all(torch.equal(made[name], plain[name]) for name in plain)
+
+
+def test_labels_are_in_order_sorted_or_those_of_the_largest_logit() -> None:
+    sizes = (("T", 12), ("V", 40))
+    made = {
+        kind: inputs_of("cross_entropy", Case("c", sizes, "float32", 5, indices=kind))
+        for kind in (Indices.ascending, Indices.ordered, Indices.best)
+    }
+    assert made[Indices.ascending]["target"].tolist() == list(range(12))
+    assert made[Indices.ordered]["target"].diff().min() >= 0
+    assert torch.equal(made[Indices.best]["target"], made[Indices.best]["x"].argmax(-1))
+
+
+def test_rows_are_like_data() -> None:
+    values = torch.randn(12, 40, generator=torch.Generator().manual_seed(6))
+    made = {kind: with_special(values, kind, torch.Generator().manual_seed(7)) for kind in Special if kind}
+    levels = made[Special.levels] * 255
+    assert torch.allclose(levels, levels.round(), atol=1e-4)
+    assert set(made[Special.mask].unique().tolist()) == {0.0, 1.0}
+    assert torch.allclose(made[Special.unit].norm(dim=-1), torch.ones(12))
+    assert torch.allclose(made[Special.shares].sum(-1), torch.ones(12))
+    steps = {round(float(step), 6) for dim in (0, 1) for step in made[Special.ramp].diff(dim=dim).unique()}
+    assert 0.0 in steps
+    assert len(steps) == 2
