@@ -11,7 +11,7 @@ import ast
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -211,10 +211,16 @@ def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
 
 def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
     """The names that a statement may give another value."""
+    read: ast.expr | None
+    within: Sequence[ast.AST]
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
         read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
     elif isinstance(node, ast.For):
-        read, within = node.iter, [node]
+        # Over what a kernel of the name `range` would give there is no loop.
+        is_range = (
+            isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"
+        )
+        read, within = ast.Tuple(node.iter.args, ast.Load()) if is_range else node.iter, [node]
     elif isinstance(node, ast.If | ast.While):
         read, within = node.test, [node]
     elif isinstance(node, ast.ListComp):
@@ -231,8 +237,7 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
 def _calls_same(node: ast.expr) -> bool:
     """Whether all that an expression calls gives the same for the same arguments."""
     calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    names = (call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls)
-    return all(name in _SAME for name in names)
+    return all(isinstance(call, ast.Attribute) and call.attr in _SAME for call in calls)  # a kernel may have any name
 
 
 _KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
