@@ -333,9 +333,10 @@ class Evaluator:
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
         value: Any = None if node.value is None else self.value(node.value, frame)
-        self.returned = None
-        if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(value):
-            self.returned = [is_fixed(*pair, frame) for pair in zip(node.value.elts, value, strict=True)]
+        items = None
+        if isinstance(node.value, ast.Tuple) and not any(isinstance(each, ast.Starred) for each in node.value.elts):
+            items = [is_fixed(each, item, frame) for each, item in zip(node.value.elts, value, strict=True)]
+        self.returned = items
         raise _Return(value)
 
     def _pass(self, node: ast.Pass, frame: Frame) -> None:
@@ -1141,7 +1142,9 @@ class Evaluator:
             if self.depth > MOST_DEPTH:
                 raise RecursionError("maximum recursion depth exceeded")
             if isinstance(node, ast.Lambda):
-                return self.value(node.body, frame)
+                value = self.value(node.body, frame)
+                self.returned = None
+                return value
             self.body(node.body, frame)
         except _Return as result:
             return result.value

@@ -246,6 +246,9 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
     elif isinstance(node, ast.For):
         read, within = node.iter, [node]
+        if isinstance(read, ast.Call) and isinstance(read.func, ast.Name) and read.func.id == "range":
+            # Over what a kernel of the name `range` would give there is no loop.
+            read = ast.Tuple(read.args, ast.Load())
     elif isinstance(node, ast.If | ast.While):
         read, within = node.test, [node]
     elif isinstance(node, ast.ListComp):
@@ -262,8 +265,7 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
 def _calls_same(node: ast.expr) -> bool:
     """Whether all that an expression calls gives the same for the same arguments."""
     calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    names = (call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls)
-    return all(name in _SAME for name in names)
+    return all(isinstance(call, ast.Attribute) and call.attr in _SAME for call in calls)  # a kernel may have any name
 
 
 _KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given

@@ -99,7 +99,7 @@ def test_the_numbers_of_the_cases_are_told() -> None:
         f"{8 * draws.MASTER_BYTES} bits",
         f"tree up to {power(constants.LARGEST)}",
         f"an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements there",
-        f"reach {power(cases.INTERPRETED_WIDEST)} columns and {power(cases.INTERPRETED_DEEPEST)} rows",
+        f"reach {power(cases.INTERPRETED_WIDEST)} columns and {cases.INTERPRETED_DEEPEST} rows",
         f"all dimensions is at most {power(cases.INTERPRETED_WORK)}",
         f"about {2 * cases.INTERPRETED_ROWS} rows and {cases.INTERPRETED_COLUMNS} columns",
         f"up to {power(truth.MOST_SHAKEN)} elements",

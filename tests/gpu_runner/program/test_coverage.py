@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 import torch
 
 from gpu_runner.program.coverage import BOTH, FAILED, HELD
+from gpu_runner.program.lanes import Text
 from tests.gpu_runner.program.programs import decided
 
 ONE_SIDED = {
@@ -60,6 +63,10 @@ ONE_SIDED = {
             "`[0, 1][flag]` is 1": FAILED,
         },
     ),
+    "a number of the call among what a function gives": (
+        "def go(x, n): return x, n\n    y, n = go(x, x.shape[0])\n    if n > 31: x = x + 1",
+        {"`n > 31`": FAILED},
+    ),
     "in a container": ("sizes = [x.shape[0]]\n    if sizes[0] > 31: x = x + 1", {"`sizes[0] > 31`": FAILED}),
     "put into a container later": (
         "sizes = {}\n    sizes['n'] = x.shape[0]\n    if sizes['n'] > 31: x = x + 1",
@@ -83,6 +90,7 @@ NONE = {
     "a mode that takes its own name's place": "mode = MODE\n    mode = mode + ''\n    if mode == 'llama': x = x + 1",
     "modes in a tuple": "mode, n = MODE, 4\n    if mode == 'llama' and n > 3: x = x + 1",
     "a device that is passed": "def go(x, device): return x if device.type == 'cuda' else x + 1\n    go(x, x.device)",
+    "a mode among what a function gives": "def go(x, n): return x, n\n    y, n = go(x, 4)\n    if n > 3: x = x + 1",
     "a mode by a name": "mode = MODE\n    if mode == 'llama': x = x + 1",
 }
 
@@ -171,3 +179,27 @@ def candidate(x):
     return Scale.apply(x, 0)
 """
     assert decided(source, torch.zeros(7, requires_grad=True)) == {"`ctx.n > 31`": FAILED}
+
+
+KERNEL = """
+def kernel(x_ptr, n_rows, n_cols, BLOCK):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        fixed, own, mixed = cols < n_cols, rows < n_rows, where(cols, n_cols) < BLOCK
+    x = tl.load(x_ptr + cols)
+    read = x < n_cols
+"""
+
+
+def test_what_hangs_in_a_kernel_on_fixed_numbers_alone_is_no_decision() -> None:
+    tree = ast.parse(KERNEL).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    names = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in ("tl", "where", "range")
+    }
+    text = Text("candidate.py", "kernel", {}, frozenset(names | {"x_ptr", "n_rows"}), {}, tree)
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    fixed = {ast.unparse(n) for n in compared if text.is_fixed(n, frozenset({"n_cols", "BLOCK"}), constant=False)}
+    assert fixed == {"cols < n_cols"}
+    assert not any(text.is_fixed(node, frozenset({"BLOCK"}), constant=False) for node in compared)
