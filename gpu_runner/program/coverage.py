@@ -217,10 +217,9 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
     elif isinstance(node, ast.For):
         # Over what a kernel of the name `range` would give there is no loop.
-        is_range = (
-            isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"
-        )
-        read, within = ast.Tuple(node.iter.args, ast.Load()) if is_range else node.iter, [node]
+        read, within = node.iter, [node]
+        if isinstance(read, ast.Call) and isinstance(read.func, ast.Name) and read.func.id == "range":
+            read = ast.Tuple(read.args, ast.Load())
     elif isinstance(node, ast.If | ast.While):
         read, within = node.test, [node]
     elif isinstance(node, ast.ListComp):
