@@ -101,10 +101,9 @@ class HostScope:
 
     def product(self, axes: tuple[int, ...]) -> str:
         """The product of the sizes of axes."""
-        sizes = [self.program.domain.sizes[axis] for axis in axes]
-        numbers = [size for size in sizes if isinstance(size, int)]
-        if numbers and len(numbers) == len(sizes):
-            return str(math.prod(numbers))
+        known = [size for axis in axes if isinstance(size := self.program.domain.sizes[axis], int)]
+        if axes and len(known) == len(axes):
+            return str(math.prod(known))
         for text, node in self.tensors if len(axes) > 1 else ():
             shape = self.program.domain.shapes[node]
             if axes in shape and axes != self.program.domain.col_axes:
