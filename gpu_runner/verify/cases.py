@@ -685,8 +685,9 @@ class _Plan:
             if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 if has_whole and shows:
-                    of_special = next(orders, None) if case.name == _SPECIAL else None
-                    case = replace(case, indices=of_special or next(indices))
+                    in_order = next(orders, None) if case.name == _SPECIAL else None
+                    case = replace(case, indices=in_order or next(indices))
+                    layout = Layout.sliced if in_order else layout  # many labels, all different, as a column of a table
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
