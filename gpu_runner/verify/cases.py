@@ -43,6 +43,7 @@ DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8 + 2**5  # so many programs that groups of 2^8 begin anew
 DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
+WIDEST_OF_TILES = 2**12  # of a dimension of a product beside small ones
 # What sixteen bits do not hold, and the largest block of most kernels: where a candidate cuts or branches there, one row is as wide
 # in the interpreter too.
 CUTS = (2**16, 2**15)
@@ -567,7 +568,7 @@ class _Plan:
         return stream.sample(sorted(found), min(len(found), MOST_REMAINDERS))
 
     def _beyond_together(self) -> list[Case]:
-        """Two dimensions at once beyond what something is compared with, as ``min(M, N)`` is where tiles are multiplied."""
+        """Where tiles are multiplied: two dimensions at once beyond what something is compared with, and one that is wide."""
         stream, named = self.draws.stream("together"), _named(self.problem)
         within = [value for value in self.compared if value * value <= INTERPRETED_WORK]
         if not (self.interpreted and self.grouped and within and len(named) > 1):
@@ -577,6 +578,12 @@ class _Plan:
             large = {dim: max(within) + stream.randint(1, 32) for dim in stream.sample(named, 2)}
             sizes = {dim: large.get(dim, stream.randint(1, 4)) for dim in named}
             cases.append(self._case(_BOUNDARY, sizes, dtype))
+        wide = max((value for value in self.compared if value <= WIDEST_OF_TILES), default=0)
+        down = [dim for dim in named if dim not in columns_of(self.problem)] if wide else []
+        for dim in down[-MANY_CASES:]:
+            several = {other: stream.randint(9, 11) for other in [other for other in down if other != dim][-1:]}
+            sizes = {other: stream.randint(1, 2) for other in named} | several | {dim: wide + stream.randint(1, 64)}
+            cases.append(self._case(_BOUNDARY, sizes))
         return cases
 
     def _branches(self) -> frozenset[int]:
@@ -731,7 +738,30 @@ class _Plan:
                 special, wild = Special.none, False
             one_upstream = place % 3 == 1
             found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
-        return self._with_data(found, list(data), stream) if has_data and not self.quick else found
+        found = self._with_data(found, list(data), stream) if has_data and not self.quick else found
+        return found if self.quick else self._with_layouts(found)
+
+    def _with_layouts(self, cases: list[Case]) -> list[Case]:
+        """Have each layout of inputs in a case with room for it, in place of one that is there twice."""
+        able = [
+            place
+            for place, case in enumerate(cases)
+            if place
+            and case.content is Content.ordinary
+            and case.name not in _NOT_DEALT
+            and not case.echoes
+            and case.special not in (*DATA, Special.triangle)
+            and all(size > 1 for size in case.size_of.values())
+        ]
+        shown = [case.layout for case in cases if all(size > 1 for size in case.size_of.values())]
+        for layout in _LAYOUTS:
+            double = [place for place in able if shown.count(cases[place].layout) > 1]
+            if layout not in shown and double:
+                place = double[-1]
+                shown[shown.index(cases[place].layout)] = layout
+                may_raise = cases[place].may_raise or layout is Layout.shifted
+                cases[place] = replace(cases[place], layout=layout, may_raise=may_raise)
+        return cases
 
     def _with_data(self, cases: list[Case], kinds: list[Special], stream: random.Random) -> list[Case]:
         """Have all rows of some cases be like data, of the dealt ones that have room for it and in which nothing is constant."""

@@ -236,7 +236,7 @@ def judge_beside(
                 beside.end(trial)
     frame = replace(
         frame,
-        one_sided=one_sided(trial.decisions, screened_files(candidate), in_library=candidate.tree is not None),
+        one_sided=one_sided(trial.decisions, screened_files(candidate)),
     )
     return _verdict(frame, standing.proofs, trial)
 

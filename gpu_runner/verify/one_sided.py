@@ -23,13 +23,11 @@ MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch 
 HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
 
 
-def one_sided(
-    outcomes: Mapping[Decision, int], files: Sequence[SourceFile], *, in_library: bool
-) -> tuple[Evidence, ...]:
+def one_sided(outcomes: Mapping[Decision, int], files: Sequence[SourceFile]) -> tuple[Evidence, ...]:
     """The decisions of one outcome in ``files``, but for those that change the settings of launches alone."""
     written = {file.path for file in files}
     found = sorted(decision for decision, seen in outcomes.items() if seen != BOTH and decision.path in written)
-    code = dict(_host_code(files, in_library=in_library)) if found else {}
+    code = dict(_host_code(files)) if found else {}
     passed = {decision for decision in found[:MOST_FOLLOWED] if _is_of_settings(decision, code.get(decision.path))}
     return tuple(_evidence(decision, outcomes[decision]) for decision in found if decision not in passed)
 
@@ -68,7 +66,7 @@ def _word(outcome: int) -> str:
     return "true" if outcome == HELD else "false"
 
 
-def _host_code(files: Sequence[SourceFile], *, in_library: bool) -> Iterator[tuple[str, HostCode]]:
+def _host_code(files: Sequence[SourceFile]) -> Iterator[tuple[str, HostCode]]:
     words = {file.path: frozenset(re.findall(r"\w+", file.text)) for file in files}
     for file in files:
         try:
@@ -76,7 +74,7 @@ def _host_code(files: Sequence[SourceFile], *, in_library: bool) -> Iterator[tup
         except SourceError:
             continue
         elsewhere = frozenset().union(*(known for path, known in words.items() if path != file.path))
-        yield file.path, HostCode(tree, elsewhere, in_library=in_library)
+        yield file.path, HostCode(tree, elsewhere)
 
 
 def _is_of_settings(decision: Decision, code: HostCode | None) -> bool:

@@ -43,11 +43,12 @@ class _Function:
 class HostCode:
     """A file of a candidate, in which values are followed from a decision to where they end.
 
-    ``elsewhere`` are the names in the candidate's other files; with ``in_library`` others may call what has a public name.
+    ``elsewhere`` are the names in the candidate's other files. What other files of a library do with a public name is not followed:
+    a verdict is on what the candidate's own files compute.
     """
 
-    def __init__(self, tree: ast.Module, elsewhere: Collection[str] = (), *, in_library: bool = False) -> None:
-        self._tree, self._elsewhere, self._in_library = tree, elsewhere, in_library
+    def __init__(self, tree: ast.Module, elsewhere: Collection[str] = ()) -> None:
+        self._tree, self._elsewhere = tree, elsewhere
         bound = Counter(name for statement in tree.body for name in _bound_by(statement))
         self._once = {name for name, count in bound.items() if count == 1}
         self._inner = {name for node in ast.walk(tree) if isinstance(node, _SCOPES) for name in _local(node)}
@@ -123,8 +124,12 @@ class HostCode:
         for function in returning:
             name = function.node.name
             uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
-            is_public = name in self._elsewhere or (self._in_library and not name.startswith("_"))
-            if not function.is_plain or is_public or not uses or any(id(use) not in called for use in uses):
+            if (
+                not function.is_plain
+                or name in self._elsewhere
+                or not uses
+                or any(id(use) not in called for use in uses)
+            ):
                 raise _EscapesError
         if self._attributes and not self._attributes.isdisjoint(self._elsewhere):
             raise _EscapesError

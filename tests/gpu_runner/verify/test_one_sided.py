@@ -50,7 +50,7 @@ def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out
         Decision("candidate.py", 9, 8, "`4` is the minimum"): FAILED,
         Decision("library.py", 1, 0, "`a`"): HELD,
     }
-    found = one_sided(outcomes, of(text).files, in_library=False)
+    found = one_sided(outcomes, of(text).files)
     assert [evidence.message for evidence in found] == ["`4` was never the minimum.", "`x.ndim > 9` was always false."]
 
 
@@ -59,7 +59,7 @@ def test_message_names_the_call_or_the_step_by_which_a_place_was_reached() -> No
         Decision("candidate.py", 1, 0, "`x > limit` (called at line 19)"): FAILED,
         Decision("candidate.py", 2, 0, "`x >> k` (k = 1) is anything but 0"): FAILED,
     }
-    assert [evidence.message for evidence in one_sided(outcomes, of("").files, in_library=False)] == [
+    assert [evidence.message for evidence in one_sided(outcomes, of("").files)] == [
         "`x > limit` (called at line 19) was always false.",
         "`x >> k` (k = 1) was never anything but 0.",
     ]
