@@ -750,12 +750,13 @@ class _Plan:
             and case.content is Content.ordinary
             and case.name not in _NOT_DEALT
             and not case.echoes
-            and case.special not in (*DATA, Special.triangle)
             and all(size > 1 for size in case.size_of.values())
         ]
         shown = [case.layout for case in cases if all(size > 1 for size in case.size_of.values())]
         for layout in _LAYOUTS:
-            double = [place for place in able if shown.count(cases[place].layout) > 1]
+            # One that is dense in all stays: a double backward is tried with such alone.
+            double = [p for p in able if shown.count(cases[p].layout) > 1 and not _is_dense(cases[p])]
+            double = [p for p in double if layout not in REPEATED or cases[p].special not in (*DATA, Special.triangle)]
             if layout not in shown and double:
                 place = double[-1]
                 shown[shown.index(cases[place].layout)] = layout
@@ -916,6 +917,10 @@ def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
     able = [spec for spec in problem.inputs if is_activation(spec)]
     for spec in able:
         yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
+
+
+def _is_dense(case: Case) -> bool:
+    return case.layout == case.upstream == Layout.dense
 
 
 def _repeats(case: Case) -> list[str]:
