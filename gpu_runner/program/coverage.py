@@ -16,7 +16,17 @@ from typing import Any
 import torch
 from torch.autograd.function import FunctionCtx
 
-from gpu_runner.program.objects import Class, DeviceProperties, Facade, Frame, Function, Kind, Native, unproved
+from gpu_runner.program.objects import (
+    Class,
+    DeviceProperties,
+    Facade,
+    Frame,
+    Function,
+    Kind,
+    Native,
+    Violation,
+    unproved,
+)
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
@@ -26,7 +36,7 @@ _PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device)
 # Of a device's properties only these differ between the cases of a verdict on one GPU.
-_TOLD = ("name", "multi_processor_count")
+_DIFFERING = ("name", "multi_processor_count")
 _PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
 
 
@@ -61,7 +71,7 @@ class Decisions:
         """Add an outcome: that an expression is true, or is ``what``, reached ``via`` another place."""
         place = place_of(path, node, what, via)
         if place not in self.outcomes and len(self.outcomes) >= MOST_DECISIONS:
-            raise unproved(f"It decides in more than {MOST_DECISIONS:,} places.")
+            raise _too_many()
         self.outcomes[place] = self.outcomes.get(place, 0) | outcome
 
     def see(self, node: ast.expr, value: Any) -> None:
@@ -103,7 +113,13 @@ class Decisions:
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""
         rows = [*(self.aside | self.outcomes).items(), *((place, FAILED) for place in self.constants())]
-        return [[*place, outcome] for place, outcome in rows[:MOST_DECISIONS]]
+        if len(rows) > MOST_DECISIONS:  # none may be left out: it could be the one that matters
+            raise _too_many()
+        return [[*place, outcome] for place, outcome in rows]
+
+
+def _too_many() -> Violation:
+    return unproved(f"It decides in more than {MOST_DECISIONS:,} places.")
 
 
 def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str = "") -> Place:
@@ -194,7 +210,7 @@ def _is_of_call(value: Any, attribute: str | None) -> bool:
     if isinstance(value, torch.Tensor) and attribute in _PLACE:
         return False
     if isinstance(value, _PROPERTIES) and attribute is not None:
-        return attribute in _TOLD
+        return attribute in _DIFFERING
     if isinstance(value, FunctionCtx) and attribute is not None:
         return attribute not in value.__dict__.get("program_fixed", ())
     if isinstance(value, torch.nn.Module) and attribute is not None:

@@ -23,7 +23,9 @@ from gpu_runner.program.coverage import (
     names_in,
     place_of,
 )
+from gpu_runner.program.objects import unproved
 
+MOST_PLACES = 2**16  # at which kernels compute; each step of a loop with written bounds is one
 MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
 # What gives the same in every program and call, of the same arguments. Whatever else a kernel calls may read memory or its place.
 _SAME = frozenset(
@@ -339,6 +341,10 @@ def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) 
     key = site.place, operation
     lanes = decisions.lanes.get(key)
     if lanes is None:
+        if len(decisions.lanes) >= MOST_PLACES:
+            raise unproved(
+                f"Its kernels compute in more than {MOST_PLACES:,} places, steps of loops with written bounds among them."
+            )
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     if lanes.result is not VARIES:
         counts = _where_all(_read(result), _finite(result, operands))

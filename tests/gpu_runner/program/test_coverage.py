@@ -7,8 +7,9 @@ import ast
 import pytest
 import torch
 
-from gpu_runner.program.coverage import BOTH, FAILED, HELD
+from gpu_runner.program.coverage import BOTH, FAILED, HELD, MOST_DECISIONS, Decisions
 from gpu_runner.program.lanes import Text
+from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import decided
 
 ONE_SIDED = {
@@ -203,3 +204,11 @@ def test_what_hangs_in_a_kernel_on_fixed_numbers_alone_is_no_decision() -> None:
     fixed = {ast.unparse(n) for n in compared if text.is_fixed(n, frozenset({"n_cols", "BLOCK"}), constant=False)}
     assert fixed == {"cols < n_cols"}
     assert not any(text.is_fixed(node, frozenset({"BLOCK"}), constant=False) for node in compared)
+
+
+def test_decisions_beyond_what_is_kept_prove_nothing_and_none_is_left_out() -> None:
+    decisions = Decisions({("a.py", line, 0, "x"): BOTH for line in range(MOST_DECISIONS)})
+    assert len(decisions.to_json()) == MOST_DECISIONS
+    decisions.aside["a.py", 0, 0, "y"] = FAILED
+    with pytest.raises(Violation, match="more than 2,048 places"):
+        decisions.to_json()
