@@ -160,6 +160,7 @@ def _answer(
     state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
 ) -> Answer:
     log, steps = _prepared(state, meta, tensors, arguments)
+    state.values["decisions"].is_odd = meta["odd"]
     with _logged(log, state):
         kept = steps.all()
         trail = log.trail.to_json()

@@ -40,7 +40,7 @@ _DIFFERING = ("name", "multi_processor_count")
 _PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
 
 
-Place = tuple[str, int, int, str]  # path, line, column, text
+Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
 
 
 @dataclass
@@ -66,10 +66,15 @@ class Decisions:
     # Those that compute with what the call was given, by the path of their file.
     computed: dict[ast.expr, str] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
+    # Some numbers are not finite now: what a kernel decides by them changes results that are not judged as numbers.
+    is_odd: bool = False
 
-    def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "", via: str = "") -> None:
-        """Add an outcome: that an expression is true, or is ``what``, reached ``via`` another place."""
-        place = place_of(path, node, what, via)
+    def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "") -> None:
+        """Add an outcome of host code: that an expression is true, or is ``what``."""
+        self.add_at(place_of(path, node, what), outcome)
+
+    def add_at(self, place: Place, outcome: int) -> None:
+        """Add an outcome at a place."""
         if place not in self.outcomes and len(self.outcomes) >= MOST_DECISIONS:
             raise _too_many()
         self.outcomes[place] = self.outcomes.get(place, 0) | outcome
@@ -95,10 +100,10 @@ class Decisions:
                 operation = type(node.op).__name__ if isinstance(node, ast.BinOp) else ""
                 if VARIES in operands and not _is_absorbed(operation, operands):
                     yield place_of(path, node, f"anything but {value!r}")
-        for ((path, line, column, text), _), lanes in self.lanes.items():
+        for ((*where, text), _), lanes in self.lanes.items():
             is_computed = lanes.result is not VARIES and VARIES in lanes.operands
             if is_computed and not _is_absorbed(lanes.operation, lanes.operands):
-                yield path, line, column, f"{text} is anything but {lanes.result}"
+                yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
 
     def _operand(self, node: ast.AST) -> Any:
         """The value of an operand where it never had another, else VARIES."""
@@ -122,10 +127,10 @@ def _too_many() -> Violation:
     return unproved(f"It decides in more than {MOST_DECISIONS:,} places.")
 
 
-def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str = "") -> Place:
-    """The place of a decision: that an expression, reached ``via`` another place, is true, or is ``what``."""
+def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str | None = None) -> Place:
+    """The place of a decision: that an expression is true, or is ``what``; in a kernel with how it is reached (``via``)."""
     role = f" is {what}" if what else ""
-    return path, node.lineno, node.col_offset, f"{text_of(node)}{via}{role}"
+    return path, node.lineno, node.col_offset, via is not None, f"{text_of(node)}{via or ''}{role}"
 
 
 def is_plain(value: Any) -> bool:

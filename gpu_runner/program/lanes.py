@@ -49,7 +49,10 @@ def watch_blocks(decisions: Decisions) -> None:
         result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
         if op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy):
             return result
-        if op in compares or (op in joins and result.data.dtype == bool):
+        if decisions.is_odd:
+            if op in (*compares, *joins):
+                _note_guard(decisions, result, lhs, rhs)
+        elif op in compares or (op in joins and result.data.dtype == bool):
             _note(decisions, _outcome, result.data, _against_limit(result, lhs, rhs) if op in orders else _read(result))
         elif op in picks:
             counts = _against_limit(result, lhs, rhs)
@@ -312,21 +315,45 @@ class _Site:
 
 def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = "") -> None:
     """Add what the innermost kernel on the stack decides now: of the lanes that count, or where none ever does, of all."""
-    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    site = None if decisions.is_odd else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and data.size and not _is_fixed(site, decisions):
-        counted = data[counts]
+        counted, place = data[counts], place_of(site.text.path, site.node, what, site.via)
         if counted.size:
-            decisions.add(site.text.path, site.node, outcome(counted), what, site.via)
+            decisions.add_at(place, outcome(counted))
         else:
-            place = place_of(site.text.path, site.node, what, site.via)
             decisions.aside[place] = decisions.aside.get(place, 0) | outcome(data)
+
+
+def _note_guard(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
+    """Add, where some numbers are not finite, what asks for that: a comparison with itself or an infinity, and what joins one."""
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is not None and result.data.size and (_is_guard(lhs, rhs) or _asks_for_odd(site, decisions, lhs, rhs)):
+        result.is_guard = True
+        decisions.add_at(site.place, _outcome(result.data))
+
+
+def _is_guard(*operands: Any) -> bool:
+    return any(getattr(each, "is_guard", False) for each in operands)
+
+
+def _asks_for_odd(site: _Site, decisions: Decisions, lhs: Any, rhs: Any) -> bool:
+    """Whether an expression, known by its text, compares something with itself, which NaN alone is not equal to, or an infinity."""
+    if not isinstance(site.node, ast.Compare) or lhs.data.dtype.kind != "f":
+        return False
+    if ast.dump(site.node.left) == ast.dump(site.node.comparators[0]):
+        return True
+    from triton.runtime.interpreter import np as numpy
+
+    fixed = decisions.fixed.get(site.text.name, frozenset())
+    sides = zip((site.node.left, site.node.comparators[0]), (lhs, rhs), strict=True)
+    return any(numpy.isinf(data.data).all() and site.text.is_fixed(side, fixed, constant=True) for side, data in sides)
 
 
 def _note_constant(decisions: Decisions, outcome: int) -> None:
     """Add what the innermost kernel on the stack decides now over its constants."""
     site = _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and not _is_fixed(site, decisions, constant=True):
-        decisions.add(site.text.path, site.node, outcome, via=site.via)
+        decisions.add_at(site.place, outcome)
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
@@ -335,7 +362,7 @@ def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> b
 
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
-    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    site = None if decisions.is_odd else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is None or not result.data.size or _is_fixed(site, decisions):
         return
     key = site.place, operation

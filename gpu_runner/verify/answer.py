@@ -87,6 +87,7 @@ class Decision:
     line: int
     column: int
     text: str
+    in_kernel: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,8 +251,9 @@ def _read(reply: ChildReply) -> Answer:
 def _read_decisions(rows: Any) -> Iterator[tuple[Decision, int]]:
     if len(rows) > MOST_DECISIONS:
         raise ValueError("an answer names too many decisions")
-    for path, line, column, text, outcome in rows:
-        yield Decision(str(path)[:200], int(line), int(column), str(text)[:MAX_NAME_CHARS]), int(outcome) & BOTH
+    for path, line, column, in_kernel, text, outcome in rows:
+        where = str(path)[:200], int(line), int(column), str(text)[:MAX_NAME_CHARS]
+        yield Decision(*where, bool(in_kernel)), int(outcome) & BOTH
 
 
 def _read_trail(meta: Mapping[str, Any]) -> Trail:

@@ -8,9 +8,9 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -39,7 +39,7 @@ from gpu_runner.verify.cases import (
     plan_cases,
 )
 from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment, remainders_in
-from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
@@ -63,6 +63,8 @@ MOST_ONE_SIDED = 20
 MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
 KERNELBENCH_SEEDS = 5
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
+LEAST_INTERPRETED = 2  # cases of it
+MOST_LEFT_OUT = 3  # of its cases that are named
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
@@ -80,6 +82,9 @@ class _Trial:
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     trails: list[tuple[Proof, Peer, Trail | None]] = field(default_factory=list)  # None where the candidate raised
     decisions: dict[Decision, int] = field(default_factory=dict)  # how each has ended so far
+    is_whole: bool = (
+        False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
+    )
 
     def take(self, examined: Examined, answer: Answer | None) -> None:
         """Add what came of a case."""
@@ -125,6 +130,10 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws)
+        beside = None
+        if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
+            own = functools.partial(_interpreted_proofs, request, problem, context, draws)
+            beside = stack.enter_context(_Interpreting(request.candidate, context, own))
         try:
             proofs, left_out = prove(problem, cases, context, early, draws=draws)
         except BadProblem as bad:
@@ -137,7 +146,8 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
         if request.composed is not None:
             return _judge_composed(proofs, request.candidate, request.composed, context, frame)
-        verdict = judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
+        doors = [child.turn for child in early]
+        verdict = judge_by(proofs, request.candidate, context, frame, request.original, doors, beside)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, before)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
@@ -178,11 +188,12 @@ def judge_by(
     frame: Verdict | None = None,
     original: CandidateSource | None = None,
     first: Sequence[Door] = (),
+    beside: _Interpreting | None = None,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
-    original itself has one child alone.
+    original itself has one child alone. ``beside`` a GPU the interpreter may have begun before.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -196,7 +207,7 @@ def judge_by(
             standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    return judge_beside(standing, candidate, context, frame, *first[:1])
+    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside)
 
 
 def _described(
@@ -215,7 +226,12 @@ def _beside(frame: Verdict, standing: Standing) -> Verdict:
 
 
 def judge_beside(
-    standing: Standing, candidate: CandidateSource, context: RunContext, frame: Verdict, door: Door | None = None
+    standing: Standing,
+    candidate: CandidateSource,
+    context: RunContext,
+    frame: Verdict,
+    door: Door | None = None,
+    beside: _Interpreting | None = None,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it.
 
@@ -225,9 +241,10 @@ def judge_beside(
     door = door or (lambda form: loaded("candidate", candidate, form, context))
     frame = _beside(frame, standing)
     with ExitStack() as stack:
-        beside = None
-        if has_gpu() and not frame.quick:
-            beside = stack.enter_context(_Interpreting(candidate, standing, context))
+        if beside is None and has_gpu() and not frame.quick:
+            beside = stack.enter_context(_Interpreting(candidate, context))
+        if beside is not None:
+            beside.begin(standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
         trial = _try(door, standing.cases, tuple(standing.overwrites), context)
         if importing is not None and not trial.findings and not trial.imported:
@@ -270,6 +287,25 @@ def choose_cases(
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 
 
+def _interpreted_proofs(request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws) -> Iterator[Proof]:
+    """The cases of Triton's interpreter, beside a GPU.
+
+    Raises:
+        BadProblem: the reference does not run on the CPU.
+    """
+    draws = Draws(draws.stream("interpreted").randbytes(MASTER_BYTES).hex())
+    cases = choose_cases(request, problem, True, draws)
+    door = reference_session("reference", problem.source, context, name="interpreted reference", gpu=False)
+    with opened(door, context) as session:
+        oracle, is_known = Oracle.open(problem, session, draws.seed("module")), False
+        for _, proof in _each_proved(oracle, cases, draws):
+            if proof is not None:
+                is_known = True
+                yield proof
+        if not is_known:
+            raise oracle.reason()
+
+
 def _constants(request: VerifyRequest) -> frozenset[int]:
     return constants_of(screened_files(request.candidate))
 
@@ -302,10 +338,7 @@ def prove(
         draws = draws or Draws.fresh()
         oracle = Oracle.open(problem, session, draws.seed("module"))
         proofs, left_out = [], []
-        for place, case in enumerate(cases):
-            oracle.coming = cases[place + 1] if place + 1 < len(cases) else None
-            again = case.again and not problem.mutates
-            proof = oracle.prove(case, draws.seed(f"other {place}") if again else None)
+        for place, (case, proof) in enumerate(_each_proved(oracle, cases, draws)):
             if proof is not None:
                 proofs.append(proof)
                 few = few_rows(problem, proof.case, draws.seed(f"warming {place}"))
@@ -318,6 +351,13 @@ def prove(
             raise oracle.reason()
         scale = scale_of(problem, [proof for proof in proofs if proof.case.content is Content.ordinary])
         return [replace(proof, scale=scale) for proof in proofs], left_out
+
+
+def _each_proved(oracle: Oracle, cases: Sequence[Case], draws: Draws) -> Iterator[tuple[Case, Proof | None]]:
+    for place, case in enumerate(cases):
+        oracle.coming = cases[place + 1] if place + 1 < len(cases) else None
+        again = case.again and not oracle.problem.mutates
+        yield case, oracle.prove(case, draws.seed(f"other {place}") if again else None)
 
 
 def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext) -> _Trial:
@@ -446,50 +486,88 @@ class _Importing:
 
 
 class _Interpreting:
-    """Beside a GPU, runs few cases in Triton's interpreter, which sees each race and each access outside of a launch's buffers.
+    """Beside a GPU, runs a candidate in Triton's interpreter, which sees each race, each access outside of a launch's buffers, and
+    what kernels decide.
 
-    Only these count: values are judged on the GPU, and a kernel that the interpreter cannot run is left out. A context manager; it
-    works while the GPU does, and ends with the next of its cases where it is left before ``end``.
+    Only these count: values are judged on the GPU. With ``prove``, which gives cases that the interpreter can run, it goes on until
+    every kernel that the GPU launched was seen with both outcomes of its decisions, or no case is left; without it, it runs two of
+    the GPU's cases. A context manager; it works while the GPU does, and where it is left before ``end`` it stops after a case.
     """
 
-    def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
-        self._candidate, self._standing, self._context = candidate, standing, context
+    def __init__(
+        self, candidate: CandidateSource, context: RunContext, prove: Callable[[], Iterator[Proof]] | None = None
+    ) -> None:
+        self._candidate, self._context, self._prove = candidate, context, prove
         self._pool = ThreadPoolExecutor(1, "interpreting")
+        self._beside: Future[Standing | None] = Future()  # what the candidate is judged beside, once that is known
+        self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
         self._left = False
         self._pending: Future[_Trial] | None = None
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin to ask the reference."""
         self._pending = self._pool.submit(self._run)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Wait for the case that is running."""
         self._left = True
+        self.begin(None)
         self._pool.shutdown()
+
+    def begin(self, standing: Standing | None) -> None:
+        """Begin to run the candidate; with None nothing is run any more."""
+        if not self._beside.done():
+            self._beside.set_result(standing)
 
     def end(self, trial: _Trial) -> None:
         """Add what was seen to what the GPU showed."""
         assert self._pending is not None
+        self._on_gpu = trial
         with span("waiting for the interpreter"):
             seen = self._pending.result()
         trial.examined += seen.examined
         trial.findings += seen.findings
         trial.refused += seen.refused
+        if not seen.is_whole:
+            return
+        trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
+        missed = [name for name in trial.kernels if name not in seen.kernels]
+        if missed:
+            trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
     def _run(self) -> _Trial:
-        seen, label, form = _Trial(), "", self._standing.proofs[0].form
-        overwrites = tuple(self._standing.overwrites)
+        seen, own = _Trial(), []
         try:
+            if self._prove is not None:
+                with closing(self._prove()) as proofs:
+                    own = [(proof, NO_PEER) for proof in itertools.takewhile(lambda _: not self._left, proofs)]
+        except BadProblem as error:
+            seen.refused.append(Check("interpreter_left_out", error.message, True))
+        seen.is_whole = bool(own)
+        standing = self._beside.result()
+        if standing is None:
+            return seen
+        cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _ordered(own) or _first_to_interpret(standing.cases)]
+        overwrites = tuple(standing.overwrites)
+        label = ""
+        try:
+            form = standing.proofs[0].form
             with loaded("candidate", self._candidate, form, self._context, "interpreted", gpu=False) as session:
-                for proof, peer in _interpreted(self._standing.cases):
-                    if self._left:
+                for proof, peer in cases:
+                    if self._left or self._has_seen_enough(seen):
                         break
-                    label, call = proof.case.label(), _call(proof, peer, overwrites)
-                    reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
-                    found = _examined(proof, read_answer(reply), "cpu", peer, overwrites).findings
-                    seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
-                    seen.examined.append(Examined((Check("interpreted", label, True),), deterministic=None))
+                    label = proof.case.label()
+                    try:
+                        self._one(seen, session, proof, peer, overwrites)
+                    except ChildError as error:
+                        failure = failure_of(error, "interpreted", label)
+                        if not own or failure.status in SEEN_BY_INTERPRETER:
+                            raise
+                        if not may_refuse(proof.case, error):
+                            seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
+                if own and not self._left:
+                    _decide_outside(seen, session, cases, overwrites)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, "interpreted", label))
         except ChildFailed as error:
@@ -498,15 +576,44 @@ class _Interpreting:
                 seen.findings.append(failure)
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
+        seen.refused = seen.refused[:MOST_LEFT_OUT]
         return seen
 
+    def _one(self, seen: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+        call = _call(proof, peer, overwrites)
+        answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
+        found = _examined(proof, answer, "cpu", peer, overwrites).findings
+        seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
+        seen.examined.append(Examined((Check("interpreted", proof.case.label(), True),), deterministic=None))
+        seen.decisions = dict(answer.decisions)
+        seen.kernels |= dict.fromkeys(answer.launched)
 
-def _interpreted(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
+    def _has_seen_enough(self, seen: _Trial) -> bool:
+        if self._on_gpu is None or len(seen.examined) < LEAST_INTERPRETED:
+            return False
+        is_open = any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
+        return not is_open and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+
+
+def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> Finding:
+    """That nobody saw what a kernel decides."""
+    why = f" It ended with: {refused[0].workload}" if refused else ""
+    message = f"The kernel `{kernel}` ran on the GPU and in no case of Triton's interpreter, where it is seen what it decides.{why}"
+    return Finding(Status.unproved, Evidence("interpreted", message), "interpreted")
+
+
+def _ordered(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
+    """The cases with those first that most races show in."""
+    first = _first_to_interpret(cases)
+    return [*first, *(one for one in cases if all(one[0] is not other[0] for other in first))]
+
+
+def _first_to_interpret(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
     """The case with most elements and the one with most rows, of those that are small enough."""
     able = [(proof, peer) for proof, peer in cases if _can_be_interpreted(proof)]
     largest = sorted(able, key=lambda one: -_elements(one[0]))[:1]
     deepest = sorted((one for one in able if one not in largest), key=lambda one: -_rows(one[0]))[:1]
-    return [(_told_of_a_gpu(proof), peer) for proof, peer in (*largest, *deepest)]
+    return [*largest, *deepest]
 
 
 def _can_be_interpreted(proof: Proof) -> bool:

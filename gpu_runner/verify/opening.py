@@ -20,9 +20,17 @@ from gpu_runner.verify.sources import CandidateFiles
 ORIGINAL = "original"  # the name of the child in which what stands in the repository runs, to be judged by
 
 
-def reference_session(role: str, problem_source: str, context: RunContext, beside: int = 0) -> Session:
-    """Give a child with the problem's file alone; ``beside`` other children run meanwhile."""
-    return Session(role, context.limits, context.require, files={"problem.py": problem_source}, siblings=beside)
+def reference_session(
+    role: str,
+    problem_source: str,
+    context: RunContext,
+    beside: int = 0,
+    name: str | None = None,
+    gpu: bool | None = None,
+) -> Session:
+    """Give a child with the problem's file alone; ``beside`` other children run meanwhile. ``name`` and ``gpu`` as of a session."""
+    files: dict[str, bytes | str] = {"problem.py": problem_source}
+    return Session(role, context.limits, context.require, gpu, files=files, siblings=beside, name=name)
 
 
 def candidate_session(

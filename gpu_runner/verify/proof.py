@@ -10,7 +10,7 @@ import torch
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts.verify import Composed
-from gpu_runner.verify.cases import Case
+from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.scalars import Scalar
@@ -147,6 +147,7 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "gpu": proof.case.gpu,
         "multiprocessors": proof.case.multiprocessors,
         "compiling": proof.case.compiling,
+        "odd": proof.case.content is Content.odd,
         **more,
     }
     if proof.other is not None:

@@ -15,7 +15,7 @@ import torch
 from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
-from gpu_runner.session import ChildReply, Session, has_gpu
+from gpu_runner.session import ChildReply, Session
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, Layout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
@@ -102,7 +102,7 @@ class Oracle:
 
     def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
         first: Proof | None = None
-        for attempt in _attempts(case):
+        for attempt in _attempts(case, interpreted=not self.session.gpu):
             try:
                 proof = self._used(_with_ordinary(self._proved(attempt, other_seed)))
             except ChildError as error:
@@ -239,12 +239,12 @@ class Oracle:
             return replace(proof, gradients=_with_naturals(found, proof))
 
 
-def _attempts(case: Case) -> Iterator[Case]:
+def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
     """A case, and what is drawn in its place where the reference refuses it: other scalars, rounder sizes."""
     drawn = [case, *(replace(case, scalars=scalars, spare=()) for scalars in case.spare)]
     yield from drawn
     for attempt in drawn:
-        yield from fallbacks(attempt, interpreted=not has_gpu())
+        yield from fallbacks(attempt, interpreted=interpreted)
 
 
 def _is_finite(proof: Proof) -> bool:

@@ -207,8 +207,8 @@ def test_what_hangs_in_a_kernel_on_fixed_numbers_alone_is_no_decision() -> None:
 
 
 def test_decisions_beyond_what_is_kept_prove_nothing_and_none_is_left_out() -> None:
-    decisions = Decisions({("a.py", line, 0, "x"): BOTH for line in range(MOST_DECISIONS)})
+    decisions = Decisions({("a.py", line, 0, False, "x"): BOTH for line in range(MOST_DECISIONS)})
     assert len(decisions.to_json()) == MOST_DECISIONS
-    decisions.aside["a.py", 0, 0, "y"] = FAILED
+    decisions.aside["a.py", 0, 0, True, "y"] = FAILED
     with pytest.raises(Violation, match="more than 2,048 places"):
         decisions.to_json()

@@ -170,9 +170,9 @@ def test_a_trail_is_bounded_and_of_its_form() -> None:
 def test_decisions_are_bounded_and_of_their_form() -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
-    row = ["candidate.py", 7, 4, "`n > 31`", 2]
+    row = ["candidate.py", 7, 4, False, "`n > 31`", 2]
     assert len(read_answer(ChildReply(body | {"decisions": [row]}, ())).decisions) == 1
-    for wrong in ([row] * 5000, [row[:3]], [["candidate.py", "x", 4, "`n > 31`", 2]], 7):
+    for wrong in ([row] * 5000, [row[:3]], [["candidate.py", "x", 4, False, "`n > 31`", 2]], 7):
         with pytest.raises(ProtocolError):
             read_answer(ChildReply(body | {"decisions": wrong}, ()))
 

@@ -1,21 +1,36 @@
-"""Beside a GPU a verdict runs few cases in the interpreter, for what a GPU does not show."""
+"""Beside a GPU a verdict runs cases in the interpreter, for what a GPU does not show."""
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
-from gpu_runner.contracts import CandidateSource, Status, Verdict
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.verify import judge
-from tests.cheats.trial import cheat, proofs, surroundings
-from tests.honest.table import source_of
+from tests.cheats.table_new import NEW
+from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
+from tests.honest.table import problem_of, source_of
+
+
+def _on_a_gpu(patch: pytest.MonkeyPatch, *kernels: str) -> None:
+    """Have every case pass on a GPU that launches these kernels."""
+    patch.setattr(judge, "has_gpu", lambda: True)
+    patch.setattr(judge, "_try", lambda *_: judge._Trial(kernels=dict.fromkeys(kernels)))
+    patch.setattr(judge._Importing, "_begun", lambda _: None)
 
 
 def beside_a_gpu(candidate: CandidateSource, patch: pytest.MonkeyPatch) -> Verdict:
-    """The verdict on reglu as of a GPU on which every case passes."""
-    patch.setattr(judge, "has_gpu", lambda: True)
-    patch.setattr(judge, "_try", lambda *_: judge._Trial())
-    patch.setattr(judge._Importing, "_begun", lambda _: None)
+    """What judges a candidate by some cases of reglu, without any of the interpreter's own."""
+    _on_a_gpu(patch)
     return judge.judge_by(proofs("reglu"), candidate, surroundings())
+
+
+def whole_beside_a_gpu(problem: str, candidate: CandidateSource, patch: pytest.MonkeyPatch, *kernels: str) -> Verdict:
+    """A full verdict."""
+    _on_a_gpu(patch, *kernels)
+    patch.setattr(judge, "prove", lambda *_, **__: (list(proofs("reglu")), []))
+    return judge.judge(VerifyRequest(problem, candidate, dtypes=("float32",)), surroundings())
 
 
 def test_a_race_that_no_case_shows_on_a_gpu_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,26 +41,56 @@ def test_a_race_that_no_case_shows_on_a_gpu_is_found(monkeypatch: pytest.MonkeyP
 
 def test_memory_that_a_kernel_was_not_given_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cheat("moved_in_place").files[0].text.replace("y_ptr + 1 + at", "y_ptr + 70001 + at")
-    candidate = cheat("moved_in_place")
-    file = candidate.files[0].__class__("candidate.py", text)
-    verdict = beside_a_gpu(CandidateSource((file,)), monkeypatch)
+    verdict = beside_a_gpu(CandidateSource((SourceFile("candidate.py", text),)), monkeypatch)
     assert verdict.status is Status.out_of_bounds
 
 
-def test_an_honest_candidate_is_held_against_it_in_two_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_decisions_are_not_demanded_two_cases_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = beside_a_gpu(source_of("reglu"), monkeypatch)
     assert verdict.status is Status.passed
     assert [check.name for check in verdict.checks].count("interpreted") == 2
+    assert not verdict.one_sided
 
 
-def test_what_the_interpreter_cannot_run_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = source_of("reglu").files[0].text
-    assert "tl.load" in text
-    broken = text.replace(
-        "def candidate(", "def candidate(a, b):\n    raise OSError('no such thing here')\n\n\ndef other(", 1
-    )
-    file = source_of("reglu").files[0].__class__("candidate.py", broken)
-    verdict = beside_a_gpu(CandidateSource((file,)), monkeypatch)
+def test_there_what_the_interpreter_cannot_run_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = beside_a_gpu(_raising(), monkeypatch)
     assert verdict.status is Status.passed
     (left_out,) = [check for check in verdict.checks if check.name == "interpreter_left_out"]
     assert "no such thing here" in left_out.workload
+
+
+def test_what_a_kernel_decides_is_seen_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "limit_in_an_unrolled_loop"
+    verdict = whole_beside_a_gpu(source_of_problem(NEW[name].problem), cheat(name), monkeypatch)
+    assert (verdict.status, verdict.rule) == (Status.unproved, "one-sided")
+
+
+def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = "_forward", "_backward"
+    verdict = whole_beside_a_gpu(problem_of("reglu"), source_of("reglu"), monkeypatch, *launched)
+    assert verdict.status is Status.passed, verdict.evidence
+    assert 2 <= [check.name for check in verdict.checks].count("interpreted") < 20
+
+
+def test_a_kernel_that_ran_on_the_gpu_alone_is_unproved_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = whole_beside_a_gpu(problem_of("reglu"), _raising(), monkeypatch, "_forward")
+    assert (verdict.status, verdict.rule) == (Status.unproved, "interpreted")
+    assert "`_forward`" in verdict.evidence[0].message
+    assert "no such thing here" in verdict.evidence[0].message
+
+
+def test_a_reference_that_a_cpu_cannot_run_leaves_the_interpreter_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of("reglu").replace("    return", "    raise OSError('a GPU alone')\n    return", 1)
+    verdict = whole_beside_a_gpu(problem, source_of("reglu"), monkeypatch, "_forward")
+    assert verdict.status is Status.passed
+    (left_out,) = [check for check in verdict.checks if check.name == "interpreter_left_out"]
+    assert "a GPU alone" in left_out.workload
+
+
+@functools.cache
+def _raising() -> CandidateSource:
+    text = source_of("reglu").files[0].text
+    broken = text.replace(
+        "def candidate(", "def candidate(a, b):\n    raise OSError('no such thing here')\n\n\ndef other(", 1
+    )
+    return CandidateSource((SourceFile("candidate.py", broken),))
