@@ -8,7 +8,7 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -495,7 +495,7 @@ class _Interpreting:
     """
 
     def __init__(
-        self, candidate: CandidateSource, context: RunContext, prove: Callable[[], Iterator[Proof]] | None = None
+        self, candidate: CandidateSource, context: RunContext, prove: Callable[[], Generator[Proof, None, None]] | None = None
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
         self._pool = ThreadPoolExecutor(1, "interpreting")
