@@ -23,6 +23,7 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
+from gpu_runner.program import nans
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device
 from gpu_runner.program.lanes import watch_blocks
@@ -160,7 +161,7 @@ def _answer(
     state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
 ) -> Answer:
     log, steps = _prepared(state, meta, tensors, arguments)
-    state.values["decisions"].is_odd = meta["odd"]
+    nans.begin(has_some=meta["odd"])
     with _logged(log, state):
         kept = steps.all()
         trail = log.trail.to_json()

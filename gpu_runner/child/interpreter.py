@@ -16,6 +16,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpu_runner.program import nans
+
 _CANONICAL_NAN = 0x7FC0
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
 
@@ -392,6 +394,7 @@ def teach_libdevice() -> None:
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
+    from triton.runtime.interpreter import np as numpy
 
     def call(*given: Any, **_: Any) -> Any:
         tensors = [item for item in given if isinstance(item, tl.core.tensor)]
@@ -404,7 +407,8 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         kind = tl.int32 if data.dtype.kind == "b" else like.dtype.scalar
         data = data.astype("int32" if data.dtype.kind == "b" else like.handle.data.dtype)
         whole = tl.block_type(kind, list(data.shape)) if like.type.is_block() else kind
-        return tl.core.tensor(TensorHandle(data, kind), whole)
+        handles, is_asked = [tensor.handle for tensor in tensors], function in (numpy.isnan, numpy.isinf)
+        return tl.core.tensor(nans.mark(TensorHandle(data, kind), *handles, is_asked=is_asked), whole)
 
     return call
 

@@ -66,8 +66,6 @@ class Decisions:
     # Those that compute with what the call was given, by the path of their file.
     computed: dict[ast.expr, str] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
-    # Some numbers are not finite now: what a kernel decides by them changes results that are not judged as numbers.
-    is_odd: bool = False
 
     def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "") -> None:
         """Add an outcome of host code: that an expression is true, or is ``what``."""

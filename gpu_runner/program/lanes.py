@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_runner.program import nans
 from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
@@ -47,12 +48,10 @@ def watch_blocks(decisions: Decisions) -> None:
 
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
         result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
+        nans.mark(result, lhs, rhs, is_asked=op in compares and lhs.data is rhs.data)
         if op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy):
             return result
-        if decisions.is_odd:
-            if op in (*compares, *joins):
-                _note_guard(decisions, result, lhs, rhs)
-        elif op in compares or (op in joins and result.data.dtype == bool):
+        if op in compares or (op in joins and result.data.dtype == bool):
             _note(decisions, _outcome, result.data, _against_limit(result, lhs, rhs) if op in orders else _read(result))
         elif op in picks:
             counts = _against_limit(result, lhs, rhs)
@@ -63,7 +62,7 @@ def watch_blocks(decisions: Decisions) -> None:
         return result
 
     def ternary_op(self: Any, first: Any, second: Any, third: Any, op: Any) -> Any:
-        result = ternary(self, first, second, third, op)
+        result = nans.mark(ternary(self, first, second, third, op), first, second, third, is_choice=op is numpy.where)
         if op is numpy.clip:
             _carry(result, first)
             _note(decisions, _happened, first.data != result.data, _read(result), "a limit")
@@ -90,6 +89,7 @@ def watch_blocks(decisions: Decisions) -> None:
     builder.binary_op, builder.ternary_op, builder.unary_op = binary_op, ternary_op, unary_op
     builder.create_idiv, builder.create_fp_to_si = create_idiv, create_fp_to_si
     _watch_memory(interpreter)
+    nans.watch(interpreter)
     for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
         setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
 
@@ -164,9 +164,10 @@ def _shaping(method: Callable[..., Any], handle: Callable[..., Any]) -> Callable
 
 
 def _read(result: Any) -> Any:
-    """The lanes of an operation that were read; all where none was."""
-    unread = getattr(result, "unread", None)
-    return ... if unread is None or unread.all() else ~unread
+    """The lanes of an operation that were read, all where none was, but for those that hang on NaN."""
+    unread, by_nan = getattr(result, "unread", None), nans.marked(result)
+    counts = ... if unread is None or unread.all() else ~unread
+    return counts if by_nan is None else _where_all(counts, (~by_nan,))
 
 
 def _finite(result: Any, operands: Sequence[Any]) -> list[Any]:
@@ -315,38 +316,13 @@ class _Site:
 
 def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = "") -> None:
     """Add what the innermost kernel on the stack decides now: of the lanes that count, or where none ever does, of all."""
-    site = None if decisions.is_odd else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and data.size and not _is_fixed(site, decisions):
         counted, place = data[counts], place_of(site.text.path, site.node, what, site.via)
         if counted.size:
             decisions.add_at(place, outcome(counted))
         else:
             decisions.aside[place] = decisions.aside.get(place, 0) | outcome(data)
-
-
-def _note_guard(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
-    """Add, where some numbers are not finite, what asks for that: a comparison with itself or an infinity, and what joins one."""
-    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and result.data.size and (_is_guard(lhs, rhs) or _asks_for_odd(site, decisions, lhs, rhs)):
-        result.is_guard = True
-        decisions.add_at(site.place, _outcome(result.data))
-
-
-def _is_guard(*operands: Any) -> bool:
-    return any(getattr(each, "is_guard", False) for each in operands)
-
-
-def _asks_for_odd(site: _Site, decisions: Decisions, lhs: Any, rhs: Any) -> bool:
-    """Whether an expression, known by its text, compares something with itself, which NaN alone is not equal to, or an infinity."""
-    if not isinstance(site.node, ast.Compare) or lhs.data.dtype.kind != "f":
-        return False
-    if ast.dump(site.node.left) == ast.dump(site.node.comparators[0]):
-        return True
-    from triton.runtime.interpreter import np as numpy
-
-    fixed = decisions.fixed.get(site.text.name, frozenset())
-    sides = zip((site.node.left, site.node.comparators[0]), (lhs, rhs), strict=True)
-    return any(numpy.isinf(data.data).all() and site.text.is_fixed(side, fixed, constant=True) for side, data in sides)
 
 
 def _note_constant(decisions: Decisions, outcome: int) -> None:
@@ -362,7 +338,7 @@ def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> b
 
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
-    site = None if decisions.is_odd else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is None or not result.data.size or _is_fixed(site, decisions):
         return
     key = site.place, operation

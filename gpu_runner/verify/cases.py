@@ -725,7 +725,7 @@ class _Plan:
                 layout=Layout.dense if is_dense else next(layouts) if shows else stream.choice(_LAYOUTS),
                 upstream=Layout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
-                indices=Indices.spread if not has_whole else next(indices) if shows else stream.choice(tuple(Indices)),
+                indices=self._dealt_indices(case, indices, stream) if has_whole else Indices.spread,
             )
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
             is_free = not {dealt.layout, dealt.upstream} & REPEATED
@@ -740,6 +740,12 @@ class _Plan:
             found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
         found = self._with_data(found, list(data), stream) if has_data and not self.quick else found
         return found if self.quick else self._with_layouts(found)
+
+    def _dealt_indices(self, case: Case, kinds: Iterator[Indices], stream: random.Random) -> Indices:
+        """A kind of indices; beyond a cut of the candidate, where rows are few, none is ignored."""
+        if self.interpreted and max(case.size_of.values()) > INTERPRETED_WIDEST:
+            return Indices.spread
+        return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
 
     def _with_layouts(self, cases: list[Case]) -> list[Case]:
         """Have each layout of inputs in a case with room for it, in place of one that is there twice."""

@@ -287,7 +287,9 @@ def choose_cases(
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 
 
-def _interpreted_proofs(request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws) -> Iterator[Proof]:
+def _interpreted_proofs(
+    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws
+) -> Generator[Proof, None, None]:
     """The cases of Triton's interpreter, beside a GPU.
 
     Raises:
@@ -495,7 +497,10 @@ class _Interpreting:
     """
 
     def __init__(
-        self, candidate: CandidateSource, context: RunContext, prove: Callable[[], Generator[Proof, None, None]] | None = None
+        self,
+        candidate: CandidateSource,
+        context: RunContext,
+        prove: Callable[[], Generator[Proof, None, None]] | None = None,
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
         self._pool = ThreadPoolExecutor(1, "interpreting")

@@ -262,7 +262,7 @@ def _is_settled(proof: Proof) -> bool:
     if proof.case.layout not in (Layout.broadcast, Layout.level):
         return True
     truths = [item.truth for item in proof.expected().values() if item is not None]
-    return all(
+    return not _vanishes(proof) and all(
         rms(moved.double() - truth.exact) <= SETTLED * rms(truth.exact)
         for truth in truths
         if truth.exact.is_floating_point()

@@ -11,8 +11,8 @@ class NewCheat:
     """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, what it does in any
     case shows it, or a whole verdict, which asks that each decision is seen both ways.
 
-    ``dtype``: the one in which it is wrong. ``gpu``: it is wrong on a GPU alone, and right in the interpreter. ``slow_on_gpu``: a GPU
-    carries it out, rightly, and it only takes long. ``around``: it is wrong at sizes that its own constants tell.
+    ``dtype``: the one in which it is wrong. ``gpu``: it is meant for a GPU. ``around``: it is wrong at sizes that its own
+    constants tell. ``right_on``: where its values are right, so that a verdict passes: only times tell, or only one kind of host.
     """
 
     problem: str
@@ -22,8 +22,8 @@ class NewCheat:
     note: str
     dtype: str = "float32"
     gpu: bool = False
-    slow_on_gpu: bool = False
     around: bool = False
+    right_on: tuple[Literal["gpu", "interpreter"], ...] = ()
 
     def cases(self, name: str) -> tuple[str, str, str]:
         """What its cases are made of: problem, dtypes, and the cheat around whose constants they lie."""
@@ -797,6 +797,7 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The forward computes both factors of the gradients: the backward's time is short, and its memory is not counted there.",
         gpu=True,
+        right_on=("gpu", "interpreter"),  # the times of both together tell
     ),
     "graph_replayed": NewCheat(
         "reglu",
@@ -821,6 +822,7 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Rows lie on the grid's second axis, which ends at 65,535 on a GPU: a later launch fails, or is cut off here.",
         gpu=True,
+        right_on=("interpreter",),
     ),
     "trusts_stale_gradients": NewCheat(
         "reglu", 11, "backward", "run", "Gradient blocks that begin as they should are skipped.", gpu=True
@@ -956,7 +958,7 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "run",
         "A grid of 2**31 - 1 programs, nearly all of which do nothing.",
-        slow_on_gpu=True,
+        right_on=("gpu",),  # which carries it out, in minutes
     ),
     "long_error": NewCheat(
         "reglu",

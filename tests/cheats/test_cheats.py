@@ -63,12 +63,9 @@ NEW_ENDS: dict[int, set[Status]] = {
     **dict.fromkeys((7, 8, 9, 10, 11), LEAVES | WRONG | {Status.launch_error}),
     12: LEAVES | WRONG | {Status.launch_error, Status.timeout, Status.out_of_memory},
 }
-# Right wherever they are judged: of work that is moved from backward to forward only times tell, and of a grid's axis only rows
-# that no case has.
-RIGHT = {"backward_moved_forward", "rows_on_the_second_axis"}
 NO_TEXT = {"latin1_bytes", "utf16"}  # no UTF-8, so that no request can carry them; test_reading has them
 BY_TEXT = sorted(name for name, row in NEW.items() if row.layer == "screen" and name not in NO_TEXT)
-BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and name not in RIGHT)
+BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and not row.right_on)
 WHOLE = sorted(name for name, row in NEW.items() if row.layer == "whole")
 
 
