@@ -54,7 +54,8 @@ def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, 
 
 def whole_verdict(name: str) -> Verdict:
     """What a verdict with cases of its own says of a cheat."""
-    return judge(VerifyRequest(source_of_problem(NEW[name].problem), cheat(name)), surroundings())
+    problem = NEW[name].problem if name in NEW else "reglu"
+    return judge(VerifyRequest(source_of_problem(problem), cheat(name)), surroundings())
 
 
 def seen_through(name: str) -> tuple[Proof, ...]:
