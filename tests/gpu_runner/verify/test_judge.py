@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import tarfile
 import tempfile
 from dataclasses import replace
@@ -12,9 +13,12 @@ import pytest
 
 from gpu_runner import verify
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.scratch import ScratchError
+from gpu_runner.verify import judge as judge_module
+from gpu_runner.verify.judge import judge
 from gpu_runner.verify.opening import candidate_session
+from tests.cheats.trial import surroundings
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
@@ -130,3 +134,38 @@ def _write_tree(path: Path, files: dict[str, str]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(text.encode())
             archive.addfile(info, io.BytesIO(text.encode()))
+
+
+def _errs(error: float, count: int = 1, status: Status = Status.incorrect_values) -> Verdict:
+    evidence = Evidence("values", "The error is too large.", "T=5 float16", "output 0", error=error, allowed=1.0)
+    return Verdict(status, evidence=(evidence,) * count)
+
+
+@pytest.mark.parametrize(
+    ("first", "seed", "ended"),
+    [
+        (_errs(1.9), None, Status.passed),
+        (_errs(1.9, 2), None, Status.passed),
+        (_errs(1.9, 3), None, Status.incorrect_values),
+        (_errs(2.1), None, Status.incorrect_values),
+        (_errs(math.nan), None, Status.incorrect_values),
+        (_errs(1.9, status=Status.nondeterministic), None, Status.nondeterministic),
+        (_errs(1.9), "0" * 32, Status.incorrect_values),
+        (Verdict(Status.unproved, evidence=(Evidence("imported", "It does something else."),)), None, Status.unproved),
+    ],
+)
+def test_a_narrow_failure_is_drawn_once_more(
+    first: Verdict, seed: str | None, ended: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts = iter((first, Verdict(Status.passed)))
+    monkeypatch.setattr(judge_module, "_judge_once", lambda *_, **__: next(verdicts))
+    verdict = judge(VerifyRequest("", CandidateSource(())), replace(surroundings(), seed=seed))
+    assert verdict.status is ended
+    again = [(check.name, check.error, check.allowed) for check in verdict.checks]
+    assert again == ([("once_more", 1.9, 1.0)] if ended is Status.passed else [])
+
+
+def test_what_fails_twice_fails_as_it_did_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = iter((_errs(1.5), _errs(1.2)))
+    monkeypatch.setattr(judge_module, "_judge_once", lambda *_, **__: next(verdicts))
+    assert judge(VerifyRequest("", CandidateSource(())), surroundings()) == _errs(1.2)
