@@ -25,7 +25,7 @@ from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, tea
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
 from gpu_runner.program import nans
 from gpu_runner.program.coverage import Decisions
-from gpu_runner.program.devices import Device
+from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
@@ -138,6 +138,8 @@ def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
 
 def device_of(meta: dict[str, Any]) -> Device | None:
     """The device that a case tells of; None for the one that is there."""
+    if meta["device"] is not None:
+        return Device.like(meta["device"])
     if not meta["gpu"] and not meta["compiling"]:
         return None
     return Device(meta["gpu"], meta["multiprocessors"], is_compiling=meta["compiling"])
@@ -233,7 +235,7 @@ def _compile_ahead(state: State, meta: dict[str, Any], tensors: list[torch.Tenso
 def _prepared(
     state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: bool
 ) -> tuple[Log, Steps]:
-    log = Log(state.values["where"], meta["poison"], state.values["opaque"], **how)
+    log = Log(state.values["where"], meta["poison"], state.values["opaque"], has_devices=meta["has_devices"], **how)
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
         for name, memory in given.memory.items():
             log.is_input(memory, name)
@@ -253,6 +255,11 @@ def _logged(log: Log, state: State) -> Iterator[None]:
             torch.cuda.synchronize()
     finally:
         _current.pop()
+
+
+def device_there(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give what host code can learn of the GPU."""
+    return facts_of_gpu(), []
 
 
 def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -391,5 +398,5 @@ def compiling_in_threads() -> Iterator[None]:
 
 
 HANDLERS: dict[str, Handler] = {
-    "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory,
+    "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
 }  # fmt: skip

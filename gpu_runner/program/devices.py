@@ -49,11 +49,20 @@ class Device:
 
     def __init__(self, gpu: str, multiprocessors: int, *, is_compiling: bool) -> None:
         self.was_asked = False
+        self._facts: Mapping[str, Any] | None = None
         self._is_compiling = is_compiling
         self._gpu = (GPUS | {AMD.name: AMD})[gpu] if gpu else None
         self._is_there = torch.cuda.is_available()
         here = torch.cuda.get_device_properties(0).multi_processor_count if self._is_there else multiprocessors
         self.multiprocessors = min(multiprocessors, here) if gpu else here if self._is_there else 0
+
+    @classmethod
+    def like(cls, facts: Mapping[str, Any]) -> Device:
+        """The GPU of another process, by what ``facts_of_gpu`` gave there, for the interpreter."""
+        device = cls("", 0, is_compiling=False)
+        device._facts = facts
+        device.multiprocessors = int(facts["properties"]["multi_processor_count"])
+        return device
 
     def install(self, evaluator: Evaluator) -> None:
         """Have an evaluator, which has loaded nothing yet, answer for this device."""
@@ -71,6 +80,10 @@ class Device:
                 evaluator.members = _Members(evaluator.members | told, told, self._note)
                 evaluator.attribute_of.insert(0, self._attribute)
                 evaluator.on_host = _on_host
+        if self._facts is not None:
+            answers |= _answers(self._facts)
+            evaluator.attribute_of.insert(0, self._attribute)
+            evaluator.on_host = _on_host
         for path, answer in answers.items():
             evaluator.special[path] = self._noted(answer)
 
@@ -131,25 +144,16 @@ class Device:
             "multiprocessor_count": self.multiprocessors,
             "warpSize": lanes,
         }
-
-        def target() -> Any:
-            from triton.backends.compiler import GPUTarget
-
-            return GPUTarget("hip" if is_amd else "cuda", architecture, lanes)
-
-        plain: Mapping[str, Any] = {
-            "torch.cuda.is_available": True,
-            "torch.cuda.device_count": 1 + self.multiprocessors % 8,
-            "torch.cuda.current_device": 0,
-            "torch.cuda.is_bf16_supported": True,
-            "torch.cuda.get_device_name": gpu.name,
-            "torch.cuda.get_device_capability": capability,
-            "torch.cuda.get_device_properties": properties,
-            "triton.runtime.driver.active.utils.get_device_properties": of_driver,
-            "triton.runtime.driver.active.get_current_device": 0,
-        }
-        answers = {path: _always(value) for path, value in plain.items()}
-        return answers | {"triton.runtime.driver.active.get_current_target": target}
+        return _answers(
+            {
+                "count": 1 + self.multiprocessors % 8,
+                "has_bf16": True,
+                "capability": capability,
+                "properties": vars(properties),
+                "driver": of_driver,
+                "target": ("hip" if is_amd else "cuda", architecture, lanes),
+            }
+        )
 
     def _attribute(self, value: Any, name: str) -> Any:
         if not isinstance(value, torch.Tensor) or name not in ("device", "is_cuda", "is_cpu", "get_device", "cuda"):
@@ -160,6 +164,45 @@ class Device:
         if name == "cuda":
             return Native(name, lambda *_, **__: value, value)
         return _ELSEWHERE if name == "device" else name == "is_cuda"
+
+
+def facts_of_gpu() -> dict[str, Any]:
+    """What host code can learn of the GPU that is there, in a plain form."""
+    from triton.runtime import driver
+
+    known = torch.cuda.get_device_properties(0)
+    target = driver.active.get_current_target()
+    return {
+        "count": torch.cuda.device_count(),
+        "has_bf16": torch.cuda.is_bf16_supported(),
+        "capability": list(torch.cuda.get_device_capability(0)),
+        "properties": {name: getattr(known, name) for name in language.DEVICE_PROPERTIES if hasattr(known, name)},
+        "driver": dict(driver.active.utils.get_device_properties(0)),
+        "target": [target.backend, target.arch, target.warp_size],
+    }
+
+
+def _answers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """What host code is told of a GPU that is not there, by what it asks."""
+
+    def target() -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget(*facts["target"])
+
+    plain = {
+        "torch.cuda.is_available": True,
+        "torch.cuda.device_count": facts["count"],
+        "torch.cuda.current_device": 0,
+        "torch.cuda.is_bf16_supported": facts["has_bf16"],
+        "torch.cuda.get_device_name": facts["properties"]["name"],
+        "torch.cuda.get_device_capability": tuple(facts["capability"]),
+        "torch.cuda.get_device_properties": DeviceProperties(**facts["properties"]),
+        "triton.runtime.driver.active.utils.get_device_properties": dict(facts["driver"]),
+        "triton.runtime.driver.active.get_current_device": 0,
+    }
+    answers = {path: _always(value) for path, value in plain.items()}
+    return answers | {"triton.runtime.driver.active.get_current_target": target}
 
 
 def _always(value: Any) -> Callable[..., Any]:

@@ -79,6 +79,7 @@ class Log(Mode):
         *,
         dry: bool = False,
         compiles_only: bool = False,
+        has_devices: bool = True,
     ) -> None:
         super().__init__()
         self._where = where
@@ -86,7 +87,7 @@ class Log(Mode):
         self._dry = dry
         self.compiles_only = compiles_only
         self.was_tuned = False
-        self.trail = Trail()
+        self.trail = Trail(has_devices=has_devices)
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self._used = secrets.choice(_USED)
         self.launched: dict[str, int] = {}

@@ -22,9 +22,13 @@ _MOST_LITERALS = 4096  # elements
 
 
 class Trail:
-    """Storages have numbers in the order in which they are met, so that two runs of the same program leave the same trail."""
+    """Storages have numbers in the order in which they are met, so that two runs of the same program leave the same trail.
 
-    def __init__(self) -> None:
+    Without ``has_devices`` it is the same on a GPU and where the interpreter has everything on the host.
+    """
+
+    def __init__(self, *, has_devices: bool = True) -> None:
+        self._has_devices = has_devices
         self.events: list[list[Any]] = []  # what, path, line, digest
         self._whole = hashlib.sha256()
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
@@ -61,14 +65,20 @@ class Trail:
             layout = None
             if value.layout == torch.strided:
                 layout = (tuple(value.shape), value.stride(), value.storage_offset())
-            return ("tensor", self._number(value), layout, str(value.dtype), value.device.type)
+            return (
+                "tensor",
+                self._number(value),
+                layout,
+                str(value.dtype),
+                value.device.type if self._has_devices else "",
+            )
         if isinstance(value, dict):
             return [(str(key), self._told(item)) for key, item in sorted(value.items(), key=lambda item: str(item[0]))]
         if isinstance(value, list | tuple):
             return [self._told(item) for item in value]
         if hasattr(value, "block_shape"):  # a tensor descriptor
             return [self._told(getattr(value, name)) for name in ("base", "shape", "strides", "block_shape")]
-        return _plain(value)
+        return _plain(value) if self._has_devices or not isinstance(value, torch.device) else "device"
 
     def _number(self, tensor: torch.Tensor) -> int:
         reference = StorageWeakRef(tensor.untyped_storage())

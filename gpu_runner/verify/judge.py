@@ -10,11 +10,12 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from gpu_runner.context import RunContext
+from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
 from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
@@ -81,7 +82,8 @@ class _Trial:
     peaks: Peaks = NO_PEAKS
     imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
-    trails: list[tuple[Proof, Peer, Trail | None]] = field(default_factory=list)  # None where the candidate raised
+    # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
+    trails: list[tuple[Proof, Peer, Trail | None, bool]] = field(default_factory=list)
     decisions: dict[Decision, int] = field(default_factory=dict)  # how each has ended so far
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
@@ -266,13 +268,14 @@ def judge_beside(
         if beside is None and has_gpu() and not frame.quick:
             beside = stack.enter_context(_Interpreting(candidate, context))
         if beside is not None:
-            beside.begin(standing)
+            door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
         trial = _try(door, standing.cases, tuple(standing.overwrites), context)
         if importing is not None and not trial.findings and not trial.imported:
-            importing.end(trial)
-            if beside is not None and not trial.findings:
+            if beside is not None:
                 beside.end(trial)
+            if not trial.findings:
+                importing.end(trial)
     frame = replace(
         frame,
         one_sided=one_sided(trial.decisions, screened_files(candidate)),
@@ -399,7 +402,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     if not (proof.case.gpu or proof.case.compiling):
-                        trial.trails.append((proof, peer, None))
+                        trial.trails.append((proof, peer, None, True))
                 else:
                     comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
                 if len(trial.findings) >= MOST_EVIDENCE:
@@ -483,8 +486,9 @@ class _Importing:
                 session = self._begun() if self._pending is None else self._pending.result()
             # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
             other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
-            for proof, peer, trail in trial.trails if not other.findings else ():
+            for proof, peer, trail, has_devices in trial.trails if not other.findings else ():
                 label, call = proof.case.label(), _call(proof, peer, self._standing.overwrites)
+                call.meta["has_devices"] = has_devices
                 said = _other_trail(session, proof.case, call, trail)
                 if said:
                     other.findings.append(Finding(Status.unproved, Evidence("imported", said, label), "imported"))
@@ -513,9 +517,11 @@ class _Interpreting:
     """Beside a GPU, runs a candidate in Triton's interpreter, which sees each race, each access outside of a launch's buffers, and
     what kernels decide.
 
-    Only these count: values are judged on the GPU. With ``prove``, which gives cases that the interpreter can run, it goes on until
-    every kernel that the GPU launched was seen with both outcomes of its decisions, or no case is left; without it, it runs two of
-    the GPU's cases. A context manager; it works while the GPU does, and where it is left before ``end`` it stops after a case.
+    With ``prove``, which gives cases that the interpreter can run, it goes on until every kernel that the GPU launched was seen
+    with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
+    outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Without
+    ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
+    does, and where it is left before ``end`` it stops after a case.
     """
 
     def __init__(
@@ -526,7 +532,10 @@ class _Interpreting:
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
         self._pool = ThreadPoolExecutor(1, "interpreting")
-        self._beside: Future[Standing | None] = Future()  # what the candidate is judged beside, once that is known
+        self._standing: Standing | None = None  # what the candidate is judged beside, once that is known
+        self._device: Future[dict[str, Any]] = (
+            Future()
+        )  # the facts of the GPU, or none, once the candidate's own child is open
         self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
         self._left = False
         self._pending: Future[_Trial] | None = None
@@ -539,18 +548,30 @@ class _Interpreting:
     def __exit__(self, *_: object) -> None:
         """Wait for the case that is running."""
         self._left = True
-        self.begin(None)
+        self._begin({})
         self._pool.shutdown()
 
-    def begin(self, standing: Standing | None) -> None:
-        """Begin to run the candidate; with None nothing is run any more."""
-        if not self._beside.done():
-            self._beside.set_result(standing)
+    def entering(self, door: Door, standing: Standing) -> Door:
+        """The door to the candidate's child, from whose opening on the interpreter runs the candidate too."""
+        self._standing = standing
+
+        @contextmanager
+        def entered(form: Form) -> Iterator[Session]:
+            with door(form) as session:
+                self._begin(_facts_of(session))
+                yield session
+
+        return entered
+
+    def _begin(self, facts: dict[str, Any]) -> None:
+        if not self._device.done():
+            self._device.set_result(facts)
 
     def end(self, trial: _Trial) -> None:
         """Add what was seen to what the GPU showed."""
         assert self._pending is not None
         self._on_gpu = trial
+        self._begin({})
         with span("waiting for the interpreter"):
             seen = self._pending.result()
         trial.examined += seen.examined
@@ -558,6 +579,7 @@ class _Interpreting:
         trial.refused += seen.refused
         if not seen.is_whole:
             return
+        trial.trails += seen.trails
         trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
         missed = [name for name in trial.kernels if name not in seen.kernels]
         if missed:
@@ -572,10 +594,10 @@ class _Interpreting:
         except BadProblem as error:
             seen.refused.append(Check("interpreter_left_out", error.message, True))
         seen.is_whole = bool(own)
-        standing = self._beside.result()
-        if standing is None:
+        facts, standing = self._device.result(), self._standing
+        if standing is None or self._left:
             return seen
-        cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _ordered(own) or _first_to_interpret(standing.cases)]
+        cases = _ordered(own) or [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
         overwrites = tuple(standing.overwrites)
         label = ""
         try:
@@ -586,7 +608,7 @@ class _Interpreting:
                         break
                     label = proof.case.label()
                     try:
-                        self._one(seen, session, proof, peer, overwrites)
+                        self._one(seen, session, proof, peer, overwrites, facts)
                     except ChildError as error:
                         failure = failure_of(error, "interpreted", label)
                         if not own or failure.status in SEEN_BY_INTERPRETER:
@@ -606,11 +628,24 @@ class _Interpreting:
         seen.refused = seen.refused[:MOST_LEFT_OUT]
         return seen
 
-    def _one(self, seen: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+    def _one(
+        self,
+        seen: _Trial,
+        session: Session,
+        proof: Proof,
+        peer: Peer,
+        overwrites: Collection[str],
+        facts: dict[str, Any],
+    ) -> None:
         call = _call(proof, peer, overwrites)
+        call.meta |= {"device": facts or None, "has_devices": False}
         answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
         found = _examined(proof, answer, "cpu", peer, overwrites).findings
         seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
+        if self._prove is not None:
+            seen.findings += [_by_interpreter(finding) for finding in found if _is_wrong_by_far(finding)]
+            if facts:
+                seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check("interpreted", proof.case.label(), True),), deterministic=None))
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
@@ -620,6 +655,27 @@ class _Interpreting:
             return False
         is_open = any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
         return not is_open and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+
+
+def _facts_of(session: Session) -> dict[str, Any]:
+    """What host code can learn of the GPU; nothing without one."""
+    if not session.gpu:
+        return {}
+    try:
+        return session.call("device", {}).meta
+    except ChildError as error:
+        raise RunnerError(f"the GPU does not say what it is: {error}") from error
+
+
+def _is_wrong_by_far(finding: Finding) -> bool:
+    evidence = finding.evidence
+    is_of_values = finding.status in (Status.incorrect_values, Status.incorrect_gradient, Status.unwritten_output)
+    return is_of_values and (evidence.error or math.inf) > NARROW * (evidence.allowed or 0.0)
+
+
+def _by_interpreter(finding: Finding) -> Finding:
+    message = f"In Triton's interpreter it is wrong, though not on the GPU: {finding.evidence.message}"
+    return Finding(Status.unproved, replace(finding.evidence, message=message), "interpreted")
 
 
 def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> Finding:
@@ -739,7 +795,7 @@ def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrite
     call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     if not answer.asked:  # CPython's program knows the device that is there alone
-        trial.trails.append((proof, peer, answer.trail))
+        trial.trails.append((proof, peer, answer.trail, True))
     trial.imported |= answer.imported
     trial.decisions = dict(answer.decisions)  # each answer has those before it too
     return answer

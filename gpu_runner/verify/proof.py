@@ -148,6 +148,8 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "multiprocessors": proof.case.multiprocessors,
         "compiling": proof.case.compiling,
         "odd": proof.case.content is Content.odd,
+        "device": None,
+        "has_devices": True,
         **more,
     }
     if proof.other is not None:
