@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import secrets
@@ -53,9 +54,14 @@ class BlobStore:
         part = f"{path}.{secrets.token_hex(8)}.part"
         if local:
             private_file(Path(part))
-        with files.open(part, "wb") as handle:
-            handle.write(content)
-        files.mv(part, path)
+        try:
+            with files.open(part, "wb") as handle:
+                handle.write(content)
+            files.mv(part, path)
+        except BaseException:
+            # On a full disk each try would take what little room comes back.
+            _remove(files, part)
+            raise
         return digest
 
     def rehearse(self) -> None:
@@ -67,8 +73,7 @@ class BlobStore:
             with files.open(path, "wb") as handle:
                 handle.write(bytes(REHEARSAL_BYTES))
         finally:
-            if files.exists(path):
-                files.rm(path)
+            _remove(files, path)
 
     def get(self, digest: str) -> bytes:
         """The bytes of a digest.
@@ -111,6 +116,11 @@ class BlobStore:
             files, root = fsspec.core.url_to_fs(self.url)
             self._opened = (files, str(root).rstrip("/"))
         return self._opened
+
+
+def _remove(files: Any, path: str) -> None:
+    with contextlib.suppress(OSError):
+        files.rm_file(path)
 
 
 def _modified_at(files: Any, path: str) -> float:
