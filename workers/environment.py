@@ -47,7 +47,7 @@ def shed_secrets() -> None:
 
 
 def keep_temporary_folder() -> None:
-    """Have ``tempfile`` stay with TMPDIR, or with /tmp, while its disk is full: it would go on elsewhere, where nobody cleans up."""
+    """Have ``tempfile`` stay with TMPDIR, or /tmp, while its disk is full: it would go on elsewhere, where nobody cleans up."""
     folder = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the folder, no file in it
     if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
         tempfile.tempdir = folder

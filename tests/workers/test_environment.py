@@ -136,5 +136,6 @@ print(tempfile.gettempdir())
 """
     temporary = {"TMPDIR": str(tmp_path), "KERNELSMITH_DATA_DIR": str(tmp_path / "data")}
     command = [sys.executable, "-c", script]
-    ran = subprocess.run(command, cwd=ROOT, env=plain_environment() | temporary, capture_output=True, text=True)
+    environment = plain_environment() | temporary
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ran.stdout.splitlines()[-1:] == [str(tmp_path)], ran.stderr
