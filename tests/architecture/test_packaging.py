@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 EXTRAS = {name for extra in PROJECT["optional-dependencies"].values() for name in extra}
 
 
@@ -47,3 +48,11 @@ def test_the_image_has_what_the_packages_link_to() -> None:
     for link in links:
         target = str(link.resolve().relative_to(ROOT))
         assert target in copied and f"!{target}" in sent
+
+
+def test_the_wheel_has_every_file_that_lies_beside_the_modules() -> None:
+    data = SETTINGS["tool"]["setuptools"]["package-data"]
+    folders = {package: ROOT / package.replace(".", "/") for package in (*data, "deploy.demo")}
+    packed = {path for package, patterns in data.items() for each in patterns for path in folders[package].glob(each)}
+    there = {path for folder in folders.values() for path in folder.rglob("*") if path.is_file()}
+    assert [path for path in sorted(there - packed) if path.suffix not in (".py", ".pyc")] == []
