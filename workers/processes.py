@@ -120,8 +120,14 @@ class Supervisor:
         return f"exit code {child.returncode}"
 
     def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+        # In a session of its own: a terminal sends Ctrl-C and its end to all of its session, also to what is still needed to stop.
         return subprocess.Popen(
-            mortal(command.arguments), env=command.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            mortal(command.arguments),
+            env=command.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
 
     def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:
