@@ -55,8 +55,8 @@ def serve() -> None:
 
     settings = configured()
     end_on_signals()
-    with starting(), embedded.serve_workers(embedded.from_environment()):
-        server.serve(settings)
+    with starting(), embedded.serve_workers(embedded.from_environment()) as supervisor:
+        server.serve(settings, supervisor.check)
 
 
 @app.command()

@@ -99,7 +99,11 @@ class BlobStore:
         if not files.exists(root):
             return
         for path, facts in files.find(root, detail=True).items():
-            yield path.rpartition("/")[2], int(facts["size"]), _modified_at(files, path), path
+            try:
+                modified_at = _modified_at(files, path)
+            except FileNotFoundError:
+                continue  # another process has moved or removed it since
+            yield path.rpartition("/")[2], int(facts["size"]), modified_at, path
 
     def remove(self, path: str, modified_at: float) -> None:
         """Remove an entry, unless it was written again meanwhile."""

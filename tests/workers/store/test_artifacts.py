@@ -56,6 +56,16 @@ def test_a_disk_that_becomes_full_keeps_no_half_of_it(local: World) -> None:
     assert [path for path in sorted(folder.rglob("*")) if path.is_file()] == [path for path in before if path.is_file()]
 
 
+def test_what_goes_while_it_is_listed_is_left_out(local: World) -> None:
+    kept = {artifacts.put(b"first"), artifacts.put(b"second"), artifacts.put(b"third")}
+    listed = local.runtime.blobs.entries()
+    first, _, _, _ = next(listed)
+    folder = local.runtime.settings.data_dir / "artifacts"
+    (gone, *_) = kept - {first}
+    (folder / gone[:2] / gone).unlink()
+    assert {first, *(digest for digest, *_ in listed)} == kept - {gone}
+
+
 @contextlib.contextmanager
 def file_size(most_bytes: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
