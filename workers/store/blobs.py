@@ -68,7 +68,10 @@ class BlobStore:
         """Write what nobody reads, and remove it again."""
         files, root = self._open()
         path = f"{root}/rehearsal-{secrets.token_hex(8)}"
-        files.makedirs(root, exist_ok=True)
+        if isinstance(files, LocalFileSystem):
+            private_folder(Path(root))
+        else:
+            files.makedirs(root, exist_ok=True)
         try:
             with files.open(path, "wb") as handle:
                 handle.write(bytes(REHEARSAL_BYTES))
