@@ -97,7 +97,7 @@ def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
 def plain(text: str, limit: int = INLINE_LIMIT) -> str:
     """Text as one line for where nothing is rendered: titles, commit messages, check runs' titles.
 
-    GitHub reads references in these too, and a commit message closes issues and skips checks. Ids and digests stay whole, to be found.
+    GitHub reads references in these too, and a commit message closes issues and skips checks. Ids and digests stay whole.
     """
     return SKIPPING.sub("\\1\u200b", _without_references(clip(one_line(text), limit))) or EMPTY
 
