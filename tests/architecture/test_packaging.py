@@ -30,6 +30,15 @@ def test_every_action_is_named_by_its_commit(path: Path) -> None:
     assert [name for name in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_no_workflow_has_more_rights_than_its_jobs_need(path: Path) -> None:
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}, "what a job needs beyond it stands at the job"
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    kept = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert all(step["with"]["persist-credentials"] is False for step in kept), "what runs later would hold the token"
+
+
 def test_the_command_says_its_version() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "service.cli", "--version"], capture_output=True, text=True, check=True
