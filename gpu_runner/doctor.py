@@ -76,7 +76,10 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         )
     versions = dict(host.facts())
     missing = [package for package in ("torch", "triton") if package not in versions]
-    problems += [f"{package} is not installed. Install it in the same environment." for package in missing]
+    problems += [
+        f"{package} is not installed. `pip install 'kernelsmith[gpu]'` brings it, in the same environment."
+        for package in missing
+    ]
     problems += [OTHER_GPU] if AMD_COMPUTE.exists() and not has_gpu() else []
     problems += _leftovers()
     return HostReport(

@@ -19,7 +19,7 @@ from service.dispatch.desk import Desk
 from service.dispatch.events import handles, settled
 from service.dispatch.schedule import Nights
 from service.github.clients import GitHubClients
-from service.health import Health, health_router
+from service.health import Ask, Health, health_router
 from service.loops import Loop, Loops, Wake
 from service.pages.routes import Pages, pages_router
 from service.publisher.publisher import Publisher
@@ -124,8 +124,8 @@ def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
     return tuple((known | dict(inbox.known_repositories())).items())
 
 
-def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
-    """The application; its threads start and end with it.
+def create_app(settings: Settings, parts: Parts | None = None, workers: Ask | None = None) -> FastAPI:
+    """The application; its threads start and end with it. ``workers``: whether those run that were started with it.
 
     Raises:
         ConfigurationError: the settings do not let it start.
@@ -157,12 +157,12 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
     app = FastAPI(title="Kernelsmith", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     intake = Intake(settings.secrets(), handles, settled, recorder.record, parts.wake_deliveries.ring)
     app.router.routes.append(webhook_route(intake))
-    app.include_router(health_router(_health(parts, loops, recorder)))
+    app.include_router(health_router(_health(parts, loops, recorder, workers)))
     app.include_router(pages_router(_pages(parts)))
     return app
 
 
-def _health(parts: Parts, loops: Loops, recorder: Recorder) -> Health:
+def _health(parts: Parts, loops: Loops, recorder: Recorder, workers: Ask | None) -> Health:
     def artifacts_writable() -> tuple[bool, str]:
         artifacts.rehearse()
         return True, "written to"
@@ -185,7 +185,7 @@ def _health(parts: Parts, loops: Loops, recorder: Recorder) -> Health:
             "github": github,
             "threads": threads,
         },
-        waited_for={"gpu": inbox.gpu_hosts_ready},
+        waited_for={"gpu": inbox.gpu_hosts_ready} | ({} if workers is None else {"workers": workers}),
         counts=inbox.counts,
         remaining=parts.clients.limits.remaining,
         model_use=inbox.model_use,

@@ -13,12 +13,13 @@ import structlog
 
 from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
-from service.dispatch.events import NOTHING, handles, read_payload, route
+from service.dispatch.events import NOTHING, REVIEW_DECISIONS, handles, read_payload, route
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
 from service.metrics import DELIVERIES, DELIVERY_SECONDS
 from service.under_way import UnderWay
+from workers.contracts import JobState
 from workers.inbox import NewDelivery, trouble_of
 
 FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
@@ -245,25 +246,35 @@ class Unheard:
             if bot in github.conversation.who_reacted(int(comment["id"]), SEEN):
                 continue
             issue = github.conversation.issue(int(str(comment["issue_url"]).rpartition("/")[2]))
-            count += self._keep(repository, installation_id, comment, issue)
+            name = f"unheard-{comment['id']}-{written:%Y%m%d%H%M%S}"
+            payload = {"action": "created", "comment": comment, "issue": issue, "sender": comment["user"]}
+            count += self._keep(repository, installation_id, name, "issue_comment", payload)
+        for job in self.desk.inbox.find_jobs(repository, active=True):
+            if job.state is JobState.waiting and job.checkpoint is not None and job.pull_number is not None:
+                count += self._look_at_reviews(repository, installation_id, job.pull_number, job.checkpoint.sha)
         self._looked_at[repository] = now
         return count
 
+    def _look_at_reviews(self, repository: str, installation_id: int | None, number: int, sha: str | None) -> int:
+        """Keep the reviews that decide at a checkpoint which still waits."""
+        github, before = self.desk.client(repository, installation_id), self.desk.clients.clock.now() - UNDERWAY
+        pull, reviews = github.pulls.reviews(number)
+        count = 0
+        for review in reviews:
+            decides = review["commit_id"] == sha and str(review["state"]).lower() in REVIEW_DECISIONS
+            if decides and datetime.fromisoformat(str(review["submitted_at"])) <= before:
+                payload = {"action": "submitted", "review": review, "pull_request": pull, "sender": review["user"]}
+                name = f"unheard-review-{review['id']}"
+                count += self._keep(repository, installation_id, name, "pull_request_review", payload)
+        return count
+
     def _keep(
-        self, repository: str, installation_id: int | None, comment: dict[str, Any], issue: dict[str, Any]
+        self, repository: str, installation_id: int | None, name: str, event: str, payload: dict[str, Any]
     ) -> bool:
-        payload: dict[str, Any] = {
-            "action": "created",
-            "comment": comment,
-            "issue": issue,
-            "repository": {"full_name": repository},
-            "sender": comment["user"],
-        }
+        payload["repository"] = {"full_name": repository}
         if installation_id is not None:
             payload["installation"] = {"id": installation_id}
-        moment = datetime.fromisoformat(str(comment["updated_at"]))
-        name = f"unheard-{comment['id']}-{moment:%Y%m%d%H%M%S}"
-        return any(self.record([NewDelivery(name, "issue_comment", json.dumps(payload).encode())]))
+        return any(self.record([NewDelivery(name, event, json.dumps(payload).encode())]))
 
 
 def _holds_command(comment: dict[str, Any], bot: str, host: str) -> bool:

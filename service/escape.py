@@ -38,6 +38,9 @@ AUTOLINKS = (
     (re.compile(r"(?i)(?<![a-z0-9])(CVE|GHSA)-(?=\w)"), rf"\1{BREAK}-"),
     (re.compile(r":(?=[a-z0-9_+-]+:)"), f":{BREAK}"),
 )
+# Words in a commit's message or a title that keep a pull request's checks from running, such as [skip ci] or skip-checks: true.
+# Source: https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs
+SKIPPING = re.compile(r"(?i)(?<![a-z0-9])(skip|no|ci|actions)(?=[ _-](?:ci|skip|actions|checks)(?![a-z0-9]))")
 # Seven hexadecimal digits are a commit to GitHub.
 COMMIT = re.compile(
     r"(?<![0-9A-Za-z_])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,}(?![0-9A-Za-z_])", re.IGNORECASE | re.ASCII
@@ -94,9 +97,9 @@ def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
 def plain(text: str, limit: int = INLINE_LIMIT) -> str:
     """Text as one line for where nothing is rendered: titles, commit messages, check runs' titles.
 
-    GitHub reads references in these too, and one in a commit message closes issues. Ids and digests stay whole, to be searched for.
+    GitHub reads references in these too, and a commit message closes issues and skips checks. Ids and digests stay whole.
     """
-    return _without_references(clip(one_line(text), limit)) or EMPTY
+    return SKIPPING.sub("\\1\u200b", _without_references(clip(one_line(text), limit))) or EMPTY
 
 
 def clip(text: str, limit: int) -> str:

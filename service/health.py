@@ -29,6 +29,7 @@ FIXES = {
     "github": "check KERNELSMITH_TOKEN, or KERNELSMITH_APP_ID and KERNELSMITH_PRIVATE_KEY_PATH, and KERNELSMITH_API_URL",
     "threads": "restart the service; its log says why a thread ended",
     "gpu": "start `kernelsmith work --only gpu` on a host of that queue; where it runs, see its log and `kernelsmith doctor`",
+    "workers": "see the log before `process_ended`: mostly memory, or a full disk of the temporary directory (TMPDIR)",
 }
 
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from service.app import create_app
+from service.health import Ask
 from service.metrics import CONNECTIONS_DROPPED
 from service.settings import ConfigurationError, Settings, load_settings
 from workers import observability
@@ -79,12 +80,12 @@ class BoundedProtocol(H11Protocol):
 GRACE_S = 25
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, workers: Ask | None = None) -> None:
     """Serve until SIGTERM or SIGINT; work that was begun is finished, or is carried on by the next start."""
     observability.configure(settings.log_level, json=True)
     # Threads that compute may hold the interpreter for 5 ms by default: each request would wait for that several times.
     sys.setswitchinterval(0.001)
-    run(create_app(settings), settings.host, settings.port)
+    run(create_app(settings, workers=workers), settings.host, settings.port)
 
 
 def run(app: ASGIApp, host: str, port: int) -> None:

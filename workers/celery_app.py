@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import Celery
 
+from workers.environment import keep_temporary_folder
 from workers.settings import Settings
 
 VISIBILITY_MARGIN_S = 600.0
@@ -39,4 +40,5 @@ def make_app(settings: Settings) -> Celery:
     return app
 
 
+keep_temporary_folder()
 app = make_app(Settings())

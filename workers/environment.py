@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
+from pathlib import Path
 
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRETS?|(?:PG)?PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|ACCOUNT_KEY|CONNECTION_STRING)$",
@@ -42,3 +44,10 @@ def shed_secrets() -> None:
     kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
     if len(kept) < len(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell
+
+
+def keep_temporary_folder() -> None:
+    """Have ``tempfile`` stay with TMPDIR, or /tmp, while its disk is full: it would go on elsewhere, where nobody cleans up."""
+    folder = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the folder, no file in it
+    if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+        tempfile.tempdir = folder

@@ -49,6 +49,7 @@ STOP_S = 20.0
 POLL_S = 0.2
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
+STEADY_S = 20.0  # after which a process that was started again is well
 COLLECT_EVERY_S = 86_400.0
 
 
@@ -85,6 +86,13 @@ class Supervisor:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.pids: dict[str, int] = {}
+        self._ended: dict[str, tuple[str, float]] = {}  # how a process ended, and when it was started again
+
+    def check(self) -> tuple[bool, str]:
+        """Whether all processes run steadily, and if not how they end."""
+        now = time.monotonic()
+        unsteady = [f"{name} ended ({how})" for name, (how, at) in self._ended.items() if now - at < STEADY_S]
+        return not unsteady, ", ".join(unsteady) or "all run"
 
     def start(self) -> None:
         """Start everything."""
@@ -108,6 +116,7 @@ class Supervisor:
                 return
             pause_s = FIRST_PAUSE_S if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
             log.error("process_ended", process=command.name, how=ended, starts_again_in_s=pause_s)
+            self._ended[command.name] = (ended, time.monotonic() + pause_s)
             self._stop.wait(pause_s)
 
     def _run(self, command: Command) -> str:
@@ -120,8 +129,14 @@ class Supervisor:
         return f"exit code {child.returncode}"
 
     def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+        # In a session of its own: a terminal sends Ctrl-C and its end to all of its session, also to what is still needed to stop.
         return subprocess.Popen(
-            mortal(command.arguments), env=command.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            mortal(command.arguments),
+            env=command.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
 
     def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:

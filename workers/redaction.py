@@ -7,18 +7,18 @@ holds a secret should not be put there at all.
 from __future__ import annotations
 
 import base64
-import html
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from html.entities import codepoint2name
 from typing import Any
-from urllib.parse import quote
 
 LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text; no form is shorter either
 LEAST_LINE = 32  # of a known value of several lines, such as a private key: each such line is secret alone
 REMEMBERED = 400  # characters of a text that is remembered as searched
+ESCAPED = "\"'/$`"  # what a backslash may stand before, in JSON or a shell
+CONTROL = {"\n": "n", "\r": "r", "\t": "t"}
 DEEPEST = 12
 CONFIGURED = "configured secret"
 FILE = "base64"  # the name under which a JSON value holds a file
@@ -67,7 +67,7 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:[^\s/@\"'<>]{1,200}@"
     ),
     "token in a URL": re.compile(
-        r"(?i:(?<=[?&])(?:access_token|token|api_?key|password|client_secret|sig|signature|x-amz-signature)=)[^&\s\"'<>]{1,2048}"
+        r"(?i:(?<=[?&])(?:access_token|token|api[_-]?key|subscription-key|password|client_secret|sig|signature|x-amz-signature)=)[^&\s\"'<>]{1,2048}"
     ),
 }
 # What only logs are searched for: in code, which is sent to models and shown in comments, such a line is honest.
@@ -77,7 +77,8 @@ SECRET_NAME = re.compile(
 )
 HEADER = re.compile(rf"[\w-]{{0,40}}(?:{SECRET_NAME.pattern})[\w-]{{0,40}}", re.IGNORECASE)  # the first of a pair
 ASSIGNED = re.compile(
-    r"(?i)((?:password|passwd|secret|token|(?:api|access|private)[_-]?key)s?(?:=|[\"']\s?[:=,]\s?)|\bbearer\s{1,3})"
+    r"(?i)((?:password|passwd|secret|token|(?:api|access|private)[_-]?key)s?(?:=|[\"']\s?[:=,]\s?)|\bbearer\s{1,3}"
+    r"|\b(?:password|passwd|client[_-]secret|(?:api|access|private)[_-]?key|(?:set-)?cookie|x-[a-z-]{0,30}(?:key|token))s?:\s{1,3})"
     r"(?:\"[^\"\n]{1,2048}\"|'[^'\n]{1,2048}'|(?!\[redacted)[^\s\"',;&)}\]]{3,2048})"
 )
 
@@ -174,16 +175,46 @@ def _text(value: object) -> str:
 def _values(secrets: frozenset[str]) -> re.Pattern[str] | None:
     forms: set[str] = set()
     for secret in secrets:
-        forms |= {_base64(secret.strip(), before) for before in range(3)}
+        encoded = {_base64(secret.strip(), before) for before in range(3)}
+        forms |= {_wrapped(text) for text in encoded if len(text) >= LEAST_CHARACTERS}
         parts = {secret, secret.strip(), *(line for line in secret.splitlines() if len(line) >= LEAST_LINE)}
-        for part in parts:
-            escaped = html.escape(part)
-            forms |= {part, repr(part)[1:-1], escaped, escaped.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")}
-            forms |= {quote(part), quote(part, safe="")}
-            forms |= {json.dumps(part, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+        forms |= {"".join(map(_spelled, part)) for part in parts if len(part) >= LEAST_CHARACTERS}
     # The longest first: one value may be the beginning of another.
-    ordered = sorted((form for form in forms if len(form) >= LEAST_CHARACTERS), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, ordered))) if ordered else None
+    return re.compile("|".join(sorted(forms, key=len, reverse=True))) if forms else None
+
+
+@lru_cache(maxsize=1024)
+def _spelled(character: str) -> str:
+    """The pattern of a character as it is, and as JSON, Python, HTML and addresses write it, one in another too.
+
+    ``%2F``, ``%252f``; ``\\"``, ``\\\\\\"``; ``\\u00e9``, ``\\xc3\\xa9``; ``&quot;``, ``&amp;#34;``.
+    """
+    if character.isascii() and character.isalnum():
+        return character
+    code, data = ord(character), character.encode("utf-8", "surrogatepass")
+    slashes, quoted = r"\\{1,16}", r"\\{0,16}" if character in ESCAPED else ""
+    names = [f"#0{{0,6}}{code}", f"#[xX]0{{0,6}}{_either(f'{code:x}')}", *filter(None, [codepoint2name.get(code)])]
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    forms = [
+        quoted + re.escape(character),
+        rf"{quoted}&(?:amp;){{0,4}}(?:{'|'.join(names)});",
+        "".join(rf"%(?:25){{0,4}}{_either(f'{byte:02x}')}" for byte in data),
+        "".join(rf"{slashes}x{_either(f'{byte:02x}')}" for byte in data),
+        rf"{slashes}x{_either(f'{code:02x}')}",
+        "".join(rf"{slashes}u{_either(units[at : at + 4])}" for at in range(0, len(units), 4)),
+    ]
+    forms += {"\\": [slashes], " ": [r"\+"], **{c: [slashes + name] for c, name in CONTROL.items()}}.get(character, [])
+    return f"(?:{'|'.join(forms)})"
+
+
+def _either(digits: str) -> str:
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
+
+
+def _wrapped(encoded: str) -> str:
+    """The pattern of base64 in either alphabet, in lines of any length."""
+    other = {"+": "[+-]", "/": "[/_]"}
+    return r"(?:\s|\\n){0,2}".join(other.get(character, re.escape(character)) for character in encoded)
 
 
 def _base64(text: str, before: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +113,7 @@ def collect(runtime: Runtime, *, dry_run: bool = False) -> Collected:
         blind = not retention.knows_jobs(session)
     count = freed = kept = 0
     for digest, size, modified_at, path in runtime.blobs.entries():
-        if blind or digest in needed or time.time() - modified_at < YOUNG_S:
+        if blind or digest in needed or now - modified_at < YOUNG_S:
             kept += size
         else:
             count, freed = count + 1, freed + size

@@ -55,8 +55,8 @@ def serve() -> None:
 
     settings = configured()
     end_on_signals()
-    with starting(), embedded.serve_workers(embedded.from_environment()):
-        server.serve(settings)
+    with starting(), embedded.serve_workers(embedded.from_environment()) as supervisor:
+        server.serve(settings, supervisor.check)
 
 
 @app.command()
@@ -66,6 +66,7 @@ def web() -> None:
     from workers import embedded
 
     settings = configured()
+    end_on_signals()
     with starting():
         embedded.from_environment()
     server.serve(settings)
@@ -94,10 +95,11 @@ def work(
 
 
 def end_on_signals() -> None:
-    """Have SIGTERM, systemd's, and SIGINT end this process with exit code 0, after what it started.
+    """Have SIGTERM, systemd's, SIGINT and SIGHUP end this process with exit code 0, after what it started.
 
-    While the server runs it takes the signals itself, and hands them on here once it has stopped.
+    While the server runs it takes the first two itself, and hands them on here once it has stopped.
     """
+    import os
     import signal
     import sys
 
@@ -112,6 +114,9 @@ def end_on_signals() -> None:
     # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
     for number in both:
         signal.signal(number, end)
+    # A terminal that closes; `nohup` has it ignored.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
 
 @contextmanager

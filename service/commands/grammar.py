@@ -37,6 +37,9 @@ GPU_MODELS = {
     "l40s": "sm_89",
     "h100": "sm_90",
     "h200": "sm_90",
+    "h20": "sm_90",
+    "h800": "sm_90",
+    "a800": "sm_80",
     "gh200": "sm_90",
     "b200": "sm_100",
     "gb200": "sm_100",
@@ -45,6 +48,8 @@ GPU_MODELS = {
 }  # Source: https://developer.nvidia.com/cuda-gpus
 # As drivers and price lists write it, such as "NVIDIA H100 80GB HBM3".
 GPU_NAME = re.compile(r"(?:nvidia )?(?P<model>[a-z]+\d*[a-z]?)(?:[ _](?:\d+gb|hbm\d\w?|sxm\d?|pcie|nvl|gpu))*")
+GEFORCE = re.compile(r"(?:nvidia )?(?:geforce )?rtx[ _]?(?P<series>[345])0\d0(?:[ _](?:ti|super|d|laptop|gpu))*")
+GEFORCE_SERIES = {"3": "sm_86", "4": "sm_89", "5": "sm_120"}
 
 
 class ArgumentKind(StrEnum):
@@ -458,6 +463,8 @@ def nearest(word: str, choices: tuple[str, ...]) -> str | None:
 def architecture(text: str) -> str | None:
     """The architecture that a person named, such as ``sm_90`` for ``H100`` or ``sm90``; None where it is unknown."""
     word = text.strip().lower().replace("-", "_")
+    if (consumer := GEFORCE.fullmatch(word)) is not None:
+        return GEFORCE_SERIES[consumer["series"]]
     model = GPU_NAME.fullmatch(word)
     word = GPU_MODELS.get(model["model"], word) if model else word
     if re.fullmatch(r"sm\d{2,3}[a-z]?", word):

@@ -138,7 +138,6 @@ def _acknowledge(github: GitHubClient, text: Text) -> None:
 
 
 REVIEW_DECISIONS = {"approved": Decision.approve, "changes_requested": Decision.revise}
-ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 
 
 def carry_out_review(desk: Desk, review: Review) -> str:
@@ -171,7 +170,7 @@ def _decide_by_review(desk: Desk, review: Review, decision: Decision, job: JobVi
     result = decide(desk, job, given)
     # A review that was accepted is seen in the status comment; one of a pull request that is finished is for people.
     silent = result.outcome is DecisionOutcome.accepted or (
-        result.outcome is DecisionOutcome.nothing_waits and job.state in ENDED
+        result.outcome is DecisionOutcome.nothing_waits and job.state is JobState.done
     )
     answer = None if silent else reply_decision(result, decision, review.commit_sha, job)
     reply_once(desk, github, text, () if answer is None else (answer,))

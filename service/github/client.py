@@ -137,6 +137,12 @@ class Pulls(RepositoryCalls):
 
         self._call(mark)
 
+    def reviews(self, number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A pull request and its reviews, oldest first, as GitHub has them."""
+        pull = self._call(lambda: self._repository.get_pull(number))
+        found = self._listed(pull.get_reviews, MAX_COMMENTS)
+        return pull.raw_data, [review.raw_data for review in found]
+
     def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
         """What a review said on lines, at most 200 comments."""
         pull = self._repository.get_pull(number)

@@ -342,7 +342,9 @@ def reply_nothing_waits(job: JobView | None = None) -> str:
     """Answer a decision where no checkpoint waits for one."""
     if job is None:
         return "No job waits for a decision here, so nothing was decided."
-    return f"Job {code(job.job_id)} does not wait for a decision: {_is_now(job)}. Nothing was decided."
+    stopped = job.state in (JobState.failed, JobState.cancelled)
+    next_step = " `/kernel retry` goes on from where it stopped." if stopped else ""
+    return f"Job {code(job.job_id)} does not wait for a decision: {_is_now(job)}. Nothing was decided.{next_step}"
 
 
 def reply_unknown_job(job_id: str, known: Sequence[JobView] = ()) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from pathlib import Path
 
 from service import cli, deliveries
@@ -38,4 +37,4 @@ if __name__ == "__main__":
     processes.environment_with = with_desk
     runtime.build = with_clock
     embedded.serve_workers = functools.partial(embedded.serve_workers, app="tests.faults.worker_app")
-    cli.app(sys.argv[1:])
+    cli.main()

@@ -77,6 +77,15 @@ def interrupted(installation: Installation, name: str) -> None:
         time.sleep(0.3)
 
 
+def hung_up(installation: Installation, name: str) -> None:
+    """As by a terminal that closes."""
+    serving = installation.serving[name]
+    for pid in (serving.pid, *descendants(serving.pid)):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(pid) == os.getsid(serving.pid):
+                os.kill(pid, signal.SIGHUP)
+
+
 # The stage in which a job comes to a place.
 PLACES = {
     **dict.fromkeys(("runner.imports", "runner.capture"), "analyze"),
@@ -120,7 +129,9 @@ def test_what_runs_while_the_service_is_stopped_is_given_back_and_counts_as_no_t
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", [again_and_again, everything_at_once, interrupted], ids=lambda how: str(how.__name__))
+@pytest.mark.parametrize(
+    "how", [again_and_again, everything_at_once, interrupted, hung_up], ids=lambda how: str(how.__name__)
+)
 @pytest.mark.parametrize("place", ["memo_computed", "runner.verify"])
 def test_a_stop_is_no_try_however_the_signal_comes(
     installation: Installation, place: str, how: Callable[[Installation, str], None]

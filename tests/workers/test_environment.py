@@ -118,3 +118,24 @@ def test_a_process_that_lives_long_sheds_the_secrets_of_others(command: str, tmp
     others = {name for name in SECRETS if SECRET_NAME.search(name) and not name.startswith("KERNELSMITH_")}
     assert others
     assert not others & set(seen)
+
+
+@pytest.mark.parametrize("module", ["workers.celery_app", "service.cli.__main__"])
+def test_the_temporary_folder_stays_while_its_disk_is_full(tmp_path: Path, module: str) -> None:
+    # No file may have a byte, so that tempfile finds room nowhere.
+    script = f"""
+import resource, sys, tempfile
+sys.argv = ["kernelsmith", "--version"]
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+import runpy
+try:
+    runpy.run_module({module!r}, run_name="__main__")
+except SystemExit:
+    pass
+print(tempfile.gettempdir())
+"""
+    temporary = {"TMPDIR": str(tmp_path), "KERNELSMITH_DATA_DIR": str(tmp_path / "data")}
+    command = [sys.executable, "-c", script]
+    environment = plain_environment() | temporary
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines()[-1:] == [str(tmp_path)], ran.stderr

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import time
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -176,6 +177,16 @@ SPECIAL = "p&<'\"\\ä\n/%x" + "y" * 8
         quote(SPECIAL),
         quote(SPECIAL, safe=""),
         html.escape(SPECIAL),
+        quote_plus(SPECIAL),
+        re.sub("%..", lambda match: match[0].lower(), quote(SPECIAL)),
+        quote(quote(SPECIAL)),
+        str(SPECIAL.encode()),
+        json.dumps(json.dumps({"a": json.dumps(SPECIAL)})),
+        repr([repr(SPECIAL)]),
+        html.escape(json.dumps(SPECIAL)),
+        html.escape(html.escape(SPECIAL)),
+        SPECIAL[0] + "".join(f"&#{ord(character)};" for character in SPECIAL[1:9]) + SPECIAL[9:],
+        SPECIAL.replace("/", "\\/"),
     ],
 )
 def test_a_value_that_this_process_holds_is_found_in_each_form_in_which_it_is_written(form: str) -> None:
@@ -191,6 +202,27 @@ def test_a_value_that_this_process_holds_is_found_in_base64_whatever_stands_befo
     shown = redact(base64.b64encode(f"{before}Zu kurz ist keine Losung and more".encode()).decode())
     assert base64.b64encode(b"kurz ist keine").decode()[4:12] not in shown
     assert "configured secret" in shown
+
+
+def test_a_value_that_this_process_holds_is_found_in_base64_of_either_alphabet_and_in_lines() -> None:
+    secret = "???>>>~~~ÿÿÿ" * 6
+    know([secret])
+    encoded = f"x:{secret}".encode()
+    for form in (
+        base64.urlsafe_b64encode(encoded),
+        base64.encodebytes(encoded),
+        repr(base64.encodebytes(encoded)).encode(),
+    ):
+        shown = redact(form.decode())
+        assert "configured secret" in shown and len(shown) < 60
+
+
+def test_known_values_slow_no_text() -> None:
+    know(["p&<'\"\\ä\n/%x\\\\\\\\" * 4, "correct horse battery", PEM, *(f"{A}{number}" for number in range(20))])
+    for text in ("\\" * 300_000, "&amp;" * 60_000, "%25" * 100_000, "p&" * 150_000, "correct+" * 40_000):
+        began = time.perf_counter()
+        redact(text)
+        assert time.perf_counter() - began < 3.0
 
 
 def test_each_line_of_a_private_key_that_this_process_holds_is_secret() -> None:
@@ -211,6 +243,8 @@ def test_nothing_nested_keeps_its_secrets() -> None:
         "shown": {"a": repr({"client_secret": "hunter22"}), "b": "Bearer hunter22", "c": 'password="hunter22"'},
         "error": RuntimeError(f"wrong: {key}"),
         "bytes": key.encode(),
+        "request": "GET / x-api-key: hunter22\nCookie: hunter22 client_secret: hunter22 password: hunter22",
+        "address": "https://example.org/?api-key=hunter22&subscription-key=hunter22",
         "tokens": 1200,
     }
     clean = redacted_event(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import secrets
@@ -53,22 +54,29 @@ class BlobStore:
         part = f"{path}.{secrets.token_hex(8)}.part"
         if local:
             private_file(Path(part))
-        with files.open(part, "wb") as handle:
-            handle.write(content)
-        files.mv(part, path)
+        try:
+            with files.open(part, "wb") as handle:
+                handle.write(content)
+            files.mv(part, path)
+        except BaseException:
+            # On a full disk each try would take what little room comes back.
+            _remove(files, part)
+            raise
         return digest
 
     def rehearse(self) -> None:
         """Write what nobody reads, and remove it again."""
         files, root = self._open()
         path = f"{root}/rehearsal-{secrets.token_hex(8)}"
-        files.makedirs(root, exist_ok=True)
+        if isinstance(files, LocalFileSystem):
+            private_folder(Path(root))
+        else:
+            files.makedirs(root, exist_ok=True)
         try:
             with files.open(path, "wb") as handle:
                 handle.write(bytes(REHEARSAL_BYTES))
         finally:
-            if files.exists(path):
-                files.rm(path)
+            _remove(files, path)
 
     def get(self, digest: str) -> bytes:
         """The bytes of a digest.
@@ -94,7 +102,11 @@ class BlobStore:
         if not files.exists(root):
             return
         for path, facts in files.find(root, detail=True).items():
-            yield path.rpartition("/")[2], int(facts["size"]), _modified_at(files, path), path
+            try:
+                modified_at = _modified_at(files, path)
+            except FileNotFoundError:
+                continue  # another process has moved or removed it since
+            yield path.rpartition("/")[2], int(facts["size"]), modified_at, path
 
     def remove(self, path: str, modified_at: float) -> None:
         """Remove an entry, unless it was written again meanwhile."""
@@ -111,6 +123,11 @@ class BlobStore:
             files, root = fsspec.core.url_to_fs(self.url)
             self._opened = (files, str(root).rstrip("/"))
         return self._opened
+
+
+def _remove(files: Any, path: str) -> None:
+    with contextlib.suppress(OSError):
+        files.rm_file(path)
 
 
 def _modified_at(files: Any, path: str) -> float:

@@ -398,6 +398,15 @@ def test_a_sentence_without_a_name_creates_no_kernel_that_is_called_that() -> No
     assert "`/kernel create reglu`" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [('"RTX 4090"', "sm_89"), ('"NVIDIA GeForce RTX 3080 Ti"', "sm_86"), ("rtx5090", "sm_120"), ("H800", "sm_90")],
+)
+def test_a_gpu_of_any_series_goes_by_its_name(typed: str, expected: str) -> None:
+    (command,) = parse_comment(f"/kernel optimize softmax --gpu {typed}").commands
+    assert command.options.gpu == expected
+
+
 @pytest.mark.parametrize("typed", ['"NVIDIA H100 80GB HBM3"', "H100-SXM5", '"H100 PCIe"', "h100"])
 def test_a_gpu_may_be_named_as_its_driver_does(typed: str) -> None:
     assert command(f"/kernel tune x --gpu {typed}").options.gpu == "sm_90"

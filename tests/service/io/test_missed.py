@@ -11,6 +11,7 @@ from service.dispatch.events import handles
 from service.github.clients import HookAttempt, last_attempts, missed
 from tests.service.io.conftest import CREATE, Bench
 from workers import inbox
+from workers.contracts import JobState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -125,6 +126,25 @@ def test_comments_without_a_command_are_left_alone(bench: Bench, body: str) -> N
     bench.later(200)
     unheard(bench).step()
     assert bench.handle() == 0
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_review_decides_once_whether_its_delivery_arrived_or_not(bench: Bench, arrives: bool) -> None:
+    bench.say(bench.issue(), CREATE)
+    bench.persist()
+    job = bench.job()
+    assert job.state is JobState.waiting and job.pull_number is not None
+    bench.hub.review(bench.repository, job.pull_number, "maintainer", "APPROVE", commit_id=job.head_sha)
+    if not arrives:
+        assert bench.hub.deliveries.lose_next() is not None
+    bench.persist()
+    assert (bench.job().checkpoint == job.checkpoint) is not arrives
+    looking = unheard(bench)
+    for _ in range(3):
+        bench.later(200)
+        looking.step()
+        bench.persist()
+    assert [stage.attempt for stage in bench.job().stages] == [1, 1], "approved once, and what waits then is not"
 
 
 def test_a_repository_that_cannot_be_read_hides_no_other(bench: Bench) -> None:

@@ -172,6 +172,17 @@ def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(benc
     assert "nobody decided at the checkpoint of `analyze` in 30 days" in replies(bench, number, Kind.report)[-1]
 
 
+def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, waiting: JobView) -> None:
+    bench.later(31 * DAY_S)
+    reconcile()
+    bench.settle()
+    bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE", commit_id=waiting.head_sha)
+    bench.settle()
+    (told,) = replies(bench, waiting.pull_number or 0, Kind.reply)
+    assert "it was cancelled. Nothing was decided. `/kernel retry` goes on" in told
+    assert bench.job().state is JobState.cancelled
+
+
 def test_a_reminder_that_comes_after_the_decision_is_not_written(bench: Bench, waiting: JobView) -> None:
     bench.later(8 * DAY_S)
     reconcile()

@@ -175,6 +175,15 @@ def test_a_title_closes_no_issue_and_keeps_its_ids() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    ["[skip ci]", "[CI Skip]", "[no ci]", "[skip actions]", "[actions skip]", "skip-checks: true", "***NO_CI***"],
+)
+def test_a_commit_message_skips_no_check(words: str) -> None:
+    shown = plain(f"Add reglu {words}")
+    assert words not in shown and shown.replace("\u200b", "") == f"Add reglu {words}"
+
+
+@pytest.mark.parametrize(
     "hidden", ["\u3164", "\u115f", "\u2800", "\ufe01", "\U000e0101", "\u034f", "\u180e", "\u200b", "\U000e0041"]
 )
 def test_what_nothing_is_drawn_for_is_shown_by_its_code(hidden: str) -> None:

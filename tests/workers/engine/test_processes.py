@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from tests.faults.processes import until
 from tests.workers.engine.fakes import request
 from tests.workers.store.servers import Postgres, redis_over_tcp
-from workers import embedded, inbox, outbox
+from workers import embedded, inbox, outbox, processes
 from workers.broker import socket_path
 from workers.contracts import CheckpointUpdate, ClaimedUpdate, CommitUpdate, Decision, Effect, JobState, StatusUpdate
-from workers.processes import DataFolderInUseError, Supervisor, _sole_owner, commands
+from workers.processes import Command, DataFolderInUseError, Supervisor, _sole_owner, commands
 from workers.settings import Settings
 
 APP = "tests.workers.engine.worker_app"
@@ -133,3 +135,21 @@ def _redis_pid(folder: Path) -> int:
 
     with Redis(unix_socket_path=str(socket_path(folder))) as client:
         return int(client.info("server")["process_id"])
+
+
+def test_a_process_that_ends_is_named_until_it_runs_steadily_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "STEADY_S", 1.0)
+    there = tmp_path / "there"
+    script = f"import os, time; os.path.exists({str(there)!r}) or os._exit(7); time.sleep(60)"
+    supervisor = Supervisor((Command("stages", (sys.executable, "-c", script)),))
+    assert supervisor.check() == (True, "all run")
+    supervisor.start()
+    try:
+        until(lambda: not supervisor.check()[0], "the process to end")
+        assert supervisor.check() == (False, "stages ended (exit code 7)")
+        there.touch()
+        until(lambda: supervisor.check()[0], "it to run")
+    finally:
+        supervisor.stop()

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import resource
+from collections.abc import Iterator
 
 import pytest
 
@@ -38,6 +41,39 @@ def test_missing_bytes_are_named(local: World) -> None:
 def test_no_half_written_file_is_left(local: World) -> None:
     artifacts.put(b"x" * 1000)
     assert not list((local.runtime.settings.data_dir / "artifacts").rglob("*.part"))
+
+
+def test_a_disk_that_becomes_full_keeps_no_half_of_it(local: World) -> None:
+    artifacts.put(b"fits")
+    folder = local.runtime.settings.data_dir / "artifacts"
+    before = sorted(folder.rglob("*"))
+    with file_size(4096):
+        for _ in range(3):
+            with pytest.raises(OSError, match="too large"):
+                artifacts.put(b"x" * 100_000)
+            with pytest.raises(OSError, match="too large"):
+                local.runtime.blobs.rehearse()
+    assert [path for path in sorted(folder.rglob("*")) if path.is_file()] == [path for path in before if path.is_file()]
+
+
+def test_what_goes_while_it_is_listed_is_left_out(local: World) -> None:
+    kept = {artifacts.put(b"first"), artifacts.put(b"second"), artifacts.put(b"third")}
+    listed = local.runtime.blobs.entries()
+    first, _, _, _ = next(listed)
+    folder = local.runtime.settings.data_dir / "artifacts"
+    (gone, *_) = kept - {first}
+    (folder / gone[:2] / gone).unlink()
+    assert {first, *(digest for digest, *_ in listed)} == kept - {gone}
+
+
+@contextlib.contextmanager
+def file_size(most_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_other_file_systems_are_reached_by_url(local: World) -> None:

@@ -74,3 +74,8 @@ def test_a_new_connection_ends_no_lock_that_this_process_has_on_the_database(tmp
             found = subprocess.run(other, capture_output=True, text=True, check=False)
     database.dispose()
     assert "database is locked" in found.stderr
+
+
+def test_the_folder_of_artifacts_is_for_this_user_alone_before_there_is_one(tmp_path: Path) -> None:
+    BlobStore(str(tmp_path / "artifacts")).rehearse()
+    assert modes(tmp_path / "artifacts") == {".": "0o700"}
