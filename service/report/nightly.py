@@ -24,7 +24,7 @@ from workers.contracts import (
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
-BY_RUNS = "Every change of time or memory was found in two interleaved runs of both commits."
+BY_RUNS = "Every change of time or memory was found in three interleaved runs of both commits."
 BACK_BY_RUNS = "Two interleaved runs against the good commit found it as good as before."
 MAX_NAMED = 5
 MAX_ROWS = 60
@@ -244,7 +244,7 @@ def digest_title(update: DigestUpdate) -> str:
 def digest_issue(update: DigestUpdate) -> str:
     """The issue's body, by whose last line it is found again."""
     text = (
-        "A comment a week names the kernels that became faster or smaller, each found in two interleaved runs of both commits. A "
+        "A comment a week names the kernels that became faster or smaller, each found in three interleaved runs of both commits. A "
         "week without any has none. Close this issue to hear no more."
     )
     return signed(text, NO_JOB, Kind.digest, regression_key("digest", update.gpu))

@@ -242,7 +242,7 @@ kernelsmith compare geglu --against COMMIT3
 kernelsmith bisect geglu COMMIT3..COMMIT4
 ```
 
-<sub>Every change of time or memory was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+<sub>Every change of time or memory was found in three interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
 
 <!-- first UPDATE -->\
 """)

@@ -165,6 +165,19 @@ def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[s
     return newest
 
 
+def kernels_at(session: Session, repository: str, testbed: Testbed, revision: str) -> set[str]:
+    """The kernels of which a night has a number at a commit on a testbed, whatever was measured since."""
+    query = (
+        select(MeasuredSeries.kernel)
+        .distinct()
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredPoint.revision == revision)
+        .where(MeasuredPoint.source == Source.night.value)
+        .where(*(getattr(MeasuredSeries, name) == value for name, value in asdict(testbed).items()))
+    )
+    return set(session.scalars(query))
+
+
 def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[str, str, float]]:
     """For each kernel that a night measured on a GPU model: the UUID of the GPU that has its newest point, revision and time."""
     query = (
@@ -194,7 +207,9 @@ def forget(session: Session, retention: Retention, now: float) -> int:
     oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
     aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
     for series_id in session.scalars(aged).all():
-        named = select(SeriesChange.good_revision, SeriesChange.bad_revision).where(SeriesChange.series_id == series_id)
+        named = select(SeriesChange.good_revision, SeriesChange.bad_revision, SeriesChange.recovered_revision).where(
+            SeriesChange.series_id == series_id
+        )
         kept = {revision for row in session.execute(named) for revision in row}
         rows = session.execute(
             select(MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.revision)

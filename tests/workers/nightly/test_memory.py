@@ -132,15 +132,16 @@ def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, point(night)) for night in range(nights)])
         series_id = session.query(history.MeasuredSeries.id).scalar()
-        change = SeriesChange(series_id=series_id, state="confirmed", good_revision=point(2).revision,
-                              bad_revision=point(3).revision, ratio=1.1, opened_at=0.0, changed_at=0.0)  # fmt: skip
+        change = SeriesChange(series_id=series_id, state="recovered", good_revision=point(2).revision,
+                              bad_revision=point(3).revision, recovered_revision=point(5).revision,
+                              ratio=1.1, opened_at=0.0, changed_at=0.0)  # fmt: skip
         session.add(change)
     with world.runtime.database.write() as session:
         removed = history.forget(session, Retention(400, 600), now=point(nights).measured_at)
         ((_, left),) = history.read(session, REPOSITORY)
     ages = [(point(nights).measured_at - item.measured_at) / DAY_S for item in left]
     assert removed == nights - len(left)
-    assert [age for age in ages if age > 600] == [nights - 2, nights - 3]
+    assert [age for age in ages if age > 600] == [nights - 2, nights - 3, nights - 5]
     assert 28 <= sum(400 < age <= 600 for age in ages) <= 30
     assert sum(age <= 400 for age in ages) == 400
 
