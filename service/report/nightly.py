@@ -63,14 +63,19 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
         return f"**Nothing to do {at}:** every kernel that can be measured was measured at this commit before."
     if not measured:
         return f"**Nothing could be measured {at}:** {_first_reason(summary)}"
-    back = _kernels([change for change in summary.changes if change.state == RECOVERED])
+    recovered = _kernels([change for change in summary.changes if change.state == RECOVERED])
+    back = [name for name in recovered if name not in summary.standing]
+    worse_still = f" Still worse: {_named(summary.standing)}." if summary.standing else ""
     if back:
-        return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse."
+        return (
+            f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse.{worse_still}"
+        )
     still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
     doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
     unproved = [kernel.kernel for kernel in summary.kernels if kernel.unproved]
     doubt += f" Values not proved: {_named(unproved)}." if unproved else ""
-    return f"**No regression {at}** in {counted(len(measured), 'kernel')}.{doubt}"
+    new = "new " if summary.standing else ""
+    return f"**No {new}regression {at}** in {counted(len(measured), 'kernel')}.{worse_still}{doubt}"
 
 
 def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
@@ -214,6 +219,9 @@ def regression_comment(
         text = paragraphs(
             _head(update), _next(), _brought(brought), changes_table(update.changes), plots, _reproduce(update, brought)
         )
+    elif update.gone:
+        head = f"**{code(update.kernel)} is no longer there** at {code(update.revision[:12])}."
+        text = f"{head} What this issue reports can recover no more, and it is closed."
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         text = paragraphs(

@@ -33,6 +33,7 @@ from workers.contracts import (
     ReportUpdate,
     StageName,
     UserFacingError,
+    regression_key,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import ExistingKernel
@@ -123,6 +124,7 @@ class Nightly:
             changes += moved
             improved += better
             news += told
+        news += _gone(night)
         measured = {kernel.kernel for kernel in kernels}
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
@@ -139,6 +141,7 @@ class Nightly:
             provenance(
                 context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
             ),
+            tuple(context.memo("standing", lambda: list(_standing(night)))),
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
@@ -166,11 +169,28 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
     if not news:
         return []
     gpu, images = night.testbed.gpu, _drawn(night, kernel.kernel, news)
-    left = night.context.memo(
-        f"{kernel.kernel}-stands",
-        lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
-    )
+    left = night.context.memo(f"{kernel.kernel}-stands", lambda: kernel.kernel in _standing(night))
     return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong, images)]
+
+
+def _standing(night: Night) -> tuple[str, ...]:
+    return night.context.history(lambda s: history.standing(s, night.repository, night.testbed.gpu))
+
+
+def _gone(night: Night) -> list[RegressionUpdate]:
+    """Accept what stands of kernels that are no longer there: it can recover no more, and their issues are closed."""
+    if night.context.request.kernels:
+        return []
+    there, gpu = night.bench.layout.existing(night.bench.tree), night.testbed.gpu
+    names = night.context.memo("gone", lambda: [name for name in _standing(night) if name not in there])
+    for name in names:
+        key, reason = regression_key(name, gpu), f"no longer there at {night.revision[:12]}"
+        night.context.history(
+            lambda s, key=key, reason=reason: history.triage(  # type: ignore[misc]
+                s, night.repository, key, reason, night.begun_at
+            )
+        )
+    return [RegressionUpdate(name, gpu, night.revision, (), stands=False, gone=True) for name in names]
 
 
 def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Image, ...]:

@@ -450,7 +450,7 @@ def test_a_regression_that_stands_on_an_old_driver_is_gone_once_a_changed_kernel
     mended = run(context)
     assert State.recovered in {change.state for change in mended.changes}
     with library.database.read() as session:
-        assert not history.stands(session, REPOSITORY, "geglu", "NVIDIA H200")
+        assert history.standing(session, REPOSITORY, "NVIDIA H200") == ()
 
 
 MONDAY = 1_700_438_400.0  # 2023-11-20, 00:00 UTC
