@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from structlog.testing import capture_logs
 
 from gpu_runner.contracts import (
     BenchmarkRequest,
@@ -180,6 +181,16 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + b"# later\n"})
     assert len(begun(talk, nights())) == 3, "too late for this night"
     talk.skip(number)
+
+
+def test_a_night_of_a_branch_that_is_not_there_is_logged_once_a_day(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    config = b'base_branch = "gone"\n[nightly]\nat = "02:17"\nissue = 1\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config})
+    schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: datetime(2026, 3, 1, 2, 20, tzinfo=UTC))
+    with capture_logs() as logs:
+        assert begun(talk, schedule) == begun(talk, schedule) == []
+    assert [(one["event"], one["error"]) for one in logs if one["log_level"] == "warning"] == snapshot([('night_not_started', "there is no branch 'gone'")])
 
 
 def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
