@@ -23,6 +23,7 @@ from workers.nightly.detection import Change, Evidence, State, compared, look
 from workers.nightly.series import Metric, Point
 
 PAST, WATCHED = 20, 30
+MENDED = PAST + 20  # the night from which on a planted change is gone
 SERIES_OF_A_MACHINE = 50
 TURNS_OF_A_NIGHT = 24
 SAMPLES = 4
@@ -33,7 +34,7 @@ NIGHT_DRIFT = 0.01  # from the first to the last turn of a night or a comparison
 CLOCK_GAP, CLOCK_SWITCH = 0.02, 0.03  # between the two modes of the clock, and the chance of a switch a turn
 LOW_CLOCK = 0.25  # share of turns in the lower mode
 TAIL = 3  # degrees of freedom of Student's t
-FOUND_IN = (1, 3, WATCHED)  # nights
+FOUND_IN = (1, 3, MENDED - PAST)  # nights
 READING = Reading(1980, 3201, 45, ("sw_power_cap",))
 
 
@@ -89,15 +90,24 @@ class Series:
     machine: Machine
     # To the clock and to the machine's steps, 0 to 1: a kernel that is bound by memory follows the clock little.
     sensitive: float
-    planted: float  # log of new over old, from the first watched night on
+    planted: float  # log of new over old, from the first watched night on until it is mended
     points: list[Point] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
     delay: int | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether a confirmed change is left."""
+        return any(change.state is State.confirmed for change in self.changes)
+
+    @property
     def stream(self) -> random.Random:
         return self.machine.stream
+
+    def change(self, night: int) -> float:
+        """The log of what the source of a night makes of the time."""
+        return self.planted if PAST <= night < MENDED else 0.0
 
     def process(self) -> float:
         """The log of what a process keeps for itself."""
@@ -115,7 +125,7 @@ class Series:
         return self
 
     def measure(self, night: int) -> Point:
-        here = self.machine.level[night] * self.sensitive + self.process() + self.planted * (night >= PAST)
+        here = self.machine.level[night] * self.sensitive + self.process() + self.change(night)
         turns = sorted(here + self.sensitive * common + self.turn() for common in self.machine.turns(TURNS_OF_A_NIGHT))
         return Point(str(night), float(night), 100.0 * math.exp((turns[11] + turns[12]) / 2))
 
@@ -123,9 +133,9 @@ class Series:
         candidate = look(self.points, Metric.time_us, self.changes)
         if candidate is None:
             return
-        differs = self.planted > 0 and int(candidate.good) < PAST
+        step = self.change(int(candidate.bad)) - self.change(int(candidate.good))
         self.counted["compared"] += 1
-        state = compared(candidate, lambda: self.race(self.planted if differs else 0.0))
+        state = compared(candidate, lambda: self.race(step))
         self.counted[state] += 1
         if candidate.evidence is Evidence.recovery:
             if state is State.recovered:
@@ -138,12 +148,12 @@ class Series:
                     replace(one, state=state, recovered=candidate.bad) if one.bad in gone else one
                     for one in self.changes
                 ]
-                self.counted["false recoveries"] += differs
+                self.counted["false recoveries"] += step > 0
             return
         self.changes.append(Change(candidate.good, candidate.bad, state, candidate.ratio))
         if state is State.confirmed:
-            self.counted["false alarms"] += not differs
-            if differs and self.delay is None:
+            self.counted["false alarms"] += step <= 0
+            if step > 0 and self.delay is None:
                 self.delay = night - PAST + 1
 
     def race(self, step: float) -> Word:
@@ -174,6 +184,7 @@ def tell(step: float, series: Sequence[Series]) -> None:
         own = [one for one in series if name in (one.kind.name, "all")]
         total = sum((one.counted for one in own), Counter[str]())
         delays = [one.delay for one in own if one.delay is not None]
+        closed = sum(one.delay is not None and not one.is_open for one in own)
         nights = WATCHED * len(own)
         found = [f"{sum(delay <= most for delay in delays) / len(own):.1%}" if step > 1 else "" for most in FOUND_IN]
         cells = (
@@ -186,6 +197,7 @@ def tell(step: float, series: Sequence[Series]) -> None:
             f"{1000 * total['false alarms'] / nights:.3f}",
             total["false recoveries"],
             *found,
+            f"{closed / len(delays):.1%}" if delays else "",
         )
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
@@ -210,7 +222,8 @@ def main(arguments: Sequence[str]) -> int:
         "false recoveries",
         "same night",
         "in 3",
-        "in 30",
+        "in 20",
+        "closed in 10",
     )
     print(f"| {' | '.join(head)} |\n| --- | --- |{' ---: |' * (len(head) - 2)}", flush=True)
     with Pool(chosen.jobs) as pool:

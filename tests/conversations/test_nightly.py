@@ -190,7 +190,9 @@ def test_a_night_of_a_branch_that_is_not_there_is_logged_once_a_day(open_talk: O
     schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: datetime(2026, 3, 1, 2, 20, tzinfo=UTC))
     with capture_logs() as logs:
         assert begun(talk, schedule) == begun(talk, schedule) == []
-    assert [(one["event"], one["error"]) for one in logs if one["log_level"] == "warning"] == snapshot([('night_not_started', "there is no branch 'gone'")])
+    assert [(one["event"], one["error"]) for one in logs if one["log_level"] == "warning"] == snapshot(
+        [("night_not_started", "there is no branch 'gone'")]
+    )
 
 
 def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
