@@ -341,7 +341,8 @@ def bisected_verdict(summary: BisectSummary) -> str:
     good, bad = code(summary.good[:12]), code(summary.bad[:12])
     if not summary.suspects:
         said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
-        return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched."
+        why = ": at one of the two the kernel is not there, or does not build" if summary.whole == "broken" else ""
+        return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched{why}."
     grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
     worse = "wrong" if summary.by_values else "worse"
     if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:
