@@ -25,7 +25,7 @@ CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", 
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
 BY_RUNS = "Every change of time or memory was found in three interleaved runs of both commits."
-BACK_BY_RUNS = "Two interleaved runs against the good commit found it as good as before."
+BACK_BY_RUNS = "Three interleaved runs against the good commit found it as good as before."
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
@@ -233,14 +233,14 @@ def regression_comment(
 def _how(changes: Sequence[NightChange]) -> str:
     """How it was decided what became worse."""
     ways = {
-        "Values were judged twice, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
+        "Values were judged three times, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
         for one in changes
     }
     return " ".join(sorted(ways, reverse=True))
 
 
 def _how_recovered(changes: Sequence[NightChange]) -> str:
-    ways = {"Two verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
+    ways = {"Three verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
     return " ".join(sorted(ways))
 
 

@@ -270,7 +270,7 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     )
     night(talk, number, 200.0, "six")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
+        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Three interleaved runs against the good commit found it as good as before. This issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     night(talk, number, 230.0, "seven")

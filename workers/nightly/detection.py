@@ -161,10 +161,9 @@ def settle(candidate: Candidate, word: Word | None) -> State:
 
 # Runs of both commits that must agree before anything is reported. Two processes of one source may differ by more than the interval
 # of a run says: of three equal ones the candidate is slower than the original by more than the control in up to a quarter of runs.
-# Measured: with two runs up to 0.9 false alarms in 1000 series-nights of such kernels, with three 0.2, as many changes found
+# Measured: with two runs up to 0.9 false alarms in 1000 series-nights of such kernels, with three 0.3, as many changes found
 # (docs/measurements/2026-11-25-uneven-nights.md).
 RUNS = 3
-FEWER_RUNS = {Evidence.recovery: 2, Evidence.values: 2}  # a recovery is refused by a single run that says slower
 
 # What is news of a candidate, and what is left of it where a further run does not say so too.
 NEWS = {
@@ -182,8 +181,7 @@ def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> State:
     state = settle(candidate, compare())
     if state is not news:
         return state
-    more = range(FEWER_RUNS.get(candidate.evidence, RUNS) - 1)
-    return news if all(settle(candidate, compare()) is news for _ in more) else unsure
+    return news if all(settle(candidate, compare()) is news for _ in range(RUNS - 1)) else unsure
 
 
 def band(past: Sequence[Point]) -> Band:

@@ -153,7 +153,6 @@ def words(*said: Word | None) -> Iterator[Word | None]:
 CANDIDATE = Candidate("a", "b", 1.1, Evidence.band)
 BACK = Candidate("a", "b", 1.0, Evidence.recovery)
 FASTER = Candidate("a", "b", 0.8, Evidence.faster)
-WRONG = Candidate("a", "b", 1.0, Evidence.values)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +168,8 @@ WRONG = Candidate("a", "b", 1.0, Evidence.values)
         (CANDIDATE, (None,), State.undecided),
         (FASTER, (Word.faster, Word.faster, Word.faster), State.improved),
         (FASTER, (Word.faster, Word.faster, Word.undecided), State.quiet),
-        (WRONG, (Word.slower, Word.slower), State.confirmed),
-        (BACK, (Word.same, Word.same), State.recovered),
+        (BACK, (Word.same, Word.faster, Word.same), State.recovered),
+        (BACK, (Word.same, Word.same, Word.undecided), State.confirmed),
         (BACK, (Word.same, Word.slower), State.confirmed),
         (BACK, (Word.slower,), State.confirmed),
         (BACK, (Word.undecided,), State.confirmed),
