@@ -240,7 +240,9 @@ def _how(changes: Sequence[NightChange]) -> str:
 
 
 def _how_recovered(changes: Sequence[NightChange]) -> str:
-    ways = {"Three verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
+    ways = {
+        "Three verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes
+    }
     return " ".join(sorted(ways))
 
 
@@ -342,7 +344,8 @@ def bisected_verdict(summary: BisectSummary) -> str:
     if not summary.suspects:
         said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
         why = ": at one of the two the kernel is not there, or does not build" if summary.whole == "broken" else ""
-        return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched{why}."
+        what = said.get(summary.whole, "is not worse than")
+        return f"**{code(summary.kernel)}: {bad} {what} {good}.** Nothing was searched{why}."
     grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
     worse = "wrong" if summary.by_values else "worse"
     if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:

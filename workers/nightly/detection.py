@@ -161,7 +161,7 @@ def settle(candidate: Candidate, word: Word | None) -> State:
 
 # Runs of both commits that must agree before anything is reported. Two processes of one source may differ by more than the interval
 # of a run says: of three equal ones the candidate is slower than the original by more than the control in up to a quarter of runs.
-# Measured: with two runs up to 0.9 false alarms in 1000 series-nights of such kernels, with three 0.3, as many changes found
+# Measured by simulation: with two runs up to 0.8 false alarms in 1000 series-nights of such kernels, with three 0.2
 # (docs/measurements/2026-11-25-uneven-nights.md).
 RUNS = 3
 
