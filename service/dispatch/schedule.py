@@ -53,6 +53,8 @@ class Nights:
             return
         branch = config.base_branch or info.default_branch
         head = github.git.head(branch)
+        if head is None:
+            log.warning("night_not_started", repository=repository, error=f"there is no branch {branch!r}")
         nights = [job for job in self.desk.inbox.find_jobs(repository) if job.request.verb is Verb.nightly]
         for key, gpu in wanted.items():
             if head is not None and not _is_known(key, gpu, head, nights):

@@ -168,7 +168,11 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
         return Effect()
     comment_id = None
     if not is_first(issue.body, publication.update_id):
-        comment_id = _say_once(publication, issue.number, update, brought, plots)
+        try:
+            comment_id = _say_once(publication, issue.number, update, brought, plots)
+        except ForbiddenError as error:
+            # Somebody has locked the conversation; whether it is open is brought up to date all the same.
+            log.warning("issue_not_commented", number=issue.number, error=str(error))
     if update.stands and not issue.is_open:
         issues.reopen(issue.number)
     elif not update.stands and issue.is_open:

@@ -58,6 +58,8 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     DigestUpdate: publish_digest,
     ReportUpdate: publish_report,
 }
+# Without these a job ends all the same: its report holds what they would have told.
+SPARED = (StatusUpdate, RegressionUpdate, DigestUpdate)
 # What changes a branch or a pull request; for a fork's nothing of it is done, and the report holds the patch.
 PUSHES = (CommitUpdate, PullRequestUpdate, ReadyUpdate, CloseUpdate)
 
@@ -169,8 +171,8 @@ class Publisher:
         # Replicas may not know yet what was made a moment ago, so a refusal has to repeat itself before it is believed.
         if claimed.refusals + 1 < UNSURE_TRIES and not isinstance(error, ForbiddenError):
             return self._postpone(claimed, error, 0.0, refused=True)
-        if isinstance(claimed.update, StatusUpdate):
-            log.warning("status_not_shown", error=str(error))
+        if isinstance(claimed.update, SPARED):
+            log.warning("update_skipped", error=str(error), fix=_failure_of(error).fix)
             self.outbox.complete(claimed.update_id, self._name(), Effect())
             return "skipped"
         return self._give_up(claimed, _failure_of(error))

@@ -24,8 +24,8 @@ from workers.contracts import (
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
-BY_RUNS = "Every change of time or memory was found in two interleaved runs of both commits."
-BACK_BY_RUNS = "Two interleaved runs against the good commit found it as good as before."
+BY_RUNS = "Every change of time or memory was found in three interleaved runs of both commits."
+BACK_BY_RUNS = "Three interleaved runs against the good commit found it as good as before."
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
@@ -63,14 +63,19 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
         return f"**Nothing to do {at}:** every kernel that can be measured was measured at this commit before."
     if not measured:
         return f"**Nothing could be measured {at}:** {_first_reason(summary)}"
-    back = _kernels([change for change in summary.changes if change.state == RECOVERED])
+    recovered = _kernels([change for change in summary.changes if change.state == RECOVERED])
+    back = [name for name in recovered if name not in summary.standing]
+    worse_still = f" Still worse: {_named(summary.standing)}." if summary.standing else ""
     if back:
-        return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse."
+        return (
+            f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse.{worse_still}"
+        )
     still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
     doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
     unproved = [kernel.kernel for kernel in summary.kernels if kernel.unproved]
     doubt += f" Values not proved: {_named(unproved)}." if unproved else ""
-    return f"**No regression {at}** in {counted(len(measured), 'kernel')}.{doubt}"
+    new = "new " if summary.standing else ""
+    return f"**No {new}regression {at}** in {counted(len(measured), 'kernel')}.{worse_still}{doubt}"
 
 
 def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
@@ -214,6 +219,9 @@ def regression_comment(
         text = paragraphs(
             _head(update), _next(), _brought(brought), changes_table(update.changes), plots, _reproduce(update, brought)
         )
+    elif update.gone:
+        head = f"**{code(update.kernel)} is no longer there** at {code(update.revision[:12])}."
+        text = f"{head} What this issue reports can recover no more, and it is closed."
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         text = paragraphs(
@@ -225,14 +233,16 @@ def regression_comment(
 def _how(changes: Sequence[NightChange]) -> str:
     """How it was decided what became worse."""
     ways = {
-        "Values were judged twice, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
+        "Values were judged three times, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
         for one in changes
     }
     return " ".join(sorted(ways, reverse=True))
 
 
 def _how_recovered(changes: Sequence[NightChange]) -> str:
-    ways = {"Two verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
+    ways = {
+        "Three verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes
+    }
     return " ".join(sorted(ways))
 
 
@@ -244,7 +254,7 @@ def digest_title(update: DigestUpdate) -> str:
 def digest_issue(update: DigestUpdate) -> str:
     """The issue's body, by whose last line it is found again."""
     text = (
-        "A comment a week names the kernels that became faster or smaller, each found in two interleaved runs of both commits. A "
+        "A comment a week names the kernels that became faster or smaller, each found in three interleaved runs of both commits. A "
         "week without any has none. Close this issue to hear no more."
     )
     return signed(text, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
@@ -333,7 +343,9 @@ def bisected_verdict(summary: BisectSummary) -> str:
     good, bad = code(summary.good[:12]), code(summary.bad[:12])
     if not summary.suspects:
         said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
-        return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched."
+        why = ": at one of the two the kernel is not there, or does not build" if summary.whole == "broken" else ""
+        what = said.get(summary.whole, "is not worse than")
+        return f"**{code(summary.kernel)}: {bad} {what} {good}.** Nothing was searched{why}."
     grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
     worse = "wrong" if summary.by_values else "worse"
     if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:

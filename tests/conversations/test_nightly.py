@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from structlog.testing import capture_logs
 
 from gpu_runner.contracts import (
     BenchmarkRequest,
@@ -81,7 +82,10 @@ def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Op
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |\
 """)
-    assert "**No regression at" in night(talk, number, 220.0, "four")
+    assert night(talk, number, 220.0, "four") == snapshot("""\
+**No new regression at `COMMIT5`** in 1 kernel. Still worse: `geglu`.
+**Next:** nothing.\
+""")
     assert night(talk, number, 200.0, "five") == snapshot("""\
 **Recovered at `COMMIT6`:** `geglu`; nothing else became worse.
 **Next:** nothing.
@@ -179,6 +183,18 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.skip(number)
 
 
+def test_a_night_of_a_branch_that_is_not_there_is_logged_once_a_day(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    config = b'base_branch = "gone"\n[nightly]\nat = "02:17"\nissue = 1\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config})
+    schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: datetime(2026, 3, 1, 2, 20, tzinfo=UTC))
+    with capture_logs() as logs:
+        assert begun(talk, schedule) == begun(talk, schedule) == []
+    assert [(one["event"], one["error"]) for one in logs if one["log_level"] == "warning"] == snapshot(
+        [("night_not_started", "there is no branch 'gone'")]
+    )
+
+
 def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
     open_talk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +258,7 @@ kernelsmith compare geglu --against COMMIT3
 kernelsmith bisect geglu COMMIT3..COMMIT4
 ```
 
-<sub>Every change of time or memory was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+<sub>Every change of time or memory was found in three interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
 
 <!-- first UPDATE -->\
 """)
@@ -254,12 +270,59 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     )
     night(talk, number, 200.0, "six")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
+        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Three interleaved runs against the good commit found it as good as before. This issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     night(talk, number, 230.0, "seven")
     assert issues(talk, number) == [(issue, title, "open")], "one issue for a kernel and a GPU, opened again"
     talk.skip(issue)
+
+
+def test_a_locked_conversation_costs_a_comment_and_its_issue_is_closed_all_the_same(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for times_us, line in ((200.0, ""), (200.0, "one"), (200.0, "two"), (220.0, "three")):
+        night(talk, number, times_us, line)
+    ((issue, title, _),) = issues(talk, number)
+    talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + b"# four\n"})
+    talk.answer("benchmark", to_json(measured(200.0)), always=True)
+    talk.say(number, "/kernel nightly geglu")
+    talk.listen()
+    talk.publish()  # the status comment
+    refusal = {"message": "Unable to create comment because issue is locked."}
+    talk.hub.faults.fail_next("create_issue_comment", 403, body=refusal)
+    talk.settle()
+    assert any(body.startswith("**Recovered at") for body in talk.heard(number))
+    assert (issues(talk, number), talk.heard(issue)) == ([(issue, title, "closed")], [])
+
+
+def test_where_no_issue_can_be_opened_the_report_of_the_night_tells_it(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    refusal = {"message": "Issues has been disabled in this repository."}
+    talk.hub.faults.fail_next("create_issue", 410, times=5, body=refusal)
+    assert "a confirmed regression in `geglu`" in night(talk, number, 220.0, "three")
+    assert issues(talk, number) == []
+    assert {job.state for job in inbox.find_jobs(REPOSITORY)} == {JobState.done}
+
+
+def test_the_issue_of_a_kernel_that_is_removed_is_closed(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for times_us, line in ((200.0, ""), (200.0, "one"), (200.0, "two"), (220.0, "three")):
+        night(talk, number, times_us, line)
+    ((issue, title, _),) = issues(talk, number)
+    talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: None}, "Remove geglu")
+    talk.answer("benchmark", to_json(measured(200.0)), always=True)
+    talk.say(number, "/kernel nightly")
+    talk.settle()
+    talk.skip(number)
+    assert talk.read(issue) == snapshot(
+        "**`geglu` is no longer there** at `COMMIT5`. What this issue reports can recover no more, and it is closed."
+    )
+    assert issues(talk, number) == [(issue, title, "closed")]
 
 
 def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk: Open) -> None:

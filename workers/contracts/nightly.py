@@ -29,7 +29,7 @@ class NightChange:
 class RegressionUpdate:
     """News of one kernel on one GPU model, for their issue: a confirmed change, or a recovery.
 
-    ``stands``: a confirmed change is left; where none is, the issue is closed.
+    ``stands``: a confirmed change is left; where none is, the issue is closed. ``gone``: the kernel is no longer there.
     """
 
     kernel: str
@@ -39,6 +39,7 @@ class RegressionUpdate:
     stands: bool
     wrong: str | None = None  # what the verdict says where values are wrong
     images: tuple[Image, ...] = ()
+    gone: bool = False
 
     def key(self) -> str:
         """The issue's key."""
@@ -120,3 +121,6 @@ class NightlySummary:
     ] = ()  # what differs from the testbed of the night before, such as "driver 580.1 -> 580.2"
     improved: tuple[NightChange, ...] = ()  # in the week before, where this is the first night of a week
     provenance: tuple[tuple[str, str], ...] = ()
+    standing: tuple[
+        str, ...
+    ] = ()  # kernels with a confirmed change that has not recovered and that nobody has accepted

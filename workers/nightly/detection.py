@@ -159,7 +159,13 @@ def settle(candidate: Candidate, word: Word | None) -> State:
     return State.confirmed if word is Word.slower else State.quiet
 
 
-# What is news of a candidate, and what is left of it where the second run does not say so too.
+# Runs of both commits that must agree before anything is reported. Two processes of one source may differ by more than the interval
+# of a run says: of three equal ones the candidate is slower than the original by more than the control in up to a quarter of runs.
+# Measured by simulation: with two runs up to 0.8 false alarms in 1000 series-nights of such kernels, with three 0.2
+# (docs/measurements/2026-11-25-uneven-nights.md).
+RUNS = 3
+
+# What is news of a candidate, and what is left of it where a further run does not say so too.
 NEWS = {
     Evidence.recovery: (State.recovered, State.confirmed),
     Evidence.faster: (State.improved, State.quiet),
@@ -167,13 +173,15 @@ NEWS = {
 
 
 def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> State:
-    """Compare the two revisions of a candidate, and once more before anything is reported: both runs must say the same.
+    """Compare the two revisions of a candidate, and again before anything is reported: all runs must say the same.
 
-    Two runs that differ by the luck of their processes seldom agree.
+    Runs that differ by the luck of their processes seldom agree.
     """
     news, unsure = NEWS.get(candidate.evidence, (State.confirmed, State.undecided))
     state = settle(candidate, compare())
-    return unsure if state is news and settle(candidate, compare()) is not news else state
+    if state is not news:
+        return state
+    return news if all(settle(candidate, compare()) is news for _ in range(RUNS - 1)) else unsure
 
 
 def band(past: Sequence[Point]) -> Band:

@@ -109,9 +109,9 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
     point = Point(
         revision=f"v{cells['liger_version']}",
         measured_at=_time(cells["timestamp"]),
-        value=_quantity(cells["y_value_50"], "y_value_50") * scale,
-        low=_quantity(cells["y_value_20"], "y_value_20") * scale if cells["y_value_20"] else None,
-        high=_quantity(cells["y_value_80"], "y_value_80") * scale if cells["y_value_80"] else None,
+        value=_quantity(cells, "y_value_50", scale),
+        low=_quantity(cells, "y_value_20", scale) if cells["y_value_20"] else None,
+        high=_quantity(cells, "y_value_80", scale) if cells["y_value_80"] else None,
         source=Source.library,
     )
     if (point.low or point.value) > point.value or (point.high or point.value) < point.value:
@@ -124,7 +124,7 @@ def _workload(cells: Mapping[str, str]) -> str:
     text = cells["extra_benchmark_config_str"]
     try:
         config = json.loads(text) if text else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # or nested too deep to be read
         raise ValueError(f"extra_benchmark_config_str is no JSON: {text[:40]!r}") from error
     if not isinstance(config, dict):
         raise ValueError(f"extra_benchmark_config_str is no object: {text[:40]!r}")
@@ -136,9 +136,10 @@ def _plain(value: object) -> str:
     return value.removeprefix("torch.") if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _quantity(text: str, name: str) -> float:
+def _quantity(cells: Mapping[str, str], name: str, scale: float) -> float:
+    text = cells[name]
     try:
-        value = float(text)
+        value = float(text) * scale
     except ValueError:
         raise ValueError(f"{name} is no number: {text[:40]!r}") from None
     if not math.isfinite(value) or value <= 0:

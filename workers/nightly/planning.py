@@ -15,11 +15,19 @@ class Plan:
 
 
 def plan(
-    kernels: Iterable[str], changed: Collection[str], measured: Mapping[str, tuple[str, float]], revision: str
+    kernels: Iterable[str],
+    changed: Collection[str],
+    measured: Mapping[str, tuple[str, float]],
+    revision: str,
+    before: Collection[str] = (),
 ) -> Plan:
-    """Put what changed first, then what was measured longest ago; ``measured`` gives each kernel's newest revision and its time."""
+    """Put what changed first, then what was measured longest ago.
+
+    ``measured`` gives each kernel's newest revision and its time, ``before`` the kernels that were measured at this revision at
+    any time: a branch may be put back to it.
+    """
     names = sorted(set(kernels))
-    known = tuple(name for name in names if name in measured and measured[name][0] == revision)
+    known = tuple(name for name in names if name in before or (name in measured and measured[name][0] == revision))
     left = [name for name in names if name not in known]
     longest = sorted(left, key=lambda name: (name not in changed, measured.get(name, ("", 0.0))[1], name))
     return Plan(tuple(longest), known)

@@ -33,6 +33,7 @@ from workers.contracts import (
     ReportUpdate,
     StageName,
     UserFacingError,
+    regression_key,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import ExistingKernel
@@ -62,6 +63,8 @@ from workers.tree import Tree, read_tarball
 
 HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
 ALL_WORKLOADS = "all"
+MEASURED_NEXT = "Nothing to do: it is measured in the next night, on the new testbed."
+BETWEEN_NIGHTS_S = 2.0  # at least; the numbers of the commit before on a new testbed are dated a second before a night
 SEEN_S = 7 * 86_400.0  # a host that answered nothing for so long takes no part in a night
 
 
@@ -105,7 +108,7 @@ class Nightly:
     def run(self, context: StageContext) -> StageResult:
         """Measure what the budget has room for, keep it, and compare what changed."""
         gate = Gate(context, {HEAD_FILE: context.request.snapshot})
-        night = Night(open_bench(context), gate, float(context.memo("begun_at", context.now)))
+        night = Night(open_bench(context), gate, float(context.memo("begun_at", lambda: _begin(context))))
         budget_s = context.request.options.budget_minutes * 60.0
         before = _open(night)
         planned = _planned(night)
@@ -121,6 +124,7 @@ class Nightly:
             changes += moved
             improved += better
             news += told
+        news += _gone(night)
         measured = {kernel.kernel for kernel in kernels}
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
@@ -137,6 +141,7 @@ class Nightly:
             provenance(
                 context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
             ),
+            tuple(context.memo("standing", lambda: list(_standing(night)))),
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
@@ -145,6 +150,13 @@ class Nightly:
         return StageResult(
             {"summary": to_json(summary)}, (*assets, *news, *digest, ReportUpdate(summary)), checkpoint=False
         )
+
+
+def _begin(context: StageContext) -> float:
+    """Now, but behind the night before: where a clock is put back, nights stay in the order of the commits."""
+    request = context.request
+    last = context.history(lambda s: history.last_night(s, request.origin.repository, request.base_sha))
+    return context.now() if last is None else max(context.now(), last + BETWEEN_NIGHTS_S)
 
 
 def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
@@ -157,11 +169,28 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
     if not news:
         return []
     gpu, images = night.testbed.gpu, _drawn(night, kernel.kernel, news)
-    left = night.context.memo(
-        f"{kernel.kernel}-stands",
-        lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
-    )
+    left = night.context.memo(f"{kernel.kernel}-stands", lambda: kernel.kernel in _standing(night))
     return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong, images)]
+
+
+def _standing(night: Night) -> tuple[str, ...]:
+    return night.context.history(lambda s: history.standing(s, night.repository, night.testbed.gpu))
+
+
+def _gone(night: Night) -> list[RegressionUpdate]:
+    """Accept what stands of kernels that are no longer there: it can recover no more, and their issues are closed."""
+    if night.context.request.kernels:
+        return []
+    there, gpu = night.bench.layout.existing(night.bench.tree), night.testbed.gpu
+    names = night.context.memo("gone", lambda: [name for name in _standing(night) if name not in there])
+    for name in names:
+        key, reason = regression_key(name, gpu), f"no longer there at {night.revision[:12]}"
+        night.context.history(
+            lambda s, key=key, reason=reason: history.triage(  # type: ignore[misc]
+                s, night.repository, key, reason, night.begun_at
+            )
+        )
+    return [RegressionUpdate(name, gpu, night.revision, (), stands=False, gone=True) for name in names]
 
 
 def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Image, ...]:
@@ -208,26 +237,31 @@ def _form(testbed: Testbed | None) -> dict[str, str] | None:
 
 @dataclass(frozen=True)
 class Planned:
-    """A night's plan, and what was known when it began: the commit measured last with its snapshot, and this testbed's kernels."""
+    """A night's plan, and what was known when it began: the commit measured last, and this testbed's kernels."""
 
     plan: Plan
-    last: tuple[str, str] | None
+    last: str | None
     measured: tuple[str, ...]
     changed: tuple[str, ...]  # since they were measured on this testbed, or never measured on it
     places: dict[str, str] = field(default_factory=dict)  # the GPU that a kernel was measured on last, by its UUID
+    revisions: dict[str, str] = field(
+        default_factory=dict
+    )  # the other commit at which it was measured last on this model
     gpus: tuple[str, ...] = ()  # others of the model whose hosts were at work in the last days
     week: float | None = None  # when the week began that this night is the first after; None: it is not
 
 
 def _planned(night: Night) -> Planned:
     form = night.context.memo("plan", lambda: _plan(night))
-    last = None if form["last"] is None else (str(form["last"][0]), str(form["last"][1]))
+    # A night that an older version began has no places, and the snapshot next to the last commit.
+    last = form["last"] if isinstance(form["last"], str | None) else str(form["last"][0])
     return Planned(
         Plan(tuple(form["order"]), tuple(form["known"])),
         last,
         tuple(form["measured"]),
         tuple(form["changed"]),
-        form.get("places", {}),  # a night that an older version began has none
+        form.get("places", {}),
+        form.get("revisions", {}),
         tuple(form.get("gpus", ())),
         form["week"],
     )
@@ -253,14 +287,16 @@ def _plan(night: Night) -> dict[str, Any]:
         old = None if snapshot is None else _tree(context, snapshot)
         touched = kernels if old is None else night.bench.layout.touched(old, night.bench.tree)
         changed |= {name for name in touched if name in measured and measured[name][0] == revision}
-    made = plan(kernels, changed, measured, night.revision)
+    known = context.history(lambda s: history.kernels_at(s, repository, gpu, night.revision))
+    made = plan(kernels, changed, measured, night.revision, known)
     before = context.history(lambda s: history.last_night(s, repository, night.revision))
     week = None if before is None or week_start(before) == week_start(night.begun_at) else week_start(before)
     return {
         "order": made.order,
         "known": made.known,
-        "last": last,
+        "last": None if last is None else last[0],
         "places": {name: place[0] for name, place in placed.items()},
+        "revisions": {name: place[1] for name, place in placed.items() if place[1] != night.revision},
         "gpus": others,
         "measured": tuple(here),
         "changed": sorted(changed),
@@ -385,8 +421,9 @@ def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[N
         existing = night.bench.layout.locate(name, night.bench.tree)
         problem = parse(known_problem(night.context.request.problem, existing, night.bench.tree, night.bench.layout))
         form = night.bench.layout.form_of(existing, problem, (), HEAD_FILE)
-        # On a testbed that is new to a kernel the last commit takes turns with this one, so that the new series has a past.
-        last = None if name in planned.measured else planned.last
+        # On a testbed that is new to a kernel the commit at which it was measured last takes turns with this one, so that the
+        # new series has a past.
+        last = None if name in planned.measured else planned.revisions.get(name, planned.last)
         kernel = _Kernel(night, name, existing, problem, form)
         measured, changes = kernel.measure(last, changed=name in planned.changed)
         return measured, changes, [] if planned.week is None or measured.wrong else kernel.improved(planned.week)
@@ -444,7 +481,7 @@ class _Kernel:
     problem: Problem
     form: CandidateSource
 
-    def measure(self, last: tuple[str, str] | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
+    def measure(self, last: str | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
         verdict = self.verdict(f"{self.name}-verify", self.form, self._proved())
@@ -499,17 +536,37 @@ class _Kernel:
         form = None if snapshot is None else self.form_at(snapshot)
         return None if form is None else (form, snapshot)
 
-    def _times(self, last: tuple[str, str] | None) -> list[tuple[SeriesKey, Point]]:
-        """Time the kernel, in turns with an earlier commit where one is given."""
+    def _times(self, last: str | None) -> list[tuple[SeriesKey, Point]]:
+        """Time the kernel, in turns with an earlier commit where one is given.
+
+        Raises:
+            UserFacingError: the host's driver, torch or Triton is no longer what it was when the night began.
+        """
         night = self.night
-        good = None if last is None else self.form_at(last[1])
-        result = self.benchmark(f"{self.name}-time", None if good is None or last is None else (good, last[1]))
+        good = None if last is None else self.at(last)
+        result = self.benchmark(f"{self.name}-time", good)
+        here = host_testbed(result.gpu or "", dict(result.host))
+        if not result.predicted and here != night.testbed:
+            became = "; ".join(here.changes(night.testbed))
+            raise UserFacingError(
+                Failure(FailureCode.environment, f"the host changed during the night: {became}", MEASURED_NEXT)
+            )
         night.measured = result
         numbers = list(points_of(result, night.repository, self.name, night.revision, night.begun_at, CANDIDATE))
         if good is not None and last is not None:
             before = night.begun_at - 1.0
-            numbers += points_of(result, night.repository, self.name, last[0], before, ORIGINAL)
+            numbers += points_of(result, night.repository, self.name, last, before, ORIGINAL)
         return numbers
+
+    def at(self, revision: str) -> tuple[CandidateSource, str] | None:
+        """The kernel at an earlier commit with that commit's snapshot; None where either is no longer there."""
+        night = self.night
+        snapshot = night.context.memo(
+            f"snapshot-{revision}",
+            lambda: night.context.history(lambda s: history.snapshot_of(s, night.repository, revision)),
+        )
+        form = None if snapshot is None else self.form_at(snapshot)
+        return None if form is None else (form, snapshot)
 
     def form_at(self, snapshot: str) -> CandidateSource | None:
         """The kernel at an earlier commit, called as today; None where it was not there or cannot be called so."""
@@ -561,7 +618,7 @@ class _Kernel:
         return _read_candidates(night.context.memo(f"{self.name}-elsewhere", lambda: night.context.history(read)))
 
     def improved(self, since: float) -> list[NightChange]:
-        """What is faster or smaller than when a week began, in two runs of both commits."""
+        """What is faster or smaller than when a week began, in three runs of both commits."""
         found = self._candidates("improvements", lambda _key, points, known: improvement(points, since, known))
         compared = [(key, candidate, *self._compared(key, candidate)) for key, candidate in found]
         return [self._change(*one) for one in compared if one[2] is State.improved]
@@ -616,22 +673,16 @@ class _Comparison:
     def word(self) -> Word | None:
         """Compare once more; None where the good commit's kernel is no longer there."""
         self.runs += 1
-        night = self.kernel.night
-        snapshot = night.context.memo(
-            f"snapshot-{self.candidate.good}",
-            lambda: night.context.history(lambda s: history.snapshot_of(s, night.repository, self.candidate.good)),
-        )
-        form = None if snapshot is None else self.kernel.form_at(snapshot)
-        if form is None:
+        good = self.kernel.at(self.candidate.good)
+        if good is None:
             return None
         place = f"{self.kernel.name}-{self.candidate.good[:12]}-{self.runs}"
         if self.key.metric is Metric.wrong_values:
-            return self._values(place, form, snapshot)
-        result = self.kernel.benchmark(f"{place}-compare", (form, snapshot))
-        return self._of(result)
+            return self._values(place, good)
+        return self._of(self.kernel.benchmark(f"{place}-compare", good))
 
-    def _values(self, place: str, form: CandidateSource, snapshot: str) -> Word | None:
-        status = self.kernel.verdict(f"{place}-verify", self.kernel.form, (form, snapshot)).status
+    def _values(self, place: str, good: tuple[CandidateSource, str]) -> Word | None:
+        status = self.kernel.verdict(f"{place}-verify", self.kernel.form, good).status
         return Word.same if status is Status.passed else Word.slower if status in WRONG else None
 
     def _of(self, result: BenchmarkResult) -> Word | None:

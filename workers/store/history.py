@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -165,6 +165,19 @@ def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[s
     return newest
 
 
+def kernels_at(session: Session, repository: str, testbed: Testbed, revision: str) -> set[str]:
+    """The kernels of which a night has a number at a commit on a testbed, whatever was measured since."""
+    query = (
+        select(MeasuredSeries.kernel)
+        .distinct()
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredPoint.revision == revision)
+        .where(MeasuredPoint.source == Source.night.value)
+        .where(*(getattr(MeasuredSeries, name) == value for name, value in asdict(testbed).items()))
+    )
+    return set(session.scalars(query))
+
+
 def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[str, str, float]]:
     """For each kernel that a night measured on a GPU model: the UUID of the GPU that has its newest point, revision and time."""
     query = (
@@ -194,7 +207,9 @@ def forget(session: Session, retention: Retention, now: float) -> int:
     oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
     aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
     for series_id in session.scalars(aged).all():
-        named = select(SeriesChange.good_revision, SeriesChange.bad_revision).where(SeriesChange.series_id == series_id)
+        named = select(SeriesChange.good_revision, SeriesChange.bad_revision, SeriesChange.recovered_revision).where(
+            SeriesChange.series_id == series_id
+        )
         kept = {revision for row in session.execute(named) for revision in row}
         rows = session.execute(
             select(MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.revision)
@@ -292,12 +307,17 @@ def _recover(session: Session, series_id: int, candidate: Candidate, now: float)
     session.execute(update(SeriesChange).where(SeriesChange.id.in_(gone)).values(**form))
 
 
-def stands(session: Session, repository: str, kernel: str, gpu: str) -> bool:
-    """Whether a confirmed change of a kernel is left on a GPU model."""
-    return (
-        session.scalar(_confirmed(repository).where(MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu))
-        is not None
+def standing(session: Session, repository: str, gpu: str) -> tuple[str, ...]:
+    """The kernels of which a confirmed change is left on a GPU model, by name."""
+    query = (
+        select(MeasuredSeries.kernel)
+        .distinct()
+        .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
+        .where(SeriesChange.state == State.confirmed.value)
+        .order_by(MeasuredSeries.kernel)
     )
+    return tuple(session.scalars(query))
 
 
 def standing_elsewhere(
@@ -337,15 +357,6 @@ def triage(session: Session, repository: str, key: str, reason: str, now: float)
     form = {"state": State.triaged.value, "reason": reason, "changed_at": now}
     session.execute(update(SeriesChange).where(SeriesChange.id.in_(fresh)).values(**form))
     return len(fresh) or len(meant)
-
-
-def _confirmed(repository: str) -> Select[int]:
-    return (
-        select(SeriesChange.id)
-        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
-        .where(MeasuredSeries.repository == repository, SeriesChange.state == State.confirmed.value)
-        .limit(1)
-    )
 
 
 def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:

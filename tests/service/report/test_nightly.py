@@ -38,7 +38,7 @@ def test_values_that_stay_wrong_have_a_next_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "how"), [(SLOWER, "found in two interleaved runs"), (WRONG, "Values were judged twice")]
+    ("change", "how"), [(SLOWER, "found in three interleaved runs"), (WRONG, "Values were judged three times")]
 )
 def test_the_issue_says_how_its_changes_were_found(change: NightChange, how: str) -> None:
     update = RegressionUpdate("k", "NVIDIA H200", BAD, (change,), True, "off" if change is WRONG else None)

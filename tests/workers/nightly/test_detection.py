@@ -152,26 +152,31 @@ def words(*said: Word | None) -> Iterator[Word | None]:
 
 CANDIDATE = Candidate("a", "b", 1.1, Evidence.band)
 BACK = Candidate("a", "b", 1.0, Evidence.recovery)
+FASTER = Candidate("a", "b", 0.8, Evidence.faster)
 
 
 @pytest.mark.parametrize(
     ("candidate", "said", "state"),
     [
-        (CANDIDATE, (Word.slower, Word.slower), State.confirmed),
+        (CANDIDATE, (Word.slower, Word.slower, Word.slower), State.confirmed),
+        (CANDIDATE, (Word.slower, Word.slower, Word.same), State.undecided),
         (CANDIDATE, (Word.slower, Word.same), State.undecided),
         (CANDIDATE, (Word.slower, None), State.undecided),
         (CANDIDATE, (Word.same,), State.quiet),
         (CANDIDATE, (Word.faster,), State.quiet),
         (CANDIDATE, (Word.undecided,), State.undecided),
         (CANDIDATE, (None,), State.undecided),
-        (BACK, (Word.same, Word.same), State.recovered),
+        (FASTER, (Word.faster, Word.faster, Word.faster), State.improved),
+        (FASTER, (Word.faster, Word.faster, Word.undecided), State.quiet),
+        (BACK, (Word.same, Word.faster, Word.same), State.recovered),
+        (BACK, (Word.same, Word.same, Word.undecided), State.confirmed),
         (BACK, (Word.same, Word.slower), State.confirmed),
         (BACK, (Word.slower,), State.confirmed),
         (BACK, (Word.undecided,), State.confirmed),
         (BACK, (None,), State.confirmed),
     ],
 )
-def test_only_two_runs_that_agree_report_something(
+def test_only_runs_that_agree_report_something(
     candidate: Candidate, said: tuple[Word | None, ...], state: State
 ) -> None:
     left = words(*said)

@@ -112,6 +112,8 @@ def test_another_testbed_is_another_series(world: World, field: str) -> None:
         assert [points for _, points in history.read(session, REPOSITORY)] == [(point(1),), (point(1, 200.0),)]
         assert list(history.read(session, REPOSITORY, testbed=other)) == [(KEY.on(other), (point(1, 200.0),))]
         assert history.last_measured(session, REPOSITORY, other) == {"geglu": (point(1).revision, point(1).measured_at)}
+        assert history.kernels_at(session, REPOSITORY, other, point(1).revision) == {"geglu"}
+        assert history.kernels_at(session, REPOSITORY, other, point(2).revision) == set()
     assert other.changes(H200) == (f"{field} {getattr(H200, field)} -> another",)
 
 
@@ -132,15 +134,17 @@ def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, point(night)) for night in range(nights)])
         series_id = session.query(history.MeasuredSeries.id).scalar()
-        change = SeriesChange(series_id=series_id, state="confirmed", good_revision=point(2).revision,
-                              bad_revision=point(3).revision, ratio=1.1, opened_at=0.0, changed_at=0.0)  # fmt: skip
+        change = SeriesChange(series_id=series_id, state="recovered", good_revision=point(2).revision,
+                              bad_revision=point(3).revision, recovered_revision=point(5).revision,
+                              ratio=1.1, opened_at=0.0, changed_at=0.0)  # fmt: skip
         session.add(change)
     with world.runtime.database.write() as session:
         removed = history.forget(session, Retention(400, 600), now=point(nights).measured_at)
         ((_, left),) = history.read(session, REPOSITORY)
+        assert history.standing(session, REPOSITORY, H200.gpu) == ()
     ages = [(point(nights).measured_at - item.measured_at) / DAY_S for item in left]
     assert removed == nights - len(left)
-    assert [age for age in ages if age > 600] == [nights - 2, nights - 3]
+    assert [age for age in ages if age > 600] == [nights - 2, nights - 3, nights - 5]
     assert 28 <= sum(400 < age <= 600 for age in ages) <= 30
     assert sum(age <= 400 for age in ages) == 400
 

@@ -185,6 +185,23 @@ def test_the_same_commit_on_the_same_testbed_is_not_measured_twice() -> None:
     assert library.contexts[-1].order == ["doctor host"]
 
 
+def test_a_commit_that_a_branch_is_put_back_to_is_not_measured_again() -> None:
+    library = Library()
+    library.quiet(2)
+    library.nights = 0
+    again = library.night()
+    assert (again.known, again.kernels) == (("geglu",), ())
+
+
+def test_a_clock_that_is_put_back_leaves_nights_in_the_order_of_the_commits() -> None:
+    library = Library()
+    library.now = MONDAY + 30 * DAY_S
+    library.quiet(3)
+    library.now = MONDAY
+    library.slow = 1.2
+    assert {change.state for change in library.night(changed("geglu")).changes} == {State.confirmed}
+
+
 def test_what_changed_comes_first_and_then_what_was_measured_longest_ago() -> None:
     library = Library()
     library.night(kernels=("softmax",))
@@ -241,7 +258,7 @@ def _json(form: Any) -> Any:
     return json.loads(json.dumps(form))
 
 
-def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_two_runs_of_both() -> None:
+def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_three_runs_of_both() -> None:
     library = Library()
     library.quiet(3)
     library.slow = 1.08
@@ -251,7 +268,7 @@ def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_two_runs_o
     assert {(change.good, change.bad) for change in times} == {(sha(3), sha(4))}
     assert all(change.ratio == pytest.approx(1.08) for change in times)
     compare = [request for place, request in library.contexts[-1].asked if "compare" in place]
-    assert len(compare) == 2, "the passes share the runs"
+    assert len(compare) == 3, "the passes share the runs"
     assert compare[0].original is not None
     assert (compare[0].candidate.tree, compare[0].original.tree) == ("head.tar.gz", "good.tar.gz")
     assert library.night(changed("geglu")).changes == (), "what is known is not reported a second time"
@@ -342,6 +359,19 @@ def test_a_regression_in_the_night_of_a_new_driver_is_found_all_the_same() -> No
     assert {change.state for change in summary.changes} == {State.confirmed}
 
 
+def test_a_driver_that_changes_during_a_night_leaves_the_kernel_to_the_next_one_which_finds_its_regression() -> None:
+    library = Library()
+    library.quiet(3)
+    library.slow, context = 1.2, library.context(changed("geglu"))
+    library.driver = "590.1"
+    (kernel,) = run(context).kernels
+    assert kernel.skipped is not None
+    assert f"driver {DRIVER} -> 590.1" in kernel.skipped.message
+    summary = library.night(changed("geglu"))
+    assert {change.state for change in summary.changes} == {State.confirmed}
+    assert {(change.good, change.bad) for change in summary.changes} == {(sha(3), sha(5))}, "the last that measured it"
+
+
 def test_a_host_without_a_gpu_ends_the_night_with_what_to_do() -> None:
     context = Library().context()
     context.answers["doctor"] = report(gpu=None)
@@ -420,7 +450,7 @@ def test_a_regression_that_stands_on_an_old_driver_is_gone_once_a_changed_kernel
     mended = run(context)
     assert State.recovered in {change.state for change in mended.changes}
     with library.database.read() as session:
-        assert not history.stands(session, REPOSITORY, "geglu", "NVIDIA H200")
+        assert history.standing(session, REPOSITORY, "NVIDIA H200") == ()
 
 
 MONDAY = 1_700_438_400.0  # 2023-11-20, 00:00 UTC
@@ -435,7 +465,7 @@ def nights_of_a_week(library: Library, first_day: int, count: int) -> list[Night
     return summaries
 
 
-def test_what_became_faster_is_told_in_the_first_night_of_the_next_week_after_two_runs() -> None:
+def test_what_became_faster_is_told_in_the_first_night_of_the_next_week_after_three_runs() -> None:
     library = Library()
     nights_of_a_week(library, 0, 7)
     assert nights_of_a_week(library, 7, 1)[0].improved == ()
@@ -450,7 +480,7 @@ def test_what_became_faster_is_told_in_the_first_night_of_the_next_week_after_tw
         (name, State.improved) for name in ("forward", "backward", "full")
     }
     assert all(one.ratio == pytest.approx(0.8) for one in digest.improved)
-    assert len([place for place in context.order if "compare" in place]) == 2, "the passes share the two runs"
+    assert len([place for place in context.order if "compare" in place]) == 3, "the passes share the runs"
     assert nights_of_a_week(library, 21, 1)[0].improved == (), "what was told is the level from then on"
 
 
