@@ -27,6 +27,7 @@ from gpu_runner.verify.scalars import (
     other_words,
     scalars_at_an_end,
     scalars_beyond,
+    small_epsilons,
     usual_numbers,
     usual_scalar,
     whole_for_floats,
@@ -131,6 +132,7 @@ class Special(StrEnum):
     unit = "rows of length one"
     shares = "rows that are distributions"
     triangle = "zeros on one side of the diagonal"  # of square matrices
+    faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
@@ -321,6 +323,7 @@ _SECOND_TIME, _POWER, _WIDE, _EQUAL = (
     "all equal",
 )
 _AT_AN_END = "scalars at an end"
+_SMALL_EPSILON = "small epsilon"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _ODD_AND_WIDE = "not finite, beyond a cut"
@@ -330,7 +333,7 @@ _USUAL_SCALARS = (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)  # a large
 _DEALT_INDICES = tuple(
     kind for kind in Indices if kind is not Indices.ascending
 )  # which have a case with room for them
-_NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)
+_NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _WILD, _SMALL_EPSILON, _BEYOND_AN_AXIS)
 # Small from the start; half of a size that a scalar divides may not be divided by it.
 _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS, _ODD_AND_WIDE)
 
@@ -477,8 +480,15 @@ class _Plan:
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
         if len(named) > 1:  # dimensions that are taken for one another
-            cases.append(self._case(_EQUAL, dict.fromkeys(named, stream.randint(17, 33))))
+            cases.append(self._case(_EQUAL, self._equal(stream)))
         return cases
+
+    def _equal(self, stream: random.Random) -> dict[str, int]:
+        """One size for every dimension, of which the interpreter has no more rows than of any other case."""
+        sizes = dict.fromkeys(_named(self.problem), stream.randint(17, 33))
+        while self.interpreted and _rows_at(self.problem, sizes) > INTERPRETED_DEEPEST:
+            sizes = dict.fromkeys(sizes, max(sizes.values()) - 1)
+        return sizes
 
     def _extremes(self) -> list[Case]:
         cases = []
@@ -661,6 +671,11 @@ class _Plan:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
                 found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
+        if small:
+            sizes = self._sizes("small epsilon", (33, 200), (8, 14))
+            case = self._case(_SMALL_EPSILON, sizes, self._most_exact(), scalars=tuple((fixed | small).items()))
+            found.append(replace(case, spare=(tuple(fixed.items()),)))
         return found
 
     def _covered(self, cases: list[Case]) -> list[Case]:
@@ -689,13 +704,14 @@ class _Plan:
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 found.append(replace(case, layout=layout, upstream=back))
                 continue
-            if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
+            if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _SMALL_EPSILON):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 if has_whole and shows:
                     in_order = next(orders, None) if case.name == _SPECIAL else None
                     case = replace(case, indices=in_order or next(indices))
                     layout = Layout.sliced if in_order else layout  # many labels, all different, as a column of a table
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
+                kinds[_SMALL_EPSILON] = Special.faint
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
                     replace(
@@ -876,9 +892,9 @@ class _Plan:
             able = tuple(tables) if len(tables) == 2 else able  # the first of them is the cosine, as people order them
             cases.append(self._case("circle", sizes, self._most_exact(), related=able, relation=Relation.circle))
         for pair in _transposable(problem):
-            sizes = dict.fromkeys(_named(problem), stream.randint(17, 33))
+            sizes = self._equal(stream)
             cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))
-            sizes = dict.fromkeys(_named(problem), stream.randint(17, 33))
+            sizes = self._equal(stream)
             cases.append(self._case("the same tensor twice", sizes, same=pair))
         halves = [dtype for dtype in self.dtypes if dtype != "float32"]
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
@@ -985,7 +1001,11 @@ def _least_and_all(case: Case) -> tuple[bool, int]:
 
 
 def _rows_of(problem: Problem, case: Case) -> int:
-    return max((_elements(replace(s, dims=s.dims[:-1]), case.size_of) for s in problem.inputs if s.dims), default=0)
+    return _rows_at(problem, case.size_of)
+
+
+def _rows_at(problem: Problem, sizes: Mapping[str, int]) -> int:
+    return max((_elements(replace(s, dims=s.dims[:-1]), sizes) for s in problem.inputs if s.dims), default=0)
 
 
 def _fitted(problem: Problem, case: Case, limit: int) -> Case:

@@ -245,7 +245,14 @@ def _triangle(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return (lower, values.triu(), lower.triu())[kind % 3]
 
 
+def _faint(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    rows = values.clone().reshape(-1, values.shape[-1])
+    rows[torch.randperm(len(rows), generator=stream)[: (len(rows) + 1) // 2]] *= FAINT
+    return rows.reshape(values.shape)
+
+
 MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    Special.faint: _faint,
     Special.levels: _levels,
     Special.mask: _mask,
     Special.ramp: _ramp,

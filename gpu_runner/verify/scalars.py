@@ -14,6 +14,7 @@ Scalar = float | int | bool | str
 
 TINY = 1e-2  # a smaller default is an epsilon: it must grow a lot before a kernel that ignores it is seen
 LEAST_EPSILON, LARGEST_EPSILON = 1e-12, 1.0
+SMALL_EPSILONS = (1e-12, 1e-10)
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
 SEEDS = (2**16, 2**31 - 1)
@@ -27,6 +28,13 @@ def moved_scalars(problem: Problem, names: Collection[str], stream: random.Rando
     """Other values for these scalars, of those that are floats."""
     able = [spec for spec in problem.scalars if spec.name in names]
     return {s.name: _number(s.default, stream) for s in able if isinstance(s.default, float)}
+
+
+def small_epsilons(problem: Problem, names: Collection[str], stream: random.Random) -> dict[str, Scalar]:
+    """For each of these scalars that is an epsilon, a number at the small end of what people take."""
+    able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and 0 < s.default < TINY]
+    low, high = SMALL_EPSILONS
+    return {spec.name: math.exp(stream.uniform(math.log(low), math.log(high))) for spec in able}
 
 
 def usual_numbers(stream: random.Random) -> list[float]:

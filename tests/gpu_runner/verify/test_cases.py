@@ -433,3 +433,23 @@ def test_scalars_are_also_numbers_that_people_write(draws: Draws) -> None:
     problem = parse_problem(problem_source("add"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     assert {0.1, 0.5} <= {value for case in cases for _, value in case.scalars}
+
+
+@given(SEEDS)
+def test_an_epsilon_is_small_in_a_case_with_faint_rows_alone(draws: Draws) -> None:
+    _, cases = planned("rms_norm", draws=draws)
+    [case] = [case for case in cases if case.special is Special.faint]
+    assert 1e-12 <= dict(case.scalars)["eps"] <= 1e-10 and not case.wild and case.dtype == "float32"
+    assert not any(case.special is Special.faint for case in planned("softmax", draws=draws)[1])
+
+
+@given(SEEDS)
+def test_where_all_dimensions_are_equal_the_interpreter_has_no_more_rows_than_elsewhere(draws: Draws) -> None:
+    source = (
+        "import torch\n\n\ndef reference(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n\n\n"
+        'INPUTS = {"x": "B C L"}\nWORKLOADS = [{"B": 4, "C": 8, "L": 16}]\n'
+    )
+    problem = parse_problem(source)
+    plan = partial(plan_cases, problem, ("float32",), problem.workloads, quick=False, draws=draws)
+    [equal] = [case for case in plan(interpreted=True) if case.name == "all equal"]
+    assert len(set(equal.size_of.values())) == 1 and equal.size_of["B"] * equal.size_of["C"] <= 2**8 + 2**5
