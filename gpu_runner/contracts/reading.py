@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 import unicodedata
 import warnings
 from dataclasses import dataclass
@@ -104,6 +105,18 @@ def read_source(source: bytes | str, path: str = "<source>") -> Source:
     return Source(path, data, text, tree)
 
 
+_PARSING = threading.Lock()
+
+
+def parse(text: str) -> ast.Module:
+    """Parse a text in one thread at a time: CPython 3.11 counts the depth of all at once, and raises SystemError.
+
+    Raises: as ``ast.parse``.
+    """
+    with _PARSING:
+        return ast.parse(text)
+
+
 def parse_bounded(text: str) -> ast.Module:
     """Parse a text of others, whatever its characters are, into a tree that is safe to walk.
 
@@ -190,7 +203,7 @@ def _check_code_is_ascii(text: str) -> None:
 def _parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unknown escape is no fault, and the warning would print the line
-        return ast.parse(text)
+        return parse(text)
 
 
 def _syntax_error(error: BaseException) -> SourceError:

@@ -841,20 +841,22 @@ class _Plan:
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:
             gpus[0] = AMD
-        places = stream.sample(usual, min(len(gpus) + 1, len(usual)))
+        places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
             # Of one row a program has one block, on any GPU.
             largest = sorted(usual, key=lambda place: _least_and_all(cases[place]), reverse=True)[:FEW_PROCESSORS]
             places = [*largest, *(place for place in places if place not in largest)][: len(places)]
-        for at, (gpu, place) in enumerate(zip((*gpus, None), places, strict=False)):
-            if gpu is None:
-                cases[place] = replace(cases[place], compiling=True)
-                continue
+        for at, (gpu, place) in enumerate(zip(gpus, places, strict=False)):
             # The first have so few that a persistent kernel has more blocks than programs.
             most = gpu.multiprocessors
             few = at + 1 if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
+        left = [place for place in usual if place not in places]
+        plain = [place for place in left if _least_and_all(cases[place])[0] and not cases[place].special]
+        if plain or left:
+            place = stream.choice(plain or left)
+            cases[place] = replace(cases[place], compiling=True)
         return cases
 
     def _related(self) -> list[Case]:

@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, parse
 from gpu_runner.contracts.verify import SourceFile
 
 LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on
@@ -253,4 +253,4 @@ def _trees(files: Iterable[SourceFile]) -> Iterator[ast.Module]:
     for file in files:
         if file.path.endswith(".py"):
             with contextlib.suppress(*UNPARSABLE):
-                yield ast.parse(file.text)
+                yield parse(file.text)

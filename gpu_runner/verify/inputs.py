@@ -9,7 +9,7 @@ import random
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, parse
 from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
     EXPANDED,
@@ -213,7 +213,7 @@ def ignored_index(problem: Problem, case: Case) -> int | None:
         if is_ignored(name) and type(value) is int:
             return value
     try:
-        tree = ast.parse(problem.source)
+        tree = parse(problem.source)
     except UNPARSABLE:
         return None
     for node in ast.walk(tree):

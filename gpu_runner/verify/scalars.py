@@ -8,7 +8,7 @@ import random
 from collections.abc import Collection, Iterator
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, parse
 
 Scalar = float | int | bool | str
 
@@ -97,7 +97,7 @@ def _words_by(node: ast.AST, name: str) -> Iterator[str]:
 
 def _tree_of(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        return parse(source)
     except UNPARSABLE:
         return None
 

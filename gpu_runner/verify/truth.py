@@ -14,6 +14,7 @@ import torch
 
 from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
+from gpu_runner.contracts.reading import parse
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import ChildReply, Session
 from gpu_runner.spans import span
@@ -365,9 +366,7 @@ def blank(problem: Problem, proof: Proof, few: Case) -> Proof:
 
 
 def _keyword_only(source: str) -> tuple[str, ...]:
-    functions = [
-        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "reference"
-    ]
+    functions = [node for node in parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "reference"]
     return tuple(argument.arg for function in functions for argument in function.args.kwonlyargs)
 
 
