@@ -35,6 +35,7 @@ from gpu_runner.program.objects import Violation
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
+MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
 _current: list[Log] = []
 
 
@@ -163,7 +164,10 @@ def _answer(
     state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
 ) -> Answer:
     log, steps = _prepared(state, meta, tensors, arguments)
-    nans.begin(has_some=meta["odd"])
+    decisions = state.values["decisions"]
+    # In a large case with NaN it takes minutes to follow them, and others of its size show what is decided there.
+    decisions.is_paused = meta["odd"] and sum(tensor.numel() for tensor in tensors) > MOST_FOLLOWED
+    nans.begin(has_some=meta["odd"] and not decisions.is_paused)
     with _logged(log, state):
         kept = steps.all()
         trail = log.trail.to_json()

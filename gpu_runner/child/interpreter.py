@@ -136,8 +136,11 @@ def narrow(values: Any) -> Any:
 
 
 def _is_bfloat16(handle: Any) -> bool:
-    kind = getattr(handle, "dtype", None)
-    return kind is not None and bool(kind.scalar.name == "bf16")
+    import triton.language as tl
+
+    return getattr(getattr(handle, "dtype", None), "scalar", None) is tl.bfloat16 or (
+        getattr(handle, "dtype", None) == tl.bfloat16
+    )
 
 
 def _wide(handle: Any) -> Any:
@@ -447,14 +450,8 @@ def hasten_interpreter() -> None:
     interpreter._get_np_dtype = _numbered(interpreter._get_np_dtype)  # noqa: SLF001 - as above
     interpreter.ReduceOps.generic_reduce = _by_slices
     interpreter._patch_lang_tensor = _indexing(interpreter._patch_lang_tensor)  # noqa: SLF001 - as above
-    interpreter._patch_lang = _patched_once(interpreter._patch_lang, interpreter)  # noqa: SLF001 - as above
     _hasten_types()
-    _hasten_handles(interpreter)
-    semantic = interpreter.TritonSemantic
-    semantic.broadcast_impl_value = _of_one_shape(semantic.broadcast_impl_value)
-    semantic.binary_op_type_checking_impl = _checked_once(semantic.binary_op_type_checking_impl)
-    semantic.computation_type_impl = _promoted_once(semantic.computation_type_impl)
-    semantic.cast = _cast_directly(semantic.cast)
+    interpreter.TritonSemantic.broadcast_impl_value = _of_one_shape(interpreter.TritonSemantic.broadcast_impl_value)
     builder = interpreter.interpreter_builder
     # Each sum and product of whole numbers is done once more in int64, for an assertion that is made in debugging alone.
     if not builder.options.debug:
@@ -578,166 +575,20 @@ def _hasten_types() -> None:
             return True
         return self.name == other.name if type(other) is core.dtype else equal(self, other)
 
-    plain = frozenset([core.tensor, core.dtype, int, float, bool, str, type(None)])
-
     def unwrapped(given: Any) -> Any:
         kind = type(given)
-        return given if kind in plain else given.value if kind is core.constexpr else unwrap(given)
+        return given if kind is core.tensor or kind is int else given.value if kind is core.constexpr else unwrap(given)
 
     core.block_type.__init__, core.tensor.__init__, core.dtype.__eq__ = block, tensor, same
     core.block_type.to_ir = lambda self, _: self
     core._unwrap_if_constexpr = unwrapped  # noqa: SLF001 - as above
 
 
-def _hasten_handles(interpreter: Any) -> None:
-    """Look at the size of a plain type's elements without a function call: a handle is made for each operation."""
-    from triton.language import core
-
-    def handle(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:
-        self.data, self.dtype, self.attr = data, dtype, {} if attr is None else attr
-        width = data.itemsize
-        if type(dtype) is not core.dtype or (width > 1 and width * 8 > dtype.primitive_bitwidth):
-            self.__post_init__()
-
-    get_element_ty = interpreter.TensorHandle.get_element_ty
-
-    def element(self: Any) -> Any:
-        kind = self.dtype
-        if type(kind) is core.pointer_type:
-            kind = kind.element_ty
-        return kind if type(kind) is core.dtype else get_element_ty(self)
-
-    def create_splat(self: Any, kind: Any, number: Any) -> Any:
-        data = interpreter.np.empty(kind.shape, interpreter._get_np_dtype(number.dtype))  # noqa: SLF001 - as above
-        data[...] = number.data
-        return interpreter.TensorHandle(data, number.dtype.scalar)
-
-    interpreter.TensorHandle.__init__, interpreter.TensorHandle.get_element_ty = handle, element
-    interpreter.InterpreterBuilder.create_splat = create_splat
-
-
-def _patched_once(original: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
-    """Patch the language for a launch alone: a function that its kernel calls finds it patched."""
-    import triton.language as tl
-
-    modules: dict[Any, frozenset[str]] = {}
-    patched: set[str] = set()
-
-    def patch_lang(fn: Any) -> Any:
-        if fn not in modules:
-            named = (value for value in fn.__globals__.values() if inspect.ismodule(value))
-            modules[fn] = frozenset(module.__name__ for module in named if module in (tl, tl.core))
-        if modules[fn] and modules[fn] <= patched:
-            return interpreter._LangPatchScope()  # noqa: SLF001 - as above
-        scope = original(fn)
-        put_back = scope.restore
-
-        def restore() -> None:
-            patched.clear()
-            put_back()
-
-        scope.restore = restore
-        patched.update(modules[fn])
-        return scope
-
-    return patch_lang
-
-
-MOST_CONSTANTS = 2**21  # elements of all numbers that are kept as blocks
-LEAST_OF_CONSTANT = 2**8  # each counts as so many: what is kept besides takes more
-
-
-def _checked_once(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand on two operands of one type as they are, and make the block of a number once for each type of the other operand."""
-    from triton.language import core
-
-    constants: dict[tuple[Any, ...], Any] = {}
-    elements = 0
-
-    def binary_op_type_checking_impl(
-        self: Any,
-        lhs: Any,
-        rhs: Any,
-        allow_lhs_ptr: bool = False,
-        allow_rhs_ptr: bool = False,
-        arithmetic_check: bool = True,
-        div_or_mod: bool = False,
-    ) -> Any:
-        nonlocal elements
-        how = allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod
-        if type(lhs) is core.tensor and type(rhs) is core.tensor:
-            one, other = lhs.dtype, rhs.dtype
-            if type(one) is core.dtype and type(other) is core.dtype and one.name == other.name:
-                if not div_or_mod or one.name not in ("fp16", "bf16"):  # of which quotients are wider
-                    return self.broadcast_impl_value(lhs, rhs)
-            elif allow_lhs_ptr and type(one) is core.pointer_type and type(other) is core.dtype and other.is_int():
-                return self.broadcast_impl_value(lhs, rhs)
-            return original(self, lhs, rhs, *how)
-        number, tensor = (rhs, lhs) if type(lhs) is core.tensor else (lhs, rhs)
-        if type(number) not in (int, float) or type(tensor) is not core.tensor or type(tensor.dtype) is not core.dtype:
-            return original(self, lhs, rhs, *how)
-        key = type(number), number, number is rhs, tensor.type.name, how
-        known = constants.get(key)
-        if known is None:
-            left, right = original(self, lhs, rhs, *how)
-            found, same = (right, left) if number is rhs else (left, right)
-            if same is tensor:  # else it is converted
-                size = max(found.handle.data.size, LEAST_OF_CONSTANT)
-                elements += size
-                if elements > MOST_CONSTANTS:
-                    constants.clear()
-                    elements = size
-                constants[key] = found
-            return left, right
-        return (tensor, known) if number is rhs else (known, tensor)
-
-    return binary_op_type_checking_impl
-
-
-def _promoted_once(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Look up once what two types are promoted to."""
-    found: dict[tuple[Any, ...], Any] = {}
-
-    def computation_type_impl(self: Any, a_ty: Any, a_is_scalar: Any, b_ty: Any, b_is_scalar: Any, div: Any) -> Any:
-        key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div
-        if key not in found:
-            found[key] = original(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div)
-        return found[key]
-
-    return computation_type_impl
-
-
-_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_CASTS = {(one, other): "create_int_cast" for one in _WHOLE for other in _WHOLE}
-_CASTS |= {(half, "fp32"): "create_fp_ext" for half in ("fp16", "bf16")}
-_CASTS |= {("fp32", half): "create_fp_trunc" for half in ("fp16", "bf16")}
-
-
-def _cast_directly(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Look up how the most usual types are converted, in place of asking about all kinds of types each time."""
-    from triton.language import core
-
-    def cast(self: Any, input: Any, dst_ty: Any, fp_downcast_rounding: Any = None) -> Any:
-        source, target = input.dtype, dst_ty.scalar
-        if fp_downcast_rounding is None and type(source) is core.dtype and type(target) is core.dtype:
-            if source.name == target.name:
-                return input
-            name = _CASTS.get((source.name, target.name))
-            if name is not None:
-                kind = input.type.with_element_ty(target) if input.type.is_block() else dst_ty
-                how = (source.name.startswith("int"),) if name == "create_int_cast" else ()
-                return self.tensor(getattr(self.builder, name)(input.handle, kind, *how), kind)
-        return original(self, input, dst_ty, fp_downcast_rounding)
-
-    return cast
-
-
 def _of_one_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """Hand on two operands of one shape, which need no other."""
 
     def broadcast_impl_value(self: Any, lhs: Any, rhs: Any) -> Any:
-        one, other = lhs.type, rhs.type
-        if one is other or (one.is_block() and other.is_block() and list(one.shape) == list(other.shape)):
+        if lhs.type.is_block() and rhs.type.is_block() and list(lhs.type.shape) == list(rhs.type.shape):
             return lhs, rhs
         return original(self, lhs, rhs)
 

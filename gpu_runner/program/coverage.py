@@ -66,6 +66,7 @@ class Decisions:
     # Those that compute with what the call was given, by the path of their file.
     computed: dict[ast.expr, str] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
+    is_paused: bool = False  # of kernels nothing is noted
 
     def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "") -> None:
         """Add an outcome of host code: that an expression is true, or is ``what``."""

@@ -37,6 +37,8 @@ def mark(result: Any, *operands: Any, is_asked: bool = False, is_choice: bool = 
     result.by_nan = None
     data = result.data
     lanes = [marked(each) if is_asked else _of(each, numpy) for each in operands]
+    if all(each is None for each in lanes):
+        return result
     if is_choice:
         condition, first, second = operands[0].data, *(_shaped(each, data, numpy) for each in lanes[1:])
         lanes = [lanes[0], numpy.where(condition, first, second)]
@@ -57,6 +59,8 @@ def _of(handle: Any, numpy: Any) -> Any:
     if handle.data.dtype.kind != "f":
         return known
     nan = numpy.isnan(handle.data)
+    if not nan.any():
+        return known
     return nan if known is None else nan | known
 
 
@@ -110,13 +114,26 @@ def _loading(method: Callable[..., Any], numpy: Any) -> Callable[..., Any]:
         result = method(self, pointers, *rest, **named)
         if _ON[0]:
             lanes = marked(pointers)
-            if _PLACES:
-                stored = numpy.isin(pointers.data, numpy.concatenate(_PLACES))
+            stored = _stored_at(pointers.data, numpy)
+            if stored is not None:
                 lanes = stored if lanes is None else lanes | stored
             result.by_nan = None if lanes is None or not lanes.any() else _shaped(lanes, result.data, numpy)
         return result
 
     return loading
+
+
+def _stored_at(addresses: Any, numpy: Any) -> Any:
+    """The lanes whose address holds what hangs on NaN; None where no lane's does."""
+    if not _PLACES:
+        return None
+    if len(_PLACES) > 1:
+        _PLACES[:] = [numpy.unique(numpy.concatenate(_PLACES))]
+    known = _PLACES[0]
+    if not known.size or not addresses.size or addresses.max() < known[0] or addresses.min() > known[-1]:
+        return None
+    found = known[numpy.minimum(numpy.searchsorted(known, addresses), known.size - 1)] == addresses
+    return found if found.any() else None
 
 
 def _storing(method: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
@@ -127,7 +144,7 @@ def _storing(method: Callable[..., Any], interpreter: Any) -> Callable[..., Any]
         if any(each is not None for each in marks):
             pointers = next(each.data for each in handles if each.dtype.is_ptr())
             lanes = [_shaped(each, pointers, interpreter.np) for each in marks if each is not None]
-            _PLACES.append(pointers[functools.reduce(interpreter.np.bitwise_or, lanes)].reshape(-1))
+            _PLACES.append(interpreter.np.unique(pointers[functools.reduce(interpreter.np.bitwise_or, lanes)]))
         return method(self, *given, **named)
 
     return storing

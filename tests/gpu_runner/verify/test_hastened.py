@@ -22,7 +22,7 @@ def kernel() -> None:
 
 @pytest.fixture
 def hastened(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_patch_builtin", "_get_np_dtype", "_patch_lang"):
+    for name in ("_patch_builtin", "_get_np_dtype"):
         monkeypatch.setattr(interpreter, name, getattr(interpreter, name))
     monkeypatch.setattr(interpreter.interpreter_builder, "options", interpreter.interpreter_builder.options)
     hasten_interpreter()
@@ -70,24 +70,3 @@ def test_types_of_numpy_are_the_same_each_time(hastened: None, kind: tl.dtype, n
     assert {str(found) for found in (get(kind), get(block), get(kind), get(block))} == {name}
     with pytest.raises(KeyError):
         get(tl.void)
-
-
-def test_a_function_that_a_kernel_calls_patches_nothing_again(hastened: None) -> None:
-    scope = interpreter._patch_lang(kernel)
-    load = tl.load
-    inner = interpreter._patch_lang(kernel)
-    assert not inner._changes and tl.load is load
-    scope.restore()
-
-
-def test_the_block_of_a_number_is_made_once_for_each_type_of_the_other_operand(hastened: None) -> None:
-    semantic = interpreter.interpreter_semantic
-    data = interpreter.np.arange(4, dtype="int32")
-    block = tl.tensor(interpreter.TensorHandle(data, tl.int32), tl.block_type(tl.int32, [4]))
-    pairs = [semantic.binary_op_type_checking_impl(block, 3) for _ in range(2)]
-    assert pairs[0][0] is pairs[1][0] is block and pairs[0][1] is pairs[1][1]
-    assert pairs[0][1].handle.data.tolist() == [3, 3, 3, 3]
-    left, right = semantic.binary_op_type_checking_impl(block, 3.0)  # which converts the block
-    assert left.dtype.name == right.dtype.name == "fp32"
-    with pytest.raises(ValueError, match="out of range"):
-        semantic.binary_op_type_checking_impl(block, 2**31)
