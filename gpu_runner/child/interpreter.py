@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import logging
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpu_runner.program import nans
+
+_log = logging.getLogger(__name__)
 
 _CANONICAL_NAN = 0x7FC0
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
@@ -31,6 +34,7 @@ def teach_interpreter() -> None:
         return
     builder.computes_bfloat16 = True
     hasten_interpreter()
+    interpreter._patch_lang_tensor = _indexing(interpreter._patch_lang_tensor)  # noqa: SLF001 - there is no public place for it
     builder.binary_op = _binary(builder.binary_op)
     builder.unary_op = _unary(builder.unary_op)
     builder.cast_impl = _cast(builder.cast_impl)
@@ -38,7 +42,7 @@ def teach_interpreter() -> None:
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
-    interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - there is no public place for it
+    interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - as above
     builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
     builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
     builder.create_descriptor_load = _padded_descriptor(builder.create_descriptor_load)
@@ -136,11 +140,8 @@ def narrow(values: Any) -> Any:
 
 
 def _is_bfloat16(handle: Any) -> bool:
-    import triton.language as tl
-
-    return getattr(getattr(handle, "dtype", None), "scalar", None) is tl.bfloat16 or (
-        getattr(handle, "dtype", None) == tl.bfloat16
-    )
+    kind = getattr(handle, "dtype", None)
+    return kind is not None and bool(kind.scalar.name == "bf16")
 
 
 def _wide(handle: Any) -> Any:
@@ -438,24 +439,64 @@ def _each(name: str) -> Callable[[Any], Any]:
     return call
 
 
-def hasten_interpreter() -> None:
+def hasten_interpreter() -> tuple[str, ...]:
     """Spare the interpreter work that it repeats, or whose result it throws away, once; what it computes stays.
 
-    Measured: 2026-11-22, on a CPU, the cases of ``tests/workers/compiler/test_values_in_the_interpreter.py`` and
-    ``test_forms_in_the_interpreter.py``, with and without it side by side: 39 and 61 s of CPU time.
+    Where this version of Triton lacks what a shortcut takes the place of, or has it with other parameters, it stays as it is. Gives
+    the names of these, which stand in the child's log too.
+
+    The functions that are replaced were read in triton 3.6.0 and 3.7.1, in which they are the same.
     """
+    from triton.language import core
     from triton.runtime import interpreter
 
-    interpreter._patch_builtin = _patching(interpreter)  # noqa: SLF001 - as bfloat16: there is no public place for it
-    interpreter._get_np_dtype = _numbered(interpreter._get_np_dtype)  # noqa: SLF001 - as above
-    interpreter.ReduceOps.generic_reduce = _by_slices
-    interpreter._patch_lang_tensor = _indexing(interpreter._patch_lang_tensor)  # noqa: SLF001 - as above
-    _hasten_types()
-    interpreter.TritonSemantic.broadcast_impl_value = _of_one_shape(interpreter.TritonSemantic.broadcast_impl_value)
-    builder = interpreter.interpreter_builder
+    missed: list[str] = []
+    builder, handle, semantic = interpreter.InterpreterBuilder, interpreter.TensorHandle, interpreter.TritonSemantic
+    for owner, name, make in (
+        (interpreter, "_patch_builtin", _patching),
+        (interpreter, "_patch_lang", _patched_once),
+        (interpreter, "_get_np_dtype", _numbered),
+        (core.block_type, "__init__", _named_once),
+        (core.block_type, "to_ir", _itself),
+        (core.tensor, "__init__", _of_known_type),
+        (core.dtype, "__eq__", _by_name),
+        (core, "_unwrap_if_constexpr", _plain_first),
+        (handle, "__init__", _of_plain_type),
+        (handle, "get_element_ty", _element_of),
+        (builder, "create_splat", _filled),
+        (semantic, "broadcast_impl_value", _of_one_shape),
+        (semantic, "binary_op_type_checking_impl", _checked_once),
+        (semantic, "computation_type_impl", _promoted_once),
+        (semantic, "cast", _cast_directly),
+    ):
+        if not _replaced(owner, name, make):
+            missed.append(f"{getattr(owner, '__name__', owner)}.{name}")
+    options: Any = getattr(interpreter.interpreter_builder, "options", None)
     # Each sum and product of whole numbers is done once more in int64, for an assertion that is made in debugging alone.
-    if not builder.options.debug:
-        builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+    if getattr(options, "debug", True) is False and hasattr(options, "sanitize_overflow"):
+        interpreter.interpreter_builder.options = dataclasses.replace(options, sanitize_overflow=False)
+    if missed:
+        _log.warning(
+            "Triton's interpreter is slower than it could be: this version has no %s as known", ", ".join(missed)
+        )
+    return tuple(missed)
+
+
+def _replaced(owner: Any, name: str, make: Callable[[Any], Callable[..., Any]]) -> bool:
+    """Put what ``make`` makes of a function in its place, where that is there and has the same parameters."""
+    try:
+        original = getattr(owner, name)
+        made = make(original)
+        if _parameters(made) != _parameters(original):
+            return False
+    except (AttributeError, TypeError, ValueError):
+        return False
+    setattr(owner, name, made)
+    return True
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
 
 
 def _indexing(original: Callable[..., None]) -> Callable[..., None]:
@@ -468,143 +509,314 @@ def _indexing(original: Callable[..., None]) -> Callable[..., None]:
     return patch_lang_tensor
 
 
-def _by_slices(self: Any, input: tuple[Any, ...]) -> list[Any]:
-    """Reduce by a function of the kernel's own, a whole slice at each step along the axis in place of single elements."""
-    from triton.runtime.interpreter import np
-
-    given, axis = self.unravel(input, self.axis)
-    slices = [np.moveaxis(arg.handle.data, axis, 0) for arg in given]
-    shape = slices[0].shape[1:]
-
-    def at(place: int) -> tuple[Any, ...]:
-        return tuple(
-            self.to_tensor(data[place].reshape(shape or (1,)), arg.dtype)
-            for data, arg in zip(slices, given, strict=True)
-        )
-
-    found = at(0)
-    for place in range(1, len(slices[0])):
-        combined = self.combine_fn.fn(*found, *at(place))
-        found = combined if isinstance(combined, tuple) else (combined,)
-    kept = [1 if dim == axis else size for dim, size in enumerate(given[0].handle.data.shape)]
-    if self.axis is None:
-        kept = [1] * len(input[0].handle.data.shape)
-    results = []
-    for part, data, arg in zip(found, slices, given, strict=True):
-        values = part.handle.data if hasattr(part, "handle") else part
-        values = np.broadcast_to(np.asarray(values).astype(data.dtype), shape or (1,))
-        values = values.reshape(kept) if self.keep_dims else values.reshape(shape) if shape else values.item()
-        results.append(self.to_tensor(values, arg.dtype))
-    return results
-
-
-def _patching(interpreter: Any) -> Callable[..., None]:
+def _patching(original: Callable[..., None]) -> Callable[..., None]:
     """Patch what is a builtin of the language, in turn for each call of a function: which names are is looked up once.
 
     What stands in for a builtin is made once too, and hands on what the wrapper of a builtin would: that one only looks whether it
     is called from a kernel.
     """
     from triton.language import core
+    from triton.runtime import interpreter
 
     names: dict[Any, tuple[str, ...]] = {}
     known: dict[Any, Callable[..., Any]] = {}
-    wrapper = core.builtin(lambda: None).__code__
+    wrapper, semantic = core.builtin(lambda: None).__code__, interpreter.interpreter_semantic
 
     def interpreted(member: Any) -> Callable[..., Any]:
         call = member.__wrapped__ if getattr(member, "__code__", None) is wrapper else member
 
         def new_member(*args: Any, **named: Any) -> Any:
-            named["_semantic"] = interpreter.interpreter_semantic
+            named["_semantic"] = semantic
             return call(*args, **named)
 
         return new_member
 
-    def patch_builtin(package: Any, builder: Any, scope: Any) -> None:
-        if package not in names:
-            names[package] = tuple(name for name, member in inspect.getmembers(package) if core.is_builtin(member))
-        if names[package] and not core.is_builtin(getattr(package, names[package][0])):
+    def patch_builtin(pkg: Any, builder: Any, scope: Any) -> None:
+        if pkg not in names:
+            names[pkg] = tuple(name for name, member in inspect.getmembers(pkg) if core.is_builtin(member))
+        if names[pkg] and not core.is_builtin(getattr(pkg, names[pkg][0])):
             return  # all of it is patched already, by the kernel that calls
-        for name in names[package]:
-            member = getattr(package, name)
+        for name in names[pkg]:
+            member = getattr(pkg, name)
             if member not in known:
                 known[member] = interpreted(member)
-            scope.set_attr(package, name, known[member])
+            scope.set_attr(pkg, name, known[member])
 
     return patch_builtin
 
 
-def _hasten_types() -> None:
-    """Check and name each type of block once, and what a tensor has of its type too: one is made for each operation.
+def _patched_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Patch the language for a launch alone: a function that its kernel calls finds it patched."""
+    import triton.language as tl
+    from triton.runtime import interpreter
 
-    In the interpreter a type is its own form in the compiler's language.
-    """
+    modules: dict[Any, frozenset[str]] = {}
+    patched: set[str] = set()
+    nothing_patched = interpreter._LangPatchScope  # noqa: SLF001 - as above
+
+    def patch_lang(fn: Any) -> Any:
+        if fn not in modules:
+            named = (value for value in fn.__globals__.values() if inspect.ismodule(value))
+            modules[fn] = frozenset(module.__name__ for module in named if module in (tl, tl.core))
+        if modules[fn] and modules[fn] <= patched:
+            return nothing_patched()
+        scope = original(fn)
+        put_back = scope.restore
+
+        def restore() -> None:
+            patched.clear()
+            put_back()
+
+        scope.restore = restore
+        patched.update(modules[fn])
+        return scope
+
+    return patch_lang
+
+
+def _named_once(original: Callable[..., None]) -> Callable[..., None]:
+    """Check and name each type of block once: one is made for each operation."""
     from triton.language import core
 
-    make_block, make_tensor, equal, unwrap = (
-        core.block_type.__init__,
-        core.tensor.__init__,
-        core.dtype.__eq__,
-        core._unwrap_if_constexpr,  # noqa: SLF001 - as above
-    )
-    blocks: dict[Any, dict[str, Any]] = {}
+    known: dict[Any, dict[str, Any]] = {}
 
     def block(self: Any, element_ty: Any, shape: Any) -> None:
         sizes = tuple([size.value if type(size) is core.constexpr else size for size in shape])
         key = (type(element_ty), element_ty.name, getattr(element_ty, "address_space", None), sizes)
-        known = blocks.get(key)
-        if known is None:
-            make_block(self, element_ty, shape)
-            blocks[key] = dict(vars(self)) | {"_of_tensor": _facts(self)}
-        else:
-            self.__dict__.update(known)
+        if key not in known:
+            original(self, element_ty, shape)
+            known[key] = dict(vars(self)) | {_FACTS: []}
+        self.__dict__.update(known[key])
 
-    def _facts(kind: Any) -> tuple[Any, ...]:
+    return block
+
+
+def _itself(original: Callable[..., Any]) -> Callable[..., Any]:
+    """In the interpreter a type is its own form in the compiler's language."""
+
+    def to_ir(self: Any, builder: Any) -> Any:
+        return self
+
+    return to_ir
+
+
+_FACTS = "_of_tensor"  # the attribute of a type with what each tensor has of it; blocks of one type share the list
+
+
+def _of_known_type(original: Callable[..., None]) -> Callable[..., None]:
+    """Derive once what a tensor has of its type.
+
+    Raises:
+        AttributeError: a tensor has more, or less, than is known.
+    """
+    from triton.language import core
+
+    def facts(kind: Any) -> tuple[Any, ...]:
         probe = object.__new__(core.tensor)
-        make_tensor(probe, None, kind)
+        original(probe, None, kind)
+        if vars(probe).keys() != {"handle", "type", "numel", "dtype", "shape"}:
+            raise AttributeError("tensor")
         return probe.numel, probe.dtype, probe.shape
 
+    facts(core.float32)
+
     def tensor(self: Any, handle: Any, type: Any) -> None:
-        known = type.__dict__.get("_of_tensor")
-        if known is None:
-            known = type._of_tensor = _facts(type)  # noqa: SLF001 - as above
+        known = type.__dict__.get(_FACTS)
+        if not known:
+            known = type.__dict__.setdefault(_FACTS, [])
+            known += facts(type)
         self.handle, self.type = handle, type
         self.numel, self.dtype, self.shape = known
+
+    return tensor
+
+
+def _by_name(original: Callable[..., Any]) -> Callable[..., Any]:
+    from triton.language import core
 
     def same(self: Any, other: Any) -> Any:
         if self is other:
             return True
-        return self.name == other.name if type(other) is core.dtype else equal(self, other)
+        return self.name == other.name if type(other) is core.dtype else original(self, other)
 
-    def unwrapped(given: Any) -> Any:
-        kind = type(given)
-        return given if kind is core.tensor or kind is int else given.value if kind is core.constexpr else unwrap(given)
+    return same
 
-    core.block_type.__init__, core.tensor.__init__, core.dtype.__eq__ = block, tensor, same
-    core.block_type.to_ir = lambda self, _: self
-    core._unwrap_if_constexpr = unwrapped  # noqa: SLF001 - as above
+
+def _plain_first(original: Callable[..., Any]) -> Callable[..., Any]:
+    from triton.language import core
+
+    plain = frozenset([core.tensor, core.dtype, int, float, bool, str, type(None)])
+
+    def unwrapped(o: Any) -> Any:
+        kind = type(o)
+        return o if kind in plain else o.value if kind is core.constexpr else original(o)
+
+    return unwrapped
+
+
+def _of_plain_type(original: Callable[..., None]) -> Callable[..., None]:
+    """Look at the size of a plain type's elements without a function call: a handle is made for each operation."""
+    from triton.language import core
+
+    def handle(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:
+        width = data.itemsize
+        if type(dtype) is core.dtype and (width == 1 or width * 8 <= dtype.primitive_bitwidth):
+            self.data, self.dtype, self.attr = data, dtype, {} if attr is None else attr
+        else:
+            original(self, data, dtype, {} if attr is None else attr)
+
+    return handle
+
+
+def _element_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    from triton.language import core
+
+    def element(self: Any) -> Any:
+        kind = self.dtype
+        if type(kind) is core.pointer_type:
+            kind = kind.element_ty
+        return kind if type(kind) is core.dtype else original(self)
+
+    return element
+
+
+def _filled(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Fill a block without numpy's checks."""
+    from triton.runtime import interpreter
+
+    numpy = interpreter.np
+
+    def create_splat(self: Any, ret_ty: Any, arg: Any) -> Any:
+        data = numpy.empty(ret_ty.shape, interpreter._get_np_dtype(arg.dtype))  # noqa: SLF001 - as above
+        data[...] = arg.data
+        return interpreter.TensorHandle(data, arg.dtype.scalar)
+
+    return create_splat
+
+
+MOST_CONSTANTS = 2**21  # elements of all numbers that are kept as blocks
+LEAST_OF_CONSTANT = 2**8  # each counts as so many: what is kept besides takes more
+
+
+def _checked_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand on two operands of one type as they are, and make the block of a number once for each type of the other operand."""
+    from triton.language import core
+
+    constants: dict[tuple[Any, ...], Any] = {}
+    elements = 0
+
+    def binary_op_type_checking_impl(
+        self: Any,
+        lhs: Any,
+        rhs: Any,
+        allow_lhs_ptr: bool = False,
+        allow_rhs_ptr: bool = False,
+        arithmetic_check: bool = True,
+        div_or_mod: bool = False,
+    ) -> Any:
+        nonlocal elements
+        how = allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod
+        if type(lhs) is core.tensor and type(rhs) is core.tensor:
+            one, other = lhs.dtype, rhs.dtype
+            if type(one) is core.dtype and type(other) is core.dtype and one.name == other.name:
+                if not div_or_mod or one.name not in ("fp16", "bf16"):  # of which quotients are wider
+                    return self.broadcast_impl_value(lhs, rhs)
+            elif allow_lhs_ptr and type(one) is core.pointer_type and type(other) is core.dtype and other.is_int():
+                return self.broadcast_impl_value(lhs, rhs)
+            return original(self, lhs, rhs, *how)
+        number, tensor = (rhs, lhs) if type(lhs) is core.tensor else (lhs, rhs)
+        if type(number) not in (int, float) or type(tensor) is not core.tensor or type(tensor.dtype) is not core.dtype:
+            return original(self, lhs, rhs, *how)
+        key = type(number), number, number is rhs, tensor.type.name, how
+        known = constants.get(key)
+        if known is None:
+            left, right = original(self, lhs, rhs, *how)
+            found, same = (right, left) if number is rhs else (left, right)
+            if same is tensor:  # else it is converted
+                size = max(found.handle.data.size, LEAST_OF_CONSTANT)
+                elements += size
+                if elements > MOST_CONSTANTS:
+                    constants.clear()
+                    elements = size
+                found.handle.data.flags.writeable = False
+                constants[key] = found
+            return left, right
+        return (tensor, known) if number is rhs else (known, tensor)
+
+    return binary_op_type_checking_impl
+
+
+def _promoted_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Look up once what two types are promoted to."""
+    found: dict[tuple[Any, ...], Any] = {}
+
+    def computation_type_impl(
+        self: Any, a_ty: Any, a_is_scalar: Any, b_ty: Any, b_is_scalar: Any, div_or_mod: Any
+    ) -> Any:
+        key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
+        if key not in found:
+            found[key] = original(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
+        return found[key]
+
+    return computation_type_impl
+
+
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_CASTS = {(one, other): "create_int_cast" for one in _WHOLE for other in _WHOLE}
+_CASTS |= {(half, "fp32"): "create_fp_ext" for half in ("fp16", "bf16")}
+_CASTS |= {("fp32", half): "create_fp_trunc" for half in ("fp16", "bf16")}
+
+
+def _cast_directly(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Look up how the most usual types are converted, in place of asking about all kinds of types each time.
+
+    Raises:
+        AttributeError: the interpreter has other functions for them.
+    """
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    for name in set(_CASTS.values()):
+        if len(_parameters(getattr(interpreter.InterpreterBuilder, name))) != 3 + (name == "create_int_cast"):
+            raise AttributeError(name)
+
+    def cast(self: Any, input: Any, dst_ty: Any, fp_downcast_rounding: Any = None) -> Any:
+        source, target = input.dtype, dst_ty.scalar
+        if fp_downcast_rounding is None and type(source) is core.dtype and type(target) is core.dtype:
+            if source.name == target.name:
+                return input
+            name = _CASTS.get((source.name, target.name))
+            if name is not None:
+                kind = input.type.with_element_ty(target) if input.type.is_block() else dst_ty
+                how = (source.name.startswith("int"),) if name == "create_int_cast" else ()
+                return self.tensor(getattr(self.builder, name)(input.handle, kind, *how), kind)
+        return original(self, input, dst_ty, fp_downcast_rounding)
+
+    return cast
 
 
 def _of_one_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """Hand on two operands of one shape, which need no other."""
 
     def broadcast_impl_value(self: Any, lhs: Any, rhs: Any) -> Any:
-        if lhs.type.is_block() and rhs.type.is_block() and list(lhs.type.shape) == list(rhs.type.shape):
+        one, other = lhs.type, rhs.type
+        if one is other or (one.is_block() and other.is_block() and list(one.shape) == list(other.shape)):
             return lhs, rhs
         return original(self, lhs, rhs)
 
     return broadcast_impl_value
 
 
-def _numbered(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _numbered(original: Callable[..., Any]) -> Callable[..., Any]:
     """Look the type of numpy for a plain type of Triton up once: a table of all is made each time."""
     from triton.language import core
 
     found: dict[str, Any] = {}
 
-    def get_np_dtype(kind: Any) -> Any:
-        element = kind.element_ty if type(kind) is core.block_type else kind
+    def get_np_dtype(tt_dtype: Any) -> Any:
+        element = tt_dtype.element_ty if type(tt_dtype) is core.block_type else tt_dtype
         if type(element) is not core.dtype:
-            return original(kind)
+            return original(tt_dtype)
         if element.name not in found:
             found[element.name] = original(element)
         return found[element.name]

@@ -49,14 +49,14 @@ def watch_blocks(decisions: Decisions) -> None:
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
         result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
         nans.mark(result, lhs, rhs, is_asked=op in compares and lhs.data is rhs.data)
-        if op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy):
-            return result
         if op in compares or (op in joins and result.data.dtype == bool):
-            _note(decisions, _outcome, result.data, _against_limit(result, lhs, rhs) if op in orders else _read(result))
+            site = _undecided(decisions, "")
+            if site is None or (op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy)):
+                return result
+            counts = _against_limit(result, lhs, rhs) if op in orders else _read(result)
+            _note(decisions, site, _outcome, result.data, counts)
         elif op in picks:
-            counts = _against_limit(result, lhs, rhs)
-            _note(decisions, _happened, lhs.data == result.data, counts, "its first value")
-            _note(decisions, _happened, rhs.data == result.data, counts, "its second value")
+            _note_picked(decisions, result, lhs, rhs)
         else:
             _compute(decisions, op.__name__, result, lhs, rhs)
         return result
@@ -65,7 +65,9 @@ def watch_blocks(decisions: Decisions) -> None:
         result = nans.mark(ternary(self, first, second, third, op), first, second, third, is_choice=op is numpy.where)
         if op is numpy.clip:
             _carry(result, first)
-            _note(decisions, _happened, first.data != result.data, _read(result), "a limit")
+            site = _undecided(decisions, "a limit")
+            if site is not None:
+                _note(decisions, site, _happened, first.data != result.data, _read(result), "a limit")
         elif op is numpy.where:
             _carry_chosen(result, first, second, third, numpy)
             _compute(decisions, "where", result, second, third)
@@ -206,7 +208,7 @@ def _watched(method: Callable[..., Any], decisions: Decisions) -> Callable[..., 
         result = method(*args)
         value = getattr(result, "value", result)
         caller = sys._getframe(1)  # noqa: SLF001 - the interpreter's kernels are Python, and nothing else knows where one stands
-        if isinstance(value, bool) and _KERNELS.get(caller.f_code.co_filename) is not None:
+        if isinstance(value, bool) and isinstance(_KERNELS[caller.f_code.co_filename], Text):
             _note_constant(decisions, HELD if value else FAILED)
         return result
 
@@ -225,6 +227,7 @@ class Text:
     steps: dict[ast.expr | None, tuple[str, ...]]
     tree: ast.FunctionDef
 
+    @functools.cache  # noqa: B019 - texts are known for as long as the process lives
     def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
         """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
         names = {name for name, _ in names_in(node)} & self.bound
@@ -274,7 +277,16 @@ def _calls_same(node: ast.expr) -> bool:
     return all(isinstance(call, ast.Attribute) and call.attr in _SAME for call in calls)  # a kernel may have any name
 
 
-_KERNELS: dict[str, Text] = {}  # by the name of the file that Triton is given
+class _Files(dict[str, Text | str | None]):
+    """By the name of a file that Triton is given, the kernel's text; _STANDARD for Triton's own functions, None for other files."""
+
+    def __missing__(self, name: str) -> str | None:
+        self[name] = _STANDARD if name.endswith("language/standard.py") else None
+        return self[name]  # type: ignore[return-value]  # as above
+
+
+_STANDARD = "standard"
+_KERNELS = _Files()
 
 
 def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
@@ -313,16 +325,41 @@ class _Site:
     via: str
     place: Place
 
+    @functools.cache  # noqa: B019 - sites are known for as long as the process lives
+    def place_of(self, what: str) -> Place:
+        """The place of the decision that the expression is ``what``."""
+        return place_of(self.text.path, self.node, what, self.via)
 
-def _note(decisions: Decisions, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = "") -> None:
-    """Add what the innermost kernel on the stack decides now: of the lanes that count, or where none ever does, of all."""
+
+def _undecided(decisions: Decisions, what: str) -> _Site | None:
+    """Where the innermost kernel on the stack decides ``what``, unless both outcomes were seen or it is fixed."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and data.size and not _is_fixed(site, decisions):
-        counted, place = data[counts], place_of(site.text.path, site.node, what, site.via)
-        if counted.size:
-            decisions.add_at(place, outcome(counted))
-        else:
-            decisions.aside[place] = decisions.aside.get(place, 0) | outcome(data)
+    if site is None or decisions.outcomes.get(site.place_of(what)) == BOTH or _is_fixed(site, decisions):
+        return None
+    return site
+
+
+def _note(
+    decisions: Decisions, site: _Site, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = ""
+) -> None:
+    """Add what a kernel decides now: of the lanes that count, or where none ever does, of all."""
+    if not data.size:
+        return
+    counted = data[counts]
+    if counted.size:
+        decisions.add_at(site.place_of(what), outcome(counted))
+    else:
+        place = site.place_of(what)
+        decisions.aside[place] = decisions.aside.get(place, 0) | outcome(data)
+
+
+def _note_picked(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
+    """Add which of two operands a minimum or maximum is."""
+    for operand, what in ((lhs, "its first value"), (rhs, "its second value")):
+        site = _undecided(decisions, what)
+        if site is not None:
+            counts = _against_limit(result, lhs, rhs)
+            _note(decisions, site, _happened, operand.data == result.data, counts, what)
 
 
 def _note_constant(decisions: Decisions, outcome: int) -> None:
@@ -339,21 +376,24 @@ def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> b
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is None or not result.data.size or _is_fixed(site, decisions):
+    if site is None or not result.data.size:
         return
     key = site.place, operation
     lanes = decisions.lanes.get(key)
+    if lanes is not None and lanes.result is VARIES:
+        return
+    if _is_fixed(site, decisions):
+        return
     if lanes is None:
         if len(decisions.lanes) >= MOST_PLACES:
             raise unproved(
                 f"Its kernels compute in more than {MOST_PLACES:,} places, steps of loops with written bounds among them."
             )
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
-    if lanes.result is not VARIES:
-        counts = _where_all(_read(result), _finite(result, operands))
-        lanes.result = _seen(lanes.result, result.data[counts])
-        data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
-        lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+    counts = _where_all(_read(result), _finite(result, operands))
+    lanes.result = _seen(lanes.result, result.data[counts])
+    data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
+    lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
 
 
 def _seen(known: Any, data: Any) -> Any:
@@ -370,15 +410,15 @@ def _site(frame: types.FrameType | None) -> _Site | None:
     passed = 0
     while frame is not None and passed <= MOST_BETWEEN:
         code = frame.f_code
-        text = _KERNELS.get(code.co_filename)
-        if text is not None:
+        text = _KERNELS[code.co_filename]
+        if isinstance(text, Text):
             node = _node_at(text, code, frame.f_lasti)
             steps = tuple(_value_of(frame.f_locals.get(name)) for name in text.steps.get(node, ()))
             where.append((text, node, steps))
             passed = 0
         elif where:
             passed += 1
-        elif code.co_filename.endswith("language/standard.py"):
+        elif text is _STANDARD:
             return None
         frame = frame.f_back
     return _site_of(tuple(where)) if where else None

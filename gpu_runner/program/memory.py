@@ -19,7 +19,7 @@ from gpu_runner.contracts.verify import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 
-MOST_OPERATIONS = 4_000_000  # of one interpreted launch; about ten microseconds each
+MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
 
 
 class _Guarded:
@@ -43,41 +43,37 @@ class _Guarded:
         return getattr(self._inner, name)
 
     def load(self, ptr: Any, mask: Any, other: Any, dtype: Any) -> Any:
-        self._check(ptr, mask, dtype.itemsize, "reads")
-        self._look_for_a_race(ptr, mask, dtype.itemsize)
+        self._look_for_a_race(*self._checked(ptr, mask, dtype.itemsize, "reads"), dtype.itemsize)
         return self._inner.load(ptr, mask, other, dtype)
 
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
-        self._check(ptr, mask, value.dtype.itemsize, "writes")
-        self._look_for_a_race(ptr, mask, value.dtype.itemsize, value)
+        addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
+        self._look_for_a_race(addresses, place, value.dtype.itemsize, value, mask)
         return self._inner.store(ptr, value, mask)
 
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any) -> Any:
-        self._check(ptr, None, val.dtype.itemsize, "writes")
+        self._checked(ptr, None, val.dtype.itemsize, "writes")
         self._synchronizes = True  # programs that wait for one another may read what others wrote
         return self._inner.atomic_cas(ptr, cmp, val, sem)
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
-        self._check(ptr, mask, val.dtype.itemsize, "writes")
+        self._checked(ptr, mask, val.dtype.itemsize, "writes")
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
         self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
-    def _look_for_a_race(self, ptr: Any, mask: Any, width: int, value: Any = None) -> None:
-        """Refuse what depends on the order of programs: reading what another one wrote, or writing something else over it."""
-        if self._synchronizes:
-            return
-        addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
-        if addresses.size == 0:
-            return
-        place = self._range_of(int(addresses.min()), int(addresses.max()) + width)
-        if place is None:
+    def _look_for_a_race(
+        self, addresses: Any, place: int | None, width: int, value: Any = None, mask: Any = None
+    ) -> None:
+        """Refuse what depends on the order of programs: reading what another one wrote, or writing something else over it.
+
+        ``place``: the range in which all addresses lie.
+        """
+        if self._synchronizes or place is None or (value is None and self._writers[place] is None):
             return
         begin, end = self.ranges[place]
         at = (addresses.ravel() - begin).astype("int64")
         if self._writers[place] is None:
-            if value is None:
-                return
             self._writers[place] = self.np.zeros(end - begin, dtype="int32")
         writers = self._writers[place]
         own = self._program()
@@ -120,16 +116,22 @@ class _Guarded:
                 "endless", f"A kernel takes more than {MOST_OPERATIONS:,} operations on blocks for one launch."
             )
 
-    def _check(self, ptr: Any, mask: Any, width: int, does: str) -> None:
+    def _checked(self, ptr: Any, mask: Any, width: int, does: str) -> tuple[Any, int | None]:
+        """The addresses that are used, and the range in which all lie; None where there is no single one.
+
+        Raises:
+            Violation: an address lies in none.
+        """
         addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
         if addresses.size == 0:
-            return
-        low, high = int(addresses.min()), int(addresses.max()) + width
-        if any(begin <= low and high <= end for begin, end in self.ranges):
-            return
+            return addresses, None
+        place = self._range_of(int(addresses.min()), int(addresses.max()) + width)
+        if place is not None:
+            return addresses, place
         for address in addresses.ravel().tolist():
             if not any(begin <= address and address + width <= end for begin, end in self.ranges):
                 raise Violation(None, f"A kernel {does} memory that it was not given.", Status.out_of_bounds)
+        return addresses, None
 
 
 def guard_memory() -> None:
@@ -152,7 +154,7 @@ def guard_memory() -> None:
 
     interpreter.GridExecutor._init_args_hst = init_args  # noqa: SLF001 - as above
     for name, method in vars(interpreter.InterpreterBuilder).items():
-        if name.startswith(("create_", "get_", "binary_", "unary_")) and inspect.isfunction(method):
+        if name.startswith(("create_", "get_")) and inspect.isfunction(method):
             setattr(interpreter.InterpreterBuilder, name, _counted(method, guarded))
     set_grid = interpreter.InterpreterBuilder.set_grid_dim
 
@@ -167,7 +169,9 @@ def guard_memory() -> None:
 def _counted(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
     @functools.wraps(method)
     def counted(*args: Any, **named: Any) -> Any:
-        guarded.count()
+        guarded.operations += 1  # here and not by a call: each operation on blocks passes
+        if guarded.operations > MOST_OPERATIONS:
+            guarded.count()
         return method(*args, **named)
 
     return counted

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
+from gpu_runner.child import interpreter as hastening
 from gpu_runner.child.interpreter import hasten_interpreter
 from gpu_runner.session import has_gpu
 from tests.gpu_runner.verify.test_taught import PLAIN, STORE, ran
@@ -21,11 +26,46 @@ def kernel() -> None:
 
 
 @pytest.fixture
-def hastened(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_patch_builtin", "_get_np_dtype"):
-        monkeypatch.setattr(interpreter, name, getattr(interpreter, name))
+def putting_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced = hastening._replaced
+
+    def kept(owner: Any, name: str, make: Any) -> bool:
+        if hasattr(owner, name):
+            monkeypatch.setattr(owner, name, getattr(owner, name))
+        return replaced(owner, name, make)
+
+    monkeypatch.setattr(hastening, "_replaced", kept)
     monkeypatch.setattr(interpreter.interpreter_builder, "options", interpreter.interpreter_builder.options)
-    hasten_interpreter()
+
+
+@pytest.fixture
+def hastened(putting_back: None) -> None:
+    assert hasten_interpreter() == ()
+
+
+def test_kernels_compute_the_same_bits_with_shortcuts_as_without() -> None:
+    command = [sys.executable, "-m", "tests.gpu_runner.verify.spared"]
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0 and "25 results, 0 differ" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_another_triton_has_otherwise_stays_as_it_is(
+    putting_back: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def cast(self: Any, input: Any, kind: Any) -> None:
+        """Take other parameters."""
+
+    monkeypatch.setattr(interpreter.TritonSemantic, "cast", cast)
+    monkeypatch.delattr(interpreter, "_LangPatchScope")
+    monkeypatch.delattr(interpreter.TensorHandle, "get_element_ty")
+    assert hasten_interpreter() == (
+        "triton.runtime.interpreter._patch_lang",
+        "TensorHandle.get_element_ty",
+        "TritonSemantic.cast",
+    )
+    assert interpreter.TritonSemantic.cast is cast and not hasattr(interpreter.TensorHandle, "get_element_ty")
+    assert [record.message for record in caplog.records if "TritonSemantic.cast" in record.message]
 
 
 def test_functions_of_the_language_are_called_one_in_the_other_and_again(tmp_path: Path) -> None:
@@ -70,3 +110,24 @@ def test_types_of_numpy_are_the_same_each_time(hastened: None, kind: tl.dtype, n
     assert {str(found) for found in (get(kind), get(block), get(kind), get(block))} == {name}
     with pytest.raises(KeyError):
         get(tl.void)
+
+
+def test_a_function_that_a_kernel_calls_patches_nothing_again(hastened: None) -> None:
+    scope = interpreter._patch_lang(kernel)
+    load = tl.load
+    inner = interpreter._patch_lang(kernel)
+    assert not inner._changes and tl.load is load
+    scope.restore()
+
+
+def test_the_block_of_a_number_is_made_once_for_each_type_of_the_other_operand(hastened: None) -> None:
+    semantic = interpreter.interpreter_semantic
+    data = interpreter.np.arange(4, dtype="int32")
+    block = tl.tensor(interpreter.TensorHandle(data, tl.int32), tl.block_type(tl.int32, [4]))
+    pairs = [semantic.binary_op_type_checking_impl(block, 3) for _ in range(2)]
+    assert pairs[0][0] is pairs[1][0] is block and pairs[0][1] is pairs[1][1]
+    assert pairs[0][1].handle.data.tolist() == [3, 3, 3, 3]
+    left, right = semantic.binary_op_type_checking_impl(block, 3.0)  # which converts the block
+    assert left.dtype.name == right.dtype.name == "fp32"
+    with pytest.raises(ValueError, match="out of range"):
+        semantic.binary_op_type_checking_impl(block, 2**31)
