@@ -11,7 +11,18 @@ from torch.autograd.function import FunctionCtx
 
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import Bound, Class, Descriptor, Function, Native, Violation, unproved
+from gpu_runner.program.objects import (
+    FIXED,
+    GIVEN,
+    PASSED,
+    Bound,
+    Class,
+    Descriptor,
+    Function,
+    Native,
+    Violation,
+    unproved,
+)
 
 _MODULE = frozenset(
     [
@@ -54,6 +65,7 @@ class _Bridge:
         self.freeze = freeze
         self.open: set[int] = set()  # contexts whose forward runs
         self.operators: dict[str, Operator] = {}
+        self.inputs = GIVEN  # what the arguments of the forward hang on that ran last
 
     # -- attributes
 
@@ -174,13 +186,14 @@ class _Bridge:
         names: dict[str, Any] = {"program_class": made}
 
         def forward(ctx: Any, *args: Any, **named: Any) -> Any:
-            return self._with_context(ctx, made, "forward", (ctx, *args), named)
+            self.evaluator.pass_first(PASSED)
+            return self.in_context(ctx, _function(made, "forward"), (ctx, *args), named)
 
         def plain_forward(*args: Any, **named: Any) -> Any:
-            return self.evaluator.call(_function(made, "forward"), args, named)
+            return self.forward(_function(made, "forward"), args, named)
 
         def setup(ctx: Any, inputs: Any, output: Any) -> None:
-            self._with_context(ctx, made, "setup_context", (ctx, inputs, output), {})
+            self.set_up(ctx, _function(made, "setup_context"), (ctx, inputs, output), {})
 
         def backward(ctx: Any, *grads: Any) -> Any:
             return self.evaluator.call(_function(made, "backward"), (ctx, *grads), {})
@@ -192,13 +205,34 @@ class _Bridge:
             names["backward"] = staticmethod(backward)
         made.real = type(made.name, (torch.autograd.Function,), names)
 
-    def _with_context(self, ctx: Any, made: Class, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def in_context(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call what may set attributes of a context."""
         self.open.add(id(ctx))
+        self.evaluator.opens = True
         try:
-            return self.evaluator.call(_function(made, name), args, named)
+            return self.evaluator.call(function, args, named)
         finally:
+            self.evaluator.opens = False
             self.open.discard(id(ctx))
             self.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
+
+    def forward(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a forward whose context is set up afterwards."""
+        passed = self.evaluator.passed
+        inputs = GIVEN if passed is None else max([FIXED, *passed[0], *passed[1].values()])
+        try:
+            return self.evaluator.call(function, args, named)
+        finally:
+            self.inputs = inputs
+
+    def set_up(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Set up the context of what a forward gave last."""
+        evaluator = self.evaluator
+        returned = evaluator.returned
+        levels = [PASSED, max(PASSED, self.inputs), PASSED]
+        evaluator.passed = levels[: len(args)], dict(zip(named, levels, strict=False))
+        self.in_context(ctx, function, args, named)
+        evaluator.returned = returned
 
     def _make_module(self, made: Class, real: type) -> None:
         evaluator = self.evaluator
@@ -263,19 +297,13 @@ class Operator:
         def forward(*args: Any) -> Any:
             bridge.evaluator.opaque += 1
             try:
-                return bridge.evaluator.call(function, args, {})
+                return bridge.forward(function, args, {})
             finally:
                 bridge.evaluator.opaque -= 1
 
         def setup(ctx: Any, inputs: Any, output: Any) -> None:
-            if setup_context is None:
-                return
-            bridge.open.add(id(ctx))
-            try:
-                bridge.evaluator.call(setup_context, (), {"ctx": ctx, "inputs": inputs, "output": output})
-            finally:
-                bridge.open.discard(id(ctx))
-                bridge.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
+            if setup_context is not None:
+                bridge.set_up(ctx, setup_context, (), {"ctx": ctx, "inputs": inputs, "output": output})
 
         names = {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)}
         self._real = type("operator", (torch.autograd.Function,), names)
@@ -295,6 +323,11 @@ class Operator:
         signature: inspect.Signature = self._function.signature
         given = signature.bind(*args, **named)
         given.apply_defaults()
+        evaluator = self._bridge.evaluator
+        if evaluator.passed is not None:
+            by_place, by_name = evaluator.passed
+            levels = signature.bind(*by_place, **by_name).arguments
+            evaluator.passed = [levels.get(name, FIXED) for name in given.arguments], {}
         return self._real.apply(*given.args, *given.kwargs.values())
 
 

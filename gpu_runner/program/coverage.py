@@ -11,34 +11,70 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import torch
 from torch.autograd.function import FunctionCtx
 
+from gpu_runner.program.language import IMMUTABLE
 from gpu_runner.program.objects import (
+    FIXED,
+    GIVEN,
+    PASSED,
+    Annotation,
+    Bound,
     Class,
     DeviceProperties,
     Facade,
-    Frame,
     Function,
-    Kind,
     Native,
     Violation,
     unproved,
 )
+from gpu_runner.program.scopes import binds, own_nodes
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
-_PLACE = ("device", "is_cuda", "get_device")  # one and the same in all cases of a verdict
+# Of a tensor: what the kind of device says, which is one and the same in all cases of a verdict, and what the problem says.
+_KINDS, _AS_PASSED = ("is_cuda", "is_cpu", "is_meta", "is_sparse", "layout"), ("device", "dtype")
+_COPIES = (
+    "contiguous",
+    "to",
+    "view",
+    "reshape",
+    "clone",
+    "float",
+    "detach",
+    "expand",
+    "expand_as",
+    "view_as",
+    "type_as",
+)
+# Functions by what their results hang on: on where the program runs, on their arguments, on a type among these.
+_ENVIRONMENT = (
+    "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
+    "triton.runtime.driver.", "importlib.metadata.", "packaging.",
+)  # fmt: skip
+_STATE = ("torch.cuda.get_device_name", "torch.cuda.current_device", "triton.runtime.driver.active.get_current_device")
+_PURE = (
+    "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",
+    "isinstance", "callable", "typing.cast",
+)  # fmt: skip
+_OF_TYPES = ("torch.promote_types", "torch.result_type", "torch.broadcast_shapes")
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
-_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device)
+_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
 # Of a device's properties only these differ between the cases of a verdict on one GPU.
 _DIFFERING = ("name", "multi_processor_count")
 _PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
 
+
+_LASTING = (
+    *_IMMUTABLE, *IMMUTABLE, slice, type, torch.finfo, torch.iinfo, torch.layout, torch.memory_format,
+    Function, Class, Facade, Native, Bound, Annotation,
+)  # fmt: skip
 
 Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
 
@@ -140,9 +176,9 @@ def is_plain(value: Any) -> bool:
 def _comparable(value: Any) -> Any:
     """What two values of one expression are compared by; OPAQUE for tensors and other objects."""
     if isinstance(value, tuple | list) and len(value) <= MOST_ITEMS:
-        return tuple(_comparable(item) if _is_immutable(item) else OPAQUE for item in value)
+        return tuple(_comparable(item) if isinstance(item, _IMMUTABLE) else OPAQUE for item in value)
     if isinstance(value, set | frozenset) and len(value) <= MOST_ITEMS:
-        return frozenset(item for item in value if _is_immutable(item))
+        return frozenset(item for item in value if isinstance(item, _IMMUTABLE))
     if not isinstance(value, _IMMUTABLE):
         return OPAQUE
     return value if value == value else "nan"
@@ -177,56 +213,105 @@ def text_of(node: ast.expr | ast.pattern) -> str:
     return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
 
 
-# -- what depends on a call
+# -- what a value hangs on
 
 
-def depends(node: ast.expr, frame: Frame) -> bool:
-    """Whether a value depends on what the call was given. What is not known to be fixed does."""
-    return any(_is_given(name, attribute, frame) for name, attribute in names_in(node))
+def is_lasting(value: Any) -> bool:
+    """Whether nothing can change a value, so that what it hangs on is known where it was made."""
+    flat = value if isinstance(value, tuple) and len(value) <= MOST_ITEMS else (value,)
+    return all(isinstance(item, _LASTING) or type(item).__name__ == "Kernel" for item in flat)
 
 
-def is_fixed(node: ast.expr, value: Any, frame: Frame) -> bool:
-    """Whether a value is one of the file's own: immutable, and of nothing that the call was given."""
-    return _is_immutable(value) and not depends(node, frame)
+def is_made_by_torch(value: Any) -> bool:
+    """Whether a value is a tensor, or a tuple of them: whether it is None no number has decided."""
+    flat = value if isinstance(value, tuple) and 0 < len(value) <= MOST_ITEMS else (value,)
+    return all(isinstance(item, torch.Tensor) for item in flat)
+
+
+def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
+    """What an attribute hangs on whose owner hangs on ``level``."""
+    if isinstance(owner, torch.Tensor):
+        return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(found, torch.Tensor) else GIVEN
+    if isinstance(owner, torch.device):
+        return FIXED if name == "type" and level <= PASSED else FIXED if level == FIXED else GIVEN
+    if isinstance(owner, _PROPERTIES):
+        return GIVEN if name in _DIFFERING else FIXED
+    if isinstance(owner, FunctionCtx):
+        return int(owner.__dict__.get("program_levels", {}).get(name, GIVEN))
+    if isinstance(owner, torch.nn.Module) and level <= PASSED:
+        is_own = is_lasting(found) and not isinstance(found, Native)
+        return FIXED if is_own else PASSED if isinstance(found, torch.Tensor | torch.nn.Module) else GIVEN
+    return FIXED if level == FIXED else GIVEN
+
+
+def level_of_result(function: Any, level: int, value: Any) -> int:
+    """What a library's function gives hangs on, whose arguments hang on ``level``."""
+    name, owner = (function.name, function.owner) if isinstance(function, Native) else ("", None)
+    if name.startswith(_ENVIRONMENT) and name not in _STATE:
+        return FIXED
+    if name.startswith("torch.") or isinstance(owner, torch.Tensor):
+        is_number = name.startswith(_OF_TYPES) and level == FIXED
+        return FIXED if is_number else PASSED if is_made_by_torch(value) else GIVEN
+    is_pure = not isinstance(function, Native) or name.startswith(_PURE) or (owner is not None and is_lasting(owner))
+    return FIXED if level == FIXED and is_pure else GIVEN
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """The names in an expression."""
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What statements may bind, and how they may be left. ``again``: names that are bound to copies of tensors alone."""
+
+    names: frozenset[str]
+    again: frozenset[str]
+    attributes: frozenset[tuple[str, str]]
+    returns: bool
+    breaks: bool
 
 
 @functools.cache
-def names_in(node: ast.expr) -> tuple[tuple[str, str | None], ...]:
-    """The names in an expression, each with the attribute that is asked of it."""
-    owners = {
-        id(part.value): part.attr
-        for part in ast.walk(node)
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
+def stored_in(statement: ast.stmt) -> Stored:
+    """What a statement may bind in its own scope."""
+    own = list(own_nodes(statement))
+    names = [name for node in own for name in binds(node)]
+    copied = [node.targets[0].id for node in own if isinstance(node, ast.Assign) and _is_copy(node)]  # type: ignore[attr-defined]
+    attributes = {
+        (node.value.id, node.attr)
+        for node in own
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
     }
-    return tuple((part.id, owners.get(id(part))) for part in ast.walk(node) if isinstance(part, ast.Name))
-
-
-def _is_given(name: str, attribute: str | None, frame: Frame) -> bool:
-    where: Frame | None = frame
-    while where is not None and where.kind is not Kind.module:
-        if name in where.names:
-            return name not in where.fixed and _is_of_call(where.names[name], attribute)
-        where = where.parent
-    return False
-
-
-def _is_of_call(value: Any, attribute: str | None) -> bool:
-    if isinstance(value, torch.Tensor) and attribute in _PLACE:
-        return False
-    if isinstance(value, _PROPERTIES) and attribute is not None:
-        return attribute in _DIFFERING
-    if isinstance(value, FunctionCtx) and attribute is not None:
-        return attribute not in value.__dict__.get("program_fixed", ())
-    if isinstance(value, torch.nn.Module) and attribute is not None:
-        return not _is_immutable(value.__dict__.get("program_fields", {}).get(attribute, value))
-    return not isinstance(value, Class | Facade | Native) and not (
-        isinstance(value, Function) and value.closure.kind is Kind.module
+    saves = [node.func.value for node in own if isinstance(node, ast.Call) and _is_save(node)]  # type: ignore[attr-defined]
+    attributes |= {(owner.id, "saved_tensors") for owner in saves if isinstance(owner, ast.Name)}
+    return Stored(
+        frozenset(names),
+        frozenset(name for name in copied if copied.count(name) == names.count(name)),
+        frozenset(attributes),
+        any(isinstance(node, ast.Return) for node in own),
+        any(isinstance(node, ast.Break | ast.Continue) for node in own),
     )
 
 
-def _is_immutable(value: Any) -> bool:
-    flat = value if isinstance(value, tuple) and len(value) <= MOST_ITEMS else (value,)
-    return all(isinstance(item, _IMMUTABLE) for item in flat)  # of nested tuples there may be no end
+def _is_save(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward"
+
+
+def _is_copy(node: ast.Assign) -> bool:
+    value, target = node.value, node.targets[0]
+    is_method = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+    is_plain = len(node.targets) == 1 and isinstance(target, ast.Name)
+    return is_plain and is_method and value.func.attr in _COPIES  # type: ignore[attr-defined]
+
+
+@functools.cache
+def never_fixed(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
+    """The names of a function that an expression, or a function within it, may bind."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    own = {part.target.id for node in body for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}
+    inner = {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}
+    return frozenset(own | inner)
 
 
 def only_raises(statements: list[ast.stmt]) -> bool:

@@ -39,12 +39,19 @@ from gpu_runner.program.coverage import (
     HELD,
     MOST_ITEMS,
     Decisions,
-    depends,
-    is_fixed,
+    is_lasting,
+    is_made_by_torch,
     is_plain,
+    level_of_attribute,
+    level_of_result,
+    never_fixed,
     only_raises,
+    stored_in,
 )
 from gpu_runner.program.objects import (
+    FIXED,
+    GIVEN,
+    PASSED,
     Annotation,
     Bound,
     Class,
@@ -71,15 +78,26 @@ _COMPARISONS = {"eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", 
 _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
 _CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
+# Expressions that hand on what they hang on by a rule of their own; others compute.
+_HANDING = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Tuple, ast.List, ast.Constant,
+    ast.Compare, ast.Lambda,
+)  # fmt: skip
+_HANDS_ON = frozenset(
+    ["apply", "cached", "under", "once_differentiable"]
+)  # natives that call a function of the program as it is
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MANAGERS = (nullcontext, AbstractContextManager)
 _MISSING = inspect.Parameter.empty
 
 
+Levels = tuple[int, list[int] | None]  # of a value, and of the items of a tuple
+
+
 class _Return(BaseException):
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, levels: Levels) -> None:
         super().__init__()
-        self.value = value
+        self.value, self.levels = value, levels
 
 
 class _Break(BaseException):
@@ -98,10 +116,14 @@ class Evaluator:
 
     def __init__(self, decisions: Decisions | None = None) -> None:
         self.decisions = decisions or Decisions()
-        # Which arguments of the call that begins are fixed, by place and by name; None where nobody knows.
-        self.passed: tuple[list[bool], dict[str, bool]] | None = None
-        # Of the tuple that the last call of a function of the program gave, which items are fixed.
-        self.returned: list[bool] | None = None
+        # What the arguments of the call that begins hang on, by place and by name; None where nobody knows.
+        self.passed: tuple[list[int], dict[str, int]] | None = None
+        self.returned: Levels | None = None  # what hangs on what, of what a function of the program gave last
+        self.level = FIXED  # what that hangs on which the expression that is evaluated is made of so far
+        self.last = FIXED  # what the last expression's value hangs on
+        self.items: list[int] | None = None  # and the items of its tuple
+        self.touched = False  # whether something hung on a call since a `try` began
+        self.opens = False  # whether the call that begins is of what may set a context's attributes
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
         self.path: str | None = None
@@ -180,27 +202,34 @@ class Evaluator:
 
     def _assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
-        items = self.returned if isinstance(node.value, ast.Call) else None
-        fixed = is_fixed(node.value, value, frame)  # before a name in it may be bound again
+        level, items = self.last, self.items
         for target in node.targets:
-            self.store(target, value, frame)
-            if fixed:
-                self._fix(target, frame)
-            elif items is not None and isinstance(target, ast.Tuple) and len(items) == len(target.elts):
-                for each, is_own in zip(target.elts, items, strict=True):
-                    if is_own:
-                        self._fix(each, frame)
+            self.store(target, value, frame, level, items)
 
-    def _fix(self, target: ast.expr, frame: Frame) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            for each in target.elts:
-                self._fix(each, frame)
-        elif isinstance(target, ast.Name) and target.id in frame.names:
-            frame.fixed.add(target.id)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            owner = self.load(target.value.id, frame)
-            if isinstance(owner, FunctionCtx):
-                owner.__dict__.setdefault("program_fixed", set()).add(target.attr)
+    def _forget(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Have all that some statements may bind hang on the call, which decided whether or how often they were carried out."""
+        if self.loading:
+            return
+        for statement in statements:
+            stored = stored_in(statement)
+            for name in stored.names:
+                if not (name in stored.again and frame.levels.get(name) == PASSED):
+                    frame.levels.pop(name, None)
+            for owner, attribute in stored.attributes:
+                value = self.lookup_softly(owner, frame)
+                if isinstance(value, FunctionCtx):
+                    value.__dict__.get("program_levels", {}).pop(attribute, None)
+
+    def _hang(self, statements: Sequence[ast.stmt], frame: Frame, level: int) -> bool:
+        """Whether it hangs on the call if some statements are carried out; then so does what they leave."""
+        if level == FIXED or self.loading:
+            return False
+        for statement in statements:
+            stored = stored_in(statement)
+            frame.exits = GIVEN if stored.returns else frame.exits
+            if stored.breaks and frame.loops:
+                frame.loops[-1] = GIVEN
+        return True
 
     def _ann_assign(self, node: ast.AnnAssign, frame: Frame) -> None:
         self._check_annotation(node.annotation, frame)
@@ -208,12 +237,14 @@ class Evaluator:
             annotations = frame.names.setdefault("__annotations__", {})
             annotations[node.target.id] = ast.unparse(node.annotation)
         if node.value is not None:
-            self.store(node.target, self.value(node.value, frame), frame)
+            value = self.value(node.value, frame)
+            self.store(node.target, value, frame, self.last, self.items)
 
     def _aug_assign(self, node: ast.AugAssign, frame: Frame) -> None:
-        target = node.target
+        target, level = node.target, GIVEN
         if isinstance(target, ast.Name):
             left: Any = self.load(target.id, frame)
+            level = self.level_of_name(target.id, frame)
         elif isinstance(target, ast.Attribute):
             owner = self.value(target.value, frame)
             left = self.attribute(owner, target.attr)
@@ -224,9 +255,11 @@ class Evaluator:
             self.check_mutable(left)
         right = self.value(node.value, frame)
         value = self._operate(language.IN_PLACE, type(node.op).__name__, left, right)
+        level = _made(value, max(level, self.last))
+        self.level = level
         self._note_in_place(node, left, value, frame)
         if isinstance(target, ast.Name):
-            self.store(target, value, frame)
+            self.store(target, value, frame, level)
         elif isinstance(target, ast.Attribute):
             self.set_attribute(owner, target.attr, value)
         else:
@@ -243,7 +276,11 @@ class Evaluator:
     def _if(self, node: ast.If, frame: Frame) -> None:
         if only_raises(node.body) or only_raises(node.orelse):
             self._refuse(node.test)
-        self.body(node.body if self._decide(node.test, frame) else node.orelse, frame)
+        held, level = self._decide(node.test, frame), self.last
+        hangs = self._hang((node,), frame, level)
+        self.body(node.body if held else node.orelse, frame)
+        if hangs:
+            self._forget((node,), frame)
 
     def _refuse(self, test: ast.expr) -> None:
         """Leave a condition out of the decisions: on its other side nothing is computed. What it binds may be used elsewhere."""
@@ -252,48 +289,53 @@ class Evaluator:
             self.refusing |= set(ast.walk(test)) - bound
 
     def _decide(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether a condition holds."""
-        return self._holds(node, self.value(node, frame), frame)
+        """Whether a condition holds; ``last`` says what that hangs on."""
+        value = self.value(node, frame)
+        level = self.last
+        held = self._holds(node, value, frame, level)
+        self.last = level
+        return held
 
-    def _holds(self, node: ast.expr, value: Any, frame: Frame) -> bool:
+    def _holds(self, node: ast.expr, value: Any, frame: Frame, level: int) -> bool:
         """Whether a value counts as true; comparisons, and what joins or turns them, note by themselves how they ended."""
         held = self.truth(value)
         is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         if not (is_not or isinstance(node, ast.Compare | ast.BoolOp) or isinstance(value, _CONTAINERS)):
-            self._decided(node, (node,), held, frame)
+            self._decided(node, level, held, frame)
         return held
 
-    def _decided(self, node: ast.expr | ast.pattern, of: Sequence[ast.expr], held: bool, frame: Frame) -> None:
-        """Note how a decision ended that depends on the values ``of`` some expressions."""
-        if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
+    def _decided(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: Frame) -> None:
+        """Note how a decision ended, by what it hangs on."""
+        if level and not self.loading and node not in self.refusing:
             always = held and _asks_for_a_tensor(node)  # as the arguments of a problem are
             self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
 
-    def _happens(self, node: ast.expr, of: Sequence[ast.expr], does: bool, frame: Frame, what: str) -> None:
+    def _happens(self, node: ast.expr, level: int, does: bool, frame: Frame, what: str) -> None:
         """Note whether something happens that always may."""
-        if not self.loading and node not in self.refusing and any(depends(each, frame) for each in of):
+        if level and not self.loading and node not in self.refusing:
             self.decisions.add(frame.module.path, node, BOTH if does else FAILED, what)
 
-    def _computes(self, node: ast.expr, value: Any, frame: Frame) -> None:
+    def _computes(self, node: ast.expr, value: Any, frame: Frame, level: int) -> None:
         """Know an expression as one whose value might change from call to call, as those do that it is computed of."""
         known = self.decisions.computed
-        may_change = not self.loading and is_plain(value) and node not in known and node not in self.refusing
-        if may_change and depends(node, frame):
+        if level and not self.loading and node not in known and node not in self.refusing and is_plain(value):
             known[node] = frame.module.path
 
-    def _looks_up(self, node: ast.expr, of: tuple[ast.expr, ast.expr], owner: Any, key: Any, frame: Frame) -> None:
-        """Note which entry is taken of a display, or of a table of the file's own, where the call says which."""
-        table, place = of
-        is_table = isinstance(owner, tuple | list | dict | str | range) and len(owner) <= MOST_ITEMS
-        is_own = isinstance(table, ast.Tuple | ast.List) or not depends(table, frame)
-        taken = owner[key] if is_table else None
-        if not (is_table and is_own and depends(place, frame)) or isinstance(owner, torch.Size):
-            self._computes(node, taken, frame)
+    def _looks_up(self, node: ast.expr, of: tuple[Any, int], at_key: tuple[Any, int], value: Any, frame: Frame) -> None:
+        """Note which entry is taken of a table, where the call says which; each with what it hangs on."""
+        (owner, table), (key, level) = of, at_key
+        is_table = isinstance(owner, tuple | list | dict | str | range) and not isinstance(owner, torch.Size)
+        if not is_table or not level or isinstance(key, slice):
+            self._computes(node, value, frame, max(table, level))
             return
         if self.loading or node in self.refusing:
             return
+        if len(owner) > MOST_ITEMS:
+            self.decisions.add(frame.module.path, node, FAILED, f"each of its {len(owner)} entries")
+            return
+        taken = value
         for at, entry in owner.items() if isinstance(owner, dict) else enumerate(owner):
-            if isinstance(at, torch.dtype):
+            if isinstance(at, torch.dtype) and level == PASSED:
                 continue  # a verdict names the dtypes in which it judged
             if is_plain(entry) and is_plain(taken):
                 is_taken, what = entry == taken, repr(entry)
@@ -302,28 +344,54 @@ class Evaluator:
             self.decisions.add(frame.module.path, node, BOTH if is_taken else FAILED, what)
 
     def _for(self, node: ast.For, frame: Frame) -> None:
-        self._happens(node.iter, (node.iter,), False, frame, "not empty")
-        for item in self.iterate(self.value(node.iter, frame)):
-            self._happens(node.iter, (node.iter,), True, frame, "not empty")
-            self.store(node.target, item, frame)
-            try:
-                self.body(node.body, frame)
-            except _Break:
-                return
-            except _Continue:
-                continue
-        self.body(node.orelse, frame)
+        items = self.value(node.iter, frame)
+        level = self.last
+        self._happens(node.iter, level, False, frame, "not empty")
+
+        frame.loops.append(level)
+        try:
+            for item in self.iterate(items):
+                self._happens(node.iter, level, True, frame, "not empty")
+                self.store(node.target, item, frame, level)
+                if self._breaks(node, frame):
+                    return
+            self.body(node.orelse, frame)
+        finally:
+            self._leave_loop(node, frame)
 
     def _while(self, node: ast.While, frame: Frame) -> None:
-        while self._decide(node.test, frame):
-            self._step(node, frame)
-            try:
-                self.body(node.body, frame)
-            except _Break:
-                return
-            except _Continue:
-                continue
-        self.body(node.orelse, frame)
+        frame.loops.append(FIXED)
+        try:
+            while self._goes_on(node, frame):
+                self._step(node, frame)
+                if self._breaks(node, frame):
+                    return
+            self.body(node.orelse, frame)
+        finally:
+            self._leave_loop(node, frame)
+
+    def _goes_on(self, node: ast.While, frame: Frame) -> bool:
+        held = self._decide(node.test, frame)
+        frame.loops[-1] = max(frame.loops[-1], self.last)
+        return held
+
+    def _breaks(self, node: ast.For | ast.While, frame: Frame) -> bool:
+        """Carry out the body of a loop once; whether it breaks off."""
+        try:
+            self.body(node.body, frame)
+        except _Break:
+            return True
+        except _Continue:
+            pass
+        if frame.loops[-1]:
+            self._forget(node.body, frame)
+        return False
+
+    def _leave_loop(self, node: ast.For | ast.While, frame: Frame) -> None:
+        """What a loop binds hangs on what decides how often, or how far, it goes round."""
+        if frame.loops.pop():
+            frame.exits = GIVEN if stored_in(node).returns else frame.exits
+            self._forget((node,), frame)
 
     def _break(self, node: ast.Break, frame: Frame) -> None:
         raise _Break
@@ -333,11 +401,7 @@ class Evaluator:
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
         value: Any = None if node.value is None else self.value(node.value, frame)
-        items = None
-        if isinstance(node.value, ast.Tuple) and not any(isinstance(each, ast.Starred) for each in node.value.elts):
-            items = [is_fixed(each, item, frame) for each, item in zip(node.value.elts, value, strict=True)]
-        self.returned = items
-        raise _Return(value)
+        raise _Return(value, (FIXED, None) if node.value is None else (self.last, self.items))
 
     def _pass(self, node: ast.Pass, frame: Frame) -> None:
         return
@@ -383,7 +447,7 @@ class Evaluator:
             module = self.import_module(frame, alias.name, 0)
             if alias.asname is None and "." in alias.name:
                 module = self.import_module(frame, alias.name.split(".")[0], 0)
-            self.bind(alias.asname or alias.name.split(".")[0], module, frame)
+            self.bind(alias.asname or alias.name.split(".")[0], module, frame, FIXED)
 
     def _import_from(self, node: ast.ImportFrom, frame: Frame) -> None:
         if node.module == "__future__":
@@ -399,14 +463,14 @@ class Evaluator:
                 if isinstance(module, Facade):
                     raise ImportError(str(error)) from None
                 value = self.import_module(frame, f"{node.module or ''}.{alias.name}".strip("."), node.level)
-            self.bind(alias.asname or alias.name, value, frame)
+            self.bind(alias.asname or alias.name, value, frame, FIXED if is_lasting(value) else GIVEN)
 
     def _function_def(self, node: ast.FunctionDef, frame: Frame) -> None:
         decorators = [self.value(decorator, frame) for decorator in node.decorator_list]
         value: Any = self.make_function(node, node.name, frame)
         for decorator in reversed(decorators):
             value = self.call(decorator, (value,), {})
-        self.bind(node.name, value, frame)
+        self.bind(node.name, value, frame, GIVEN if decorators else FIXED)
 
     def _class_def(self, node: ast.ClassDef, frame: Frame) -> None:
         if node.keywords:
@@ -514,6 +578,7 @@ class Evaluator:
             raise unproved("It catches that it ran out of memory or of stack.") from None
 
     def _try(self, node: ast.Try, frame: Frame) -> None:
+        touched, self.touched = self.touched, False
         try:
             launches = self.launches
             try:
@@ -522,18 +587,34 @@ class Evaluator:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the program's own `except` may catch
                 self._check_caught(error, launches)
+                if self.touched:
+                    self._forget(node.body, frame)
                 self._handle(node, error, frame)
             else:
+                self._note_handlers(node, None, frame)
                 self.body(node.orelse, frame)
         finally:
+            hangs = bool(node.handlers) and self._hang((node,), frame, self.touched)
+            self.touched = self.touched or touched
             if self.broken is None:
                 self.body(node.finalbody, frame)
+            if hangs:
+                self._forget((node,), frame)
+
+    def _note_handlers(self, node: ast.Try, taken: ast.ExceptHandler | None, frame: Frame) -> None:
+        """Note which handler is taken of a `try` in which something hung on the call."""
+        for handler in node.handlers if self.touched and not self.loading else ():
+            if not only_raises(handler.body):
+                kind = "" if handler.type is None else f" {ast.unparse(handler.type)}"
+                place = (frame.module.path, handler.lineno, handler.col_offset, False, f"`except{kind}` is taken")
+                self.decisions.add_at(place, BOTH if handler is taken else FAILED)
 
     def _handle(self, node: ast.Try, error: Exception, frame: Frame) -> None:
         self.handling.append(error)
         try:
             for handler in node.handlers:
                 if handler.type is None or isinstance(error, self._error_types(self.value(handler.type, frame))):
+                    self._note_handlers(node, handler, frame)
                     if handler.name is None:
                         self.body(handler.body, frame)
                         return
@@ -555,7 +636,16 @@ class Evaluator:
         return types
 
     def _match(self, node: ast.Match, frame: Frame) -> None:
-        subject = self.value(node.subject, frame)
+        subject, level = self.value(node.subject, frame), self.last
+        hangs = self._hang((node,), frame, level)
+        try:
+            self._match_cases(node, (subject, level), frame)
+        finally:
+            if hangs:
+                self._forget((node,), frame)
+
+    def _match_cases(self, node: ast.Match, of: tuple[Any, int], frame: Frame) -> None:
+        subject, level = of
         for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
             later = node.cases[at + 1 :]
@@ -563,11 +653,13 @@ class Evaluator:
                 self.refusing |= set(ast.walk(case.pattern)) | set(ast.walk(case.guard or case.pattern))
             fits = self._matches(case.pattern, subject, names, frame)
             if not isinstance(case.pattern, ast.MatchAs) or case.pattern.pattern is not None:
-                self._decided(case.pattern, (node.subject,), fits, frame)
+                self._decided(case.pattern, level, fits, frame)
             if fits:
                 for name, value in names.items():
-                    self.bind(name, value, frame)
+                    self.bind(name, value, frame, level)
                 if case.guard is None or self._decide(case.guard, frame):
+                    if case.guard is not None and self._hang((node,), frame, self.last):
+                        self._forget((node,), frame)
                     self.body(case.body, frame)
                     return
 
@@ -596,8 +688,8 @@ class Evaluator:
 
     # -- names
 
-    def bind(self, name: str, value: Any, frame: Frame) -> None:
-        """Bind a name in a scope."""
+    def bind(self, name: str, value: Any, frame: Frame, level: int = GIVEN) -> None:
+        """Bind a name in a scope; ``level``: what the value hangs on."""
         if name.startswith("__") and name not in language.DUNDER_NAMES | language.METHOD_DUNDERS:
             raise Violation("private name", f"It binds `{name}`.")
         where = frame.outer.get(name)
@@ -609,7 +701,12 @@ class Evaluator:
         if holder is None or id(holder) in self.frozen or (holder.kind is Kind.module and not holder.module.loading):
             raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
         holder.names[name] = value
-        holder.fixed.discard(name)
+        holder.levels.pop(name, None)
+        level = level if level == GIVEN or self.loading else self._kept(value, level)
+        if level != GIVEN and holder is frame and not self.loading:
+            function = frame.function
+            if function is None or name not in never_fixed(function.node):
+                holder.levels[name] = level
 
     def load(self, name: str, frame: Frame) -> Any:
         """Look a name up through its scopes.
@@ -656,22 +753,42 @@ class Evaluator:
             raise unproved(f"The evaluator has no builtin `{name}`.")
         raise NameError(f"name '{name}' is not defined")
 
-    def store(self, target: ast.expr, value: Any, frame: Frame) -> None:
-        """Assign to a target."""
+    def level_of_name(self, name: str, frame: Frame) -> int:
+        """What the value of a name hangs on; see ``lookup``."""
+        where: Frame | None = frame if frame.outer.get(name) != "global" else None
+        while where is not None and where.kind is not Kind.module:
+            if (where.kind is Kind.function or where is frame) and name in where.names:
+                return where.levels.get(name, GIVEN)
+            if where.outer.get(name) == "global" or (
+                where.kind is Kind.type and where is frame and name in where.bound
+            ):
+                break
+            where = where.parent
+        return FIXED
+
+    def store(
+        self, target: ast.expr, value: Any, frame: Frame, level: int = GIVEN, items: list[int] | None = None
+    ) -> None:
+        """Assign to a target; ``level`` and ``items``: what the value hangs on, and the items of a tuple."""
         if isinstance(target, ast.Name):
-            self.bind(target.id, value, frame)
+            self.bind(target.id, value, frame, level)
         elif isinstance(target, ast.Attribute):
             _check_mangled(target.attr)
-            self.set_attribute(self.value(target.value, frame), target.attr, value)
+            owner = self.value(target.value, frame)
+            self.set_attribute(owner, target.attr, value)
+            if isinstance(owner, FunctionCtx) and frame.opens:
+                owner.__dict__.setdefault("program_levels", {})[target.attr] = self._kept(value, level)
         elif isinstance(target, ast.Subscript):
             self.set_item(self.value(target.value, frame), self.value(target.slice, frame), value)
         elif isinstance(target, ast.Tuple | ast.List):
             self.budget.charge(value)
-            self._unpack(target.elts, list(self.iterate(value)), frame)
+            values = list(self.iterate(value))
+            known = items if items is not None and len(items) == len(values) else [level] * len(values)
+            self._unpack(target.elts, values, frame, known)
         else:
             raise unproved(f"The evaluator cannot assign to `{ast.unparse(target)}`.")
 
-    def _unpack(self, targets: list[ast.expr], values: list[Any], frame: Frame) -> None:
+    def _unpack(self, targets: list[ast.expr], values: list[Any], frame: Frame, levels: list[int]) -> None:
         star = next((place for place, item in enumerate(targets) if isinstance(item, ast.Starred)), None)
         if star is not None:
             after = len(targets) - star - 1
@@ -680,12 +797,13 @@ class Evaluator:
                     f"not enough values to unpack (expected at least {len(targets) - 1}, got {len(values)})"
                 )
             middle = values[star : len(values) - after]
+            levels = [*levels[:star], GIVEN, *levels[len(values) - after :]]
             values = [*values[:star], middle, *values[len(values) - after :]]
             targets = [item.value if isinstance(item, ast.Starred) else item for item in targets]
         if len(targets) != len(values):
             raise ValueError(f"cannot unpack {len(values)} values into {len(targets)}")
-        for target, value in zip(targets, values, strict=True):
-            self.store(target, value, frame)
+        for target, value, level in zip(targets, values, levels, strict=True):
+            self.store(target, value, frame, level)
 
     # -- expressions
 
@@ -694,31 +812,57 @@ class Evaluator:
         handler = self._expressions.get(type(node))
         if handler is None:
             raise unproved(f"`{type(node).__name__}` is no expression that the evaluator knows.")
+        outer, self.level, self.items = self.level, FIXED, None
         value = handler(self, node, frame)
-        if not self.loading:
-            self.decisions.see(node, value)
+        if self.loading:
+            return value
+        self.decisions.see(node, value)
+        level = self.level
+        if not isinstance(node, _HANDING):
+            level = _made(value, level)
+        if level:
+            self.touched = True
+        if not isinstance(node, ast.Tuple | ast.Call):
+            self.items = None
+        self.last, self.level = level, max(outer, level)
         return value
+
+    def _kept(self, value: Any, level: int) -> int:
+        """What a value hangs on under a name, where others may change it."""
+        if level != FIXED or is_lasting(value) or id(value) in self.frozen:
+            return level
+        return PASSED if is_made_by_torch(value) else GIVEN
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Any:
         return node.value
 
     def _name(self, node: ast.Name, frame: Frame) -> Any:
         found = self.load(node.id, frame)
+        self.level = self.level_of_name(node.id, frame)
         if found is object or found is super or found is type:
             raise Violation("reaches outside", f"`{node.id}` is called where it stands, and never a value.")
         return found
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
         _check_mangled(node.attr)
-        return self.attribute(self.value(node.value, frame), node.attr)
+        owner, level = self.value(node.value, frame), self.last
+        found = self.attribute(owner, node.attr)
+        is_property = self.level > level  # of the program, which computes
+        self.level = GIVEN if is_property else level_of_attribute(owner, node.attr, level, found)
+        if isinstance(owner, Enum):
+            self._computes(node, found, frame, self.level)
+        return found
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
-        owner, key = self.value(node.value, frame), self.value(node.slice, frame)
+        owner, table = self.value(node.value, frame), self.last
+        key, level = self.value(node.slice, frame), self.last
         value = self.item(owner, key)
-        if isinstance(key, slice) and isinstance(owner, range | str):
-            self._happens(node, (node,), len(value) < len(owner), frame, "shorter")
+        if isinstance(key, slice) and isinstance(owner, range | str | list | tuple):
+            self._happens(node, max(table, level), len(value) < len(owner), frame, "shorter")
         elif not isinstance(node.slice, ast.Constant | ast.Slice):
-            self._looks_up(node, (node.value, node.slice), owner, key, frame)
+            self._looks_up(node, (owner, table), (key, level), value, frame)
+        is_item = level == FIXED and (table == FIXED or isinstance(owner, tuple))
+        self.level = table if is_item else PASSED if isinstance(owner, torch.Tensor) else GIVEN
         return value
 
     def _slice(self, node: ast.Slice, frame: Frame) -> slice:
@@ -733,8 +877,8 @@ class Evaluator:
 
     def _note_operation(self, node: ast.BinOp, value: Any, frame: Frame) -> None:
         if isinstance(node.op, _LOSES) and isinstance(value, int):
-            self._happens(node, (node,), bool(value), frame, "not zero")
-        self._computes(node, value, frame)
+            self._happens(node, self.level, bool(value), frame, "not zero")
+        self._computes(node, value, frame, self.level)
 
     def _operate(self, table: dict[str, Callable[[Any, Any], Any]], name: str, left: Any, right: Any) -> Any:
         if name not in table:
@@ -755,18 +899,24 @@ class Evaluator:
     def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
-            return not self._holds(node.operand, value, frame)
+            level = self.last
+            held = self._holds(node.operand, value, frame, level)
+            self.level = level
+            return not held
         return language.UNARY[type(node.op).__name__](value)
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
         ends_on = isinstance(node.op, ast.Or)
         value: Any = None
+        level = FIXED
         for each in node.values:
             value = self.value(each, frame)
-            if each is node.values[-1] and not isinstance(value, bool):
-                return value  # its truth may be asked by nobody
-            if self._holds(each, value, frame) is ends_on:
-                return value
+            level = self.last if level == FIXED else GIVEN
+            is_open = each is node.values[-1] and not isinstance(value, bool)  # its truth may be asked by nobody
+            ends = is_open or self._holds(each, value, frame, self.last) is ends_on
+            self.level = level
+            if ends:
+                break
         return value
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Any:
@@ -778,15 +928,19 @@ class Evaluator:
             return False
         left = self.value(node.left, frame)
         value: Any = True
+        level = self.last
         for operator_, each in zip(node.ops, node.comparators, strict=True):
             right = self.value(each, frame)
             name = type(operator_).__name__
             if name in ("Is", "IsNot"):
                 _check_identity(left, right)
             value = self._compared(name, left, right)
-            if isinstance(value, bool) and not (name in ("Is", "IsNot") and right is None):
-                whole = node if len(node.ops) == 1 else each
-                self._decided(whole, (node,), value, frame)
+            level = max(level, self.last)
+            if right is None and level == PASSED:
+                level = FIXED
+            if isinstance(value, bool):
+                self._decided(node if len(node.ops) == 1 else each, level, value, frame)
+            self.level = level if level == FIXED else _made(value, level)
             if each is not node.comparators[-1] and not self.truth(value):
                 return value
             left = right
@@ -801,42 +955,53 @@ class Evaluator:
         return language.COMPARE[name](left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
-        return self.value(node.body if self._decide(node.test, frame) else node.orelse, frame)
+        held, hangs = self._decide(node.test, frame), self.last
+        value = self.value(node.body if held else node.orelse, frame)
+        self.level = GIVEN if hangs else self.last
+        return value
 
-    def _items(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Any]:
+    def _items(self, nodes: Sequence[ast.expr], frame: Frame) -> tuple[list[Any], list[int]]:
+        """The values of some expressions, and what each hangs on."""
         found: list[Any] = []
+        levels: list[int] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
                 items = self.iterate(self.value(node.value, frame))
+                level = self.last
                 self.budget.charge(items)
                 found += items
+                levels += [level] * (len(found) - len(levels))
             else:
                 found.append(self.value(node, frame))
-        return found
+                levels.append(self.last)
+        return found, levels
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> tuple[Any, ...]:
-        return tuple(self._items(node.elts, frame))
+        items, self.items = self._items(node.elts, frame)
+        return tuple(items)
 
     def _list(self, node: ast.List, frame: Frame) -> list[Any]:
-        return self._items(node.elts, frame)
+        return self._items(node.elts, frame)[0]
 
     def _set(self, node: ast.Set, frame: Frame) -> set[Any]:
-        items = self._items(node.elts, frame)
+        items, _ = self._items(node.elts, frame)
         self.budget.charge(*items)
         return set(items)
 
     def _dict(self, node: ast.Dict, frame: Frame) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
+        levels: list[int] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
                 made |= self._mapping(self.value(value, frame))
             else:
                 given = self.value(key, frame)
+                levels.append(self.last)
                 self.budget.charge(given)
                 made.update([(given, self.value(value, frame))])
         keys = [key for key in node.keys if key is not None]
         if len(keys) == len(node.keys) > 1:
-            self._happens(node, keys, len(made) < len(keys), frame, "one with equal keys")
+            self._happens(node, max(levels), len(made) < len(keys), frame, "one with equal keys")
         return made
 
     def _mapping(self, value: Any) -> dict[Any, Any]:
@@ -850,15 +1015,18 @@ class Evaluator:
         names = frozenset(name.id for g in node.generators for name in ast.walk(g.target) if isinstance(name, ast.Name))
         inner = Frame(Kind.function, frame.module, frame, {}, names, {}, frame.function, is_comprehension=True)
         first = iter(self.iterate(self.value(node.generators[0].iter, frame)))
+        outermost = self.last
 
         def walk(place: int) -> Iterator[Any]:
             if place == len(node.generators):
                 yield take(inner)
                 return
             generator = node.generators[place]
-            for item in first if place == 0 else self.iterate(self.value(generator.iter, inner)):
+            items = first if place == 0 else self.iterate(self.value(generator.iter, inner))
+            level = outermost if place == 0 else self.last
+            for item in items:
                 self._step(node, frame)
-                self.store(generator.target, item, inner)
+                self.store(generator.target, item, inner, level)
                 if all(self._decide(test, inner) for test in generator.ifs):
                     yield from walk(place + 1)
 
@@ -889,6 +1057,7 @@ class Evaluator:
 
     def _named(self, node: ast.NamedExpr, frame: Frame) -> Any:
         value = self.value(node.value, frame)
+        self.level = self.last
         self.bind(node.target.id, value, _own_frame(frame))
         return value
 
@@ -897,7 +1066,7 @@ class Evaluator:
 
     def _joined(self, node: ast.JoinedStr, frame: Frame) -> str:
         text = "".join(str(self.value(part, frame)) for part in node.values)
-        self._computes(node, text, frame)
+        self._computes(node, text, frame, self.level)
         return text
 
     def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
@@ -911,6 +1080,7 @@ class Evaluator:
         if holder.on_yield is None:
             raise unproved("`yield` stands in a `contextmanager` alone.")
         holder.on_yield(None if node.value is None else self.value(node.value, frame))
+        self.level = GIVEN  # whatever was done meanwhile
 
     def _starred(self, node: ast.Starred, frame: Frame) -> Any:
         raise unproved("A star stands in calls, displays and assignments alone.")
@@ -918,82 +1088,119 @@ class Evaluator:
     def _call(self, node: ast.Call, frame: Frame) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and "super" not in frame.names:
             return self._super(node, frame)
-        function = self.load(node.func.id, frame) if isinstance(node.func, ast.Name) else self.value(node.func, frame)
+        if isinstance(node.func, ast.Name):
+            function, level = self.load(node.func.id, frame), self.level_of_name(node.func.id, frame)
+        else:
+            function, level = self.value(node.func, frame), self.last
         if getattr(function, "name", "") == "logging.getLogger":
             return self.call(function, (), {})
-        args = self._items(node.args, frame)
-        passed = self._passed(node, args, frame)
+        args, levels = self._items(node.args, frame)
         named: dict[str, Any] = {}
+        by_name: dict[str, int] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 given = self._mapping(self.value(keyword.value, frame))
+                by_name |= dict.fromkeys(given, self.last)
                 for name in given:
                     if name in named:
                         raise TypeError(f"got multiple values for keyword argument '{name}'")
                 named |= given
             else:
                 named[keyword.arg] = self.value(keyword.value, frame)
+                by_name[keyword.arg] = self.last
         self._step(node, frame)
-        self.passed = passed if _takes_fixed(function) else None
+        takes_levels = _takes_levels(function)
+        self.passed, self.returned = (levels, by_name) if takes_levels else None, None
+        self.level = max([level, *levels, *by_name.values()])
+        before = list(function.owner) if name_of(function) == "sort" and isinstance(function.owner, list) else None
         try:
             value = self.call(function, tuple(args), named)
         finally:
             self.passed = None
-        if not self.loading:
-            self._note_call(node, function, args, value, frame)
-        if not isinstance(function, Function):
-            self.returned = None
+        if self.loading:
+            return value
+        of = self.level  # what it computes with, and what the functions that it called did
+        if takes_levels:
+            hangs, self.items = (GIVEN, None) if self.returned is None else self.returned
+            self.level = GIVEN if level else hangs
+        else:
+            self.items = None
+            self.level = level_of_result(function, of, value)
+            if of == PASSED and value is True and _asks_for_a_tensor(node):
+                self.level = FIXED
+            self._note_call(node, function, args, (value, max(of, self.level)), frame, levels)
+        if before is not None:
+            self._note_sorted(node, before, function.owner, frame, of)
+        if name_of(function) == "save_for_backward" and isinstance(function.owner, FunctionCtx):
+            function.owner.__dict__.setdefault("program_levels", {})["saved_tensors"] = max(PASSED, *levels)
         return value
 
-    def _note_call(self, node: ast.Call, function: Any, args: Sequence[Any], value: Any, frame: Frame) -> None:
-        name = getattr(function, "__name__", getattr(function, "name", ""))
-        if isinstance(value, bool) and not isinstance(function, Function):  # such as `operator.eq`, which compares too
-            self._decided(node, (node,), value, frame)
+    def _note_call(
+        self,
+        node: ast.Call,
+        function: Any,
+        args: Sequence[Any],
+        made: tuple[Any, int],
+        frame: Frame,
+        levels: Sequence[int],
+    ) -> None:
+        name, (value, level) = name_of(function), made
+        if isinstance(value, bool):  # such as `operator.eq`, which compares too
+            self._decided(node, self.level, value, frame)
         elif _is_builtin(function) and name in ("min", "max", "sorted"):
-            self._note_order(node, name, args, value, frame)
+            self._note_order(node, name, args, value, frame, level)
         elif name in ("get", "operator.getitem") and isinstance(function, Native):
-            self._note_look_up(node, function.owner, args, frame)
-        elif not isinstance(function, Function) and not (name == "len" and isinstance(args[0], tuple | list)):
+            self._note_look_up(node, function.owner, args, value, frame, levels)
+        elif not (name == "len" and isinstance(args[0], torch.Size)):
             if name in _ROUNDS and isinstance(value, int):
-                self._happens(node, (node,), bool(value), frame, "not zero")
+                self._happens(node, level, bool(value), frame, "not zero")
             if name == "divmod":
-                self._happens(node, (node,), bool(value[0]), frame, "more than a remainder")
-            self._computes(node, value, frame)
+                self._happens(node, level, bool(value[0]), frame, "more than a remainder")
+            self._computes(node, value, frame, level)
 
-    def _note_order(self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: Frame) -> None:
+    def _note_order(self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: Frame, level: int) -> None:
         """Note which of some values is the least or largest, or whether they are in order."""
-        of, items = node.args, args
-        if len(of) == 1 and isinstance(of[0], ast.Tuple | ast.List):
-            of, items = of[0].elts, list(args[0])
+        of: Sequence[ast.expr | None] = node.args
+        items = args
+        if len(args) == 1 and isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS:
+            items = list(args[0])
+            display = node.args[0]
+            of = display.elts if isinstance(display, ast.Tuple | ast.List) else [None] * len(items)
         if node.keywords or len(of) != len(items) or len(of) < 2:
-            self._computes(node, value, frame)
+            self._computes(node, value, frame, level)
         elif name == "sorted":
-            self._happens(node, of, value == items, frame, "in the order given")
-            self._happens(node, of, value != items, frame, "in another order")
+            self._note_sorted(node, items, value, frame, level)
         else:
-            for each, item in zip(of, items, strict=True):
-                self._happens(each, of, bool(item == value), frame, f"the {name}imum")
+            for at, (each, item) in enumerate(zip(of, items, strict=True)):
+                what = f"the {name}imum" if each is not None else f"item {at}"
+                self._happens(each or node, level, bool(item == value), frame, what)
 
-    def _note_look_up(self, node: ast.Call, owner: Any, args: Sequence[Any], frame: Frame) -> None:
+    def _note_sorted(
+        self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: Frame, level: int
+    ) -> None:
+        if len(before) > 1:
+            self._happens(node, level, list(after) == list(before), frame, "in the order given")
+            self._happens(node, level, list(after) != list(before), frame, "in another order")
+
+    def _note_look_up(
+        self, node: ast.Call, owner: Any, args: Sequence[Any], value: Any, frame: Frame, levels: Sequence[int]
+    ) -> None:
         """Note what ``table.get(key)`` and ``getitem(table, key)`` look up."""
-        if isinstance(node.func, ast.Attribute) and isinstance(owner, dict):
-            self._happens(node, (node,), args[0] in owner, frame, "found")
+        if isinstance(owner, dict):
+            self._happens(node, levels[0], args[0] in owner, frame, "found")
             if args[0] in owner:
-                self._looks_up(node, (node.func.value, node.args[0]), owner, args[0], frame)
-        elif len(node.args) == len(args) == 2:
-            self._looks_up(node, (node.args[0], node.args[1]), args[0], args[1], frame)
+                self._looks_up(node, (owner, FIXED), (args[0], levels[0]), value, frame)
+        elif len(args) == 2:
+            self._looks_up(node, (args[0], levels[0]), (args[1], levels[1]), value, frame)
 
-    def _passed(self, node: ast.Call, args: Sequence[Any], frame: Frame) -> tuple[list[bool], dict[str, bool]] | None:
-        """Which arguments are fixed; None where stars hide which is which."""
-        if any(isinstance(each, ast.Starred) for each in node.args):
-            return None
-        by_place = [is_fixed(each, value, frame) for each, value in zip(node.args, args, strict=True)]
-        by_name = {each.arg: not depends(each.value, frame) for each in node.keywords if each.arg is not None}
-        return by_place, by_name
+    def pass_first(self, level: int) -> None:
+        """Know that an argument goes before those that were passed."""
+        if self.passed is not None:
+            self.passed[0].insert(0, level)
 
     def _super(self, node: ast.Call, frame: Frame) -> Super:
         if node.args:
-            owner, instance = self._items(node.args, frame)
+            (owner, instance), _ = self._items(node.args, frame)
         else:
             holder = _own_frame(frame)
             around: Frame | None = holder
@@ -1015,9 +1222,9 @@ class Evaluator:
         if getattr(node, "type_params", None):
             raise unproved("The evaluator knows no type parameters.")
         plain = [*arguments.posonlyargs, *arguments.args]
-        defaults = [_MISSING] * (len(plain) - len(arguments.defaults)) + [
-            self.value(d, frame) for d in arguments.defaults
-        ]
+        given, levels = self._items(arguments.defaults, frame)
+        defaults = [_MISSING] * (len(plain) - len(arguments.defaults)) + given
+        known = dict(zip([arg.arg for arg in plain[len(plain) - len(given) :]], levels, strict=True))
         parameters = [
             inspect.Parameter(
                 arg.arg,
@@ -1030,8 +1237,9 @@ class Evaluator:
         ]
         if arguments.vararg:
             parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
-        for arg, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            default = _MISSING if given is None else self.value(given, frame)
+        for arg, each in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            default = _MISSING if each is None else self.value(each, frame)
+            known[arg.arg] = self.last
             parameters.append(inspect.Parameter(arg.arg, inspect.Parameter.KEYWORD_ONLY, default=default))
         if arguments.kwarg:
             parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
@@ -1040,7 +1248,8 @@ class Evaluator:
             _check_mangled(arg.arg)
         for annotation in [*(arg.annotation for arg in every), getattr(node, "returns", None)]:
             self._check_annotation(annotation, frame)
-        return Function(node, name, frame, inspect.Signature(parameters), self)
+        self.level = FIXED  # which function it is
+        return Function(node, name, frame, inspect.Signature(parameters), self, levels={} if self.loading else known)
 
     def _check_annotation(self, node: ast.expr | None, frame: Frame) -> None:
         """Refuse an annotation of which more than names and brackets is evaluated, and which could do something."""
@@ -1131,7 +1340,10 @@ class Evaluator:
         )
         if yields and on_yield is None:
             raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")
-        frame.fixed = missing | self._fixed_parameters(function, args, named)
+        frame.levels = {name: function.levels.get(name, FIXED) for name in missing} | self._levels(
+            function, args, named
+        )
+        frame.opens, self.opens = self.opens, False
         frame.on_yield = on_yield
         line, path = self.line, self.path
         if not self.depth and not self.loading:
@@ -1143,28 +1355,39 @@ class Evaluator:
                 raise RecursionError("maximum recursion depth exceeded")
             if isinstance(node, ast.Lambda):
                 value = self.value(node.body, frame)
-                self.returned = None
+                self.returned = self.last, None
                 return value
             self.body(node.body, frame)
+            self.returned = frame.exits, None
         except _Return as result:
+            level, items = result.levels
+            self.returned = (GIVEN, None) if frame.exits else (level, items)
             return result.value
         finally:
             self.depth -= 1
             self.line, self.path = line, path
 
-    def _fixed_parameters(self, function: Function, args: Sequence[Any], named: dict[str, Any]) -> set[str]:
-        """Of the parameters that were passed, those that are fixed; what native code calls is given its arguments by nobody."""
+    def _levels(self, function: Function, args: Sequence[Any], named: dict[str, Any]) -> dict[str, int]:
+        """What the parameters hang on; what native code calls is given its arguments by nobody."""
         passed, self.passed = self.passed, None
         if passed is None:
-            return set()
+            if self.depth:
+                return {}
+            passed = [PASSED] * len(args), dict.fromkeys(named, PASSED)
         by_place, by_name = passed
-        if len(args) == len(by_place) + 1:  # a method's object, or autograd's context
-            by_place = [False, *by_place]
         if len(args) != len(by_place):
-            return set()
-        names = [name for name, item in function.signature.parameters.items() if item.kind in _BY_PLACE]
-        fixed = {name for name, held in zip(names, by_place, strict=False) if held}
-        return fixed | {name for name, held in by_name.items() if held and name in named}
+            return {}
+        parameters = function.signature.parameters.items()
+        names = [name for name, item in parameters if item.kind in _BY_PLACE]
+        by_place = [self._kept(value, level) for value, level in zip(args, by_place, strict=True)]
+        levels = dict(zip(names, by_place, strict=False))
+        rest = next((name for name, item in parameters if item.kind is inspect.Parameter.VAR_POSITIONAL), None)
+        if rest is not None:
+            levels[rest] = max([FIXED, *by_place[len(names) :]])
+        taken = {name for name, item in parameters if item.kind is not inspect.Parameter.VAR_KEYWORD}
+        levels |= {name: self._kept(named[name], by_name[name]) for name in taken & by_name.keys() & named.keys()}
+        never = never_fixed(function.node)
+        return {name: level for name, level in levels.items() if name not in never}
 
     def _call_type(self, kind: type, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if kind is type:
@@ -1436,7 +1659,7 @@ class Evaluator:
     def set_attribute(self, value: Any, name: str, new: Any) -> None:
         """Set an attribute of an object of the program."""
         if isinstance(value, FunctionCtx):
-            value.__dict__.get("program_fixed", set()).discard(name)
+            value.__dict__.get("program_levels", {}).pop(name, None)
         if any(extension(value, name, new) for extension in self.set_attribute_of):
             return
         if isinstance(value, Instance):
@@ -1613,6 +1836,11 @@ class _Formatter(string.Formatter):
         return super().format_field(value, bounded_format(format_spec))
 
 
+def _made(value: Any, level: int) -> int:
+    """What a value hangs on that is computed of what hangs on ``level``."""
+    return FIXED if level == FIXED else PASSED if is_made_by_torch(value) else GIVEN
+
+
 @functools.cache
 def _in_full(node: ast.AugAssign) -> ast.BinOp:
     """``target op value`` of ``target op= value``."""
@@ -1669,11 +1897,16 @@ def _is_plain_object(value: Any) -> bool:
     )  # fmt: skip
 
 
-def _takes_fixed(function: Any) -> bool:
+def _takes_levels(function: Any) -> bool:
     """Whether what is called is a function of the program, or hands its arguments to one as they are."""
     if isinstance(function, Native):
-        return function.name == "apply" or type(function.owner).__name__ == "Kernel"
-    return isinstance(function, Function | Bound) or type(function).__name__ == "Operator"
+        return function.name in _HANDS_ON or type(function.owner).__name__ == "Kernel"
+    return isinstance(function, Function | Bound | torch.nn.Module) or type(function).__name__ == "Operator"
+
+
+def name_of(function: Any) -> str:
+    """The name of a library's function."""
+    return str(getattr(function, "__name__", getattr(function, "name", "")))
 
 
 def _asks_for_a_tensor(node: ast.expr | ast.pattern) -> bool:

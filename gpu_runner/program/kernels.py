@@ -23,7 +23,7 @@ import torch
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import lanes, language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
+from gpu_runner.program.objects import FIXED, Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
@@ -55,6 +55,7 @@ class Kernel:
     globals: dict[str, Any] = field(default_factory=dict, repr=False)
     holds: tuple[Any, ...] = ()  # what Triton keeps for it: configurations, and functions that it calls
     inner: Kernel | None = None  # what an autotuner stands around
+    place: str = ""  # by which `lanes` knows its text
     is_ready: bool = False
 
     def __getitem__(self, grid: Any) -> Native:
@@ -79,11 +80,11 @@ class Kernel:
         return self.real[grid](*args, **named)
 
     def _note_fixed(self, args: tuple[Any, ...]) -> None:
-        """Note which of its arguments no call of the candidate has anything to do with."""
+        """Note which of its arguments hang on nothing but the file."""
         passed, self.evaluator.passed = self.evaluator.passed, None
         by_place, by_name = passed if passed is not None and len(passed[0]) == len(args) else ([], {})
-        fixed = {name for name, held in zip(self.real.arg_names, by_place, strict=False) if held}
-        self.evaluator.decisions.launches(self.name, fixed | {name for name, held in by_name.items() if held})
+        levels = dict(zip(self.real.arg_names, by_place, strict=False)) | by_name
+        self.evaluator.decisions.launches(self.place, {name for name, level in levels.items() if level == FIXED})
 
     def prepare(self) -> None:
         """Look up what the kernel's text names outside of it, in it and in the kernels that it calls."""
@@ -204,7 +205,15 @@ def _run(kernel: Kernel, *args: Any, grid: Any, warmup: Any = False, **named: An
 def _around(kernel: Any, decorate: Callable[[Any], Any]) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise TypeError("an autotuner or a heuristic stands around a kernel")
-    return Kernel(kernel.name, decorate(kernel.real), kernel.function, kernel.evaluator, kernel.globals, inner=kernel)
+    return Kernel(
+        kernel.name,
+        decorate(kernel.real),
+        kernel.function,
+        kernel.evaluator,
+        kernel.globals,
+        inner=kernel,
+        place=kernel.place,
+    )
 
 
 def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Kernel:
@@ -227,6 +236,7 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
         raise violation
     holder = Kernel(function.name, None, function, function.evaluator)
     plain = _compiled(function, holder.globals)
+    holder.place = plain.__code__.co_filename
     if kind == "jit":
         holder.real = triton.jit(plain, **options) if options else triton.jit(plain)
     else:
@@ -250,7 +260,7 @@ def _compiled(function: Function, names: dict[str, Any]) -> Any:
     place = f"{path}:{node.lineno}:{node.name}:{next(_places)}"  # Triton reads it when it first runs the kernel
     lines = [line + "\n" for line in text.splitlines()]
     linecache.cache[place] = (len(text), None, lines, place)
-    lanes.register(place, path, node.name, bare, text, bound_names(node)[0])
+    lanes.register(place, path, bare, text, bound_names(node)[0])
     code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
     import triton.language as tl
 

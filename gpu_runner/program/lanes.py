@@ -220,7 +220,7 @@ class Text:
     """A kernel's text as Triton has it: its nodes by their first and last place, each with its line in the candidate's file."""
 
     path: str
-    name: str
+    place: str
     nodes: dict[tuple[int, int, int, int], ast.expr]
     bound: frozenset[str]
     # By expression, the names that loops of a written number of steps bind around it.
@@ -230,7 +230,7 @@ class Text:
     @functools.cache  # noqa: B019 - texts are known for as long as the process lives
     def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
         """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
-        names = {name for name, _ in names_in(node)} & self.bound
+        names = names_in(node) & self.bound
         if constant and names <= parameters:
             return True
         return bool(parameters) and _calls_same(node) and not names & _varying(self.tree, self.bound - parameters)
@@ -264,7 +264,7 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node, [each.target for each in node.generators]
     else:
         return
-    if read is not None and (not _calls_same(read) or {name for name, _ in names_in(read)} & varying):
+    if read is not None and (not _calls_same(read) or names_in(read) & varying):
         for part in (part for each in within for part in ast.walk(each)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 yield part.id
@@ -289,14 +289,14 @@ _STANDARD = "standard"
 _KERNELS = _Files()
 
 
-def register(place: str, path: str, name: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
+def register(place: str, path: str, made: ast.FunctionDef, text: str, bound: frozenset[str]) -> None:
     """Know a kernel by the ``place`` of its ``text``, which is that of the tree ``made`` with the lines of the candidate's file."""
     nodes = {}
     for node, original in zip(ast.walk(ast.parse(text).body[0]), ast.walk(made), strict=True):
         if isinstance(node, ast.expr) and isinstance(original, ast.expr):
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
             nodes[ends] = original
-    _KERNELS[place] = Text(path, name, nodes, bound, _steps(made), made)
+    _KERNELS[place] = Text(path, place, nodes, bound, _steps(made), made)
 
 
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
@@ -324,6 +324,7 @@ class _Site:
     node: ast.expr
     via: str
     place: Place
+    is_called: bool  # by another kernel
 
     @functools.cache  # noqa: B019 - sites are known for as long as the process lives
     def place_of(self, what: str) -> Place:
@@ -370,7 +371,9 @@ def _note_constant(decisions: Decisions, outcome: int) -> None:
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
-    return site.text.is_fixed(site.node, decisions.fixed.get(site.text.name, frozenset()), constant=constant)
+    # Of a kernel that another one calls nobody knows what its parameters hang on.
+    parameters = frozenset() if site.is_called else decisions.fixed.get(site.text.place, frozenset())
+    return site.text.is_fixed(site.node, parameters, constant=constant)
 
 
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
@@ -440,7 +443,7 @@ def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...]) -
             reached += [f"called at line {call.lineno}"]
             reached += [f"{name} = {value}" for name, value in zip(caller.steps.get(call, ()), at, strict=True)]
     via = f" ({', '.join(reached)})" if reached else ""
-    return _Site(text, node, via, place_of(text.path, node, via=via))
+    return _Site(text, node, via, place_of(text.path, node, via=via), len(where) > 1)
 
 
 @functools.cache

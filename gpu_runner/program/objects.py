@@ -45,6 +45,10 @@ class Kind(Enum):
     type = auto()
 
 
+# What a value hangs on: on the file alone; on what the problem says of a call, such as whether an argument is None; on more of it.
+FIXED, PASSED, GIVEN = 0, 1, 2
+
+
 @dataclass(eq=False)
 class Frame:
     """The names of one call, class body or module. ``bound`` are those that a function assigns anywhere in its body."""
@@ -57,7 +61,10 @@ class Frame:
     outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal, by which of the two
     function: Function | None = None
     is_comprehension: bool = False
-    fixed: set[str] = field(default_factory=set)  # names whose values no call has anything to do with
+    levels: dict[str, int] = field(default_factory=dict)  # of names, GIVEN where they have none
+    exits: int = FIXED  # what it hangs on where the function returns
+    loops: list[int] = field(default_factory=list)  # what it hangs on how often the loops go round that are open
+    opens: bool = False  # whether it is the forward or setup of a context, which may set its attributes
     made: Class | None = None  # of a class body: the class
     on_yield: Callable[[Any], Any] | None = None
 
@@ -74,6 +81,7 @@ class Function:
     owner: Class | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     is_context_manager: bool = False
+    levels: dict[str, int] = field(default_factory=dict)  # of defaults that a call made, by parameter
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Evaluate the function: what lets native code, such as ``sorted`` or a grid's caller, call back."""
@@ -132,6 +140,9 @@ class Bound:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Evaluate the function."""
+        evaluator = getattr(self.function, "evaluator", None)
+        if evaluator is not None:
+            evaluator.pass_first(PASSED)
         return self.function(self.first, *args, **named)
 
     def __repr__(self) -> str:

@@ -82,7 +82,7 @@ NONE = {
     "a mode that a table renames": "mode = 'llama'\n    mode = {'llama': 1}[mode]\n    if mode == 1: x = x + 1",
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
-    "where it lies": "x = x + 1 if x.device.index else x",
+    "on what kind of device it lies": "x = x + 1 if x.device.type == 'cuda' or x.is_cuda else x",
     "whether it is there": "y = x if x is not None else 0",
     "whether it is a tensor": "y = x.contiguous() if isinstance(x, torch.Tensor) else x",
     "a mode of the file's own": "if MODE == 'llama': x = x + 1",
