@@ -736,9 +736,13 @@ class _Plan:
                 found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_dense = not self.quick and place % 4 == 3
+            if self._is_beyond_a_cut(case):  # few rows, of which some must differ beyond the cut
+                layout = stream.choice(NEVER_CONSTANT)
+            else:
+                layout = next(layouts) if shows else stream.choice(_LAYOUTS)
             dealt = replace(
                 case,
-                layout=Layout.dense if is_dense else next(layouts) if shows else stream.choice(_LAYOUTS),
+                layout=Layout.dense if is_dense else layout,
                 upstream=Layout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
                 indices=self._dealt_indices(case, indices, stream) if has_whole else Indices.spread,
@@ -759,9 +763,12 @@ class _Plan:
 
     def _dealt_indices(self, case: Case, kinds: Iterator[Indices], stream: random.Random) -> Indices:
         """A kind of indices; beyond a cut of the candidate, where rows are few, none is ignored."""
-        if self.interpreted and max(case.size_of.values()) > INTERPRETED_WIDEST:
+        if self._is_beyond_a_cut(case):
             return Indices.spread
         return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
+
+    def _is_beyond_a_cut(self, case: Case) -> bool:
+        return self.interpreted and max(case.size_of.values()) > INTERPRETED_WIDEST
 
     def _with_layouts(self, cases: list[Case]) -> list[Case]:
         """Have each layout of inputs in a case with room for it, in place of one that is there twice."""

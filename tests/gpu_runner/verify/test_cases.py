@@ -17,6 +17,7 @@ from gpu_runner.verify.cases import (
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
+    REPEATED,
     UPSTREAM_LAYOUTS,
     Case,
     Content,
@@ -230,6 +231,19 @@ def test_rows_beyond_a_cut_are_not_finite_too() -> None:
     cases = plan(interpreted=True, compared={2**16})
     assert any(case.size_of["V"] > 2**16 and case.size_of["T"] == 10 for case in cases if case.content is Content.odd)
     assert all(case.size_of["V"] < 2**16 for case in plan(interpreted=True) if case.content is Content.odd)
+
+
+def test_no_row_beyond_a_cut_is_constant() -> None:
+    problem = parse_problem(problem_source("softmax"))
+    plan = partial(plan_cases, problem, ("float32",), problem.workloads, interpreted=True, quick=False)
+    beyond = [
+        case
+        for _ in range(8)
+        for case in plan(compared={2**15, 2**16}, draws=Draws.fresh())
+        if case.size_of["V"] > 2**14
+    ]
+    assert len({case.layout for case in beyond}) > 1
+    assert not REPEATED & {case.layout for case in beyond}
 
 
 def test_two_sizes_of_a_product_are_beyond_what_it_compares_them_with() -> None:

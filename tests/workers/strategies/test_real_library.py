@@ -100,5 +100,5 @@ def test_the_fast_path_of_group_norm_takes_any_number_of_groups_that_divides(lib
         verdicts.append(verify.run(request, RunContext(tmp_path)))
     assert verdicts[0].status is Status.passed, verdicts[0].evidence
     assert set(verdicts[0].kernels) >= {"_fast_group_norm_forward_kernel", "_fast_group_norm_backward_kernel"}
-    assert verdicts[1].status is not Status.passed
-    assert any("groups=5" in (evidence.workload or "") for evidence in verdicts[1].evidence)
+    # Found by values, or since groups of another size reach beyond the weights.
+    assert verdicts[1].status in (Status.incorrect_values, Status.incorrect_gradient, Status.out_of_bounds), verdicts[1]
