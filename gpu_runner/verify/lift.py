@@ -27,7 +27,7 @@ class _Lift(Mode):
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator in float64."""
         change: Callable[[Any], Any] = _dtype if _writes(func) else _lifted
-        return func(*tree_map(change, args), **tree_map(change, dict(kwargs)))
+        return func(*_mapped(change, args), **_mapped(change, dict(kwargs)))
 
 
 # What these give is exact in any dtype: noise there would move elements over steps, and make differences of equal numbers.
@@ -40,6 +40,8 @@ _EXACT_NAMES = """
     value_selecting_reduction_backward max_pool2d_with_indices max_pool1d max_pool2d
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
+# What these give without options is rounded once: torch's formula for each is itself, after conversions that change nothing here.
+_ROUNDED_ONCE = frozenset(["add", "sub", "mul", "div", "exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos"])
 # Their formulas compute places, which noise would move to another element.
 _SAMPLES = re.compile("upsample|grid_sampler")
 # Sums of up to a whole row each; torch's formula sums a square of as many numbers as a row has, masked.
@@ -63,9 +65,10 @@ class _Noise(_Lift):
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator in float64, and move what it gives."""
         is_scan = func.overloadpacket.__name__ in _SCANS
-        formula = None if is_scan or _is_exact(func) or _writes(func) else _formulas().get(func)
+        is_simple = not kwargs and func.overloadpacket.__name__ in _ROUNDED_ONCE
+        formula = None if is_scan or is_simple or _is_exact(func) or _writes(func) else _formulas().get(func)
         if formula is not None:
-            lifted_args, lifted_kwargs = tree_map(_lifted, args), tree_map(_lifted, dict(kwargs))
+            lifted_args, lifted_kwargs = _mapped(_lifted, args), _mapped(_lifted, dict(kwargs))
             with self:
                 return formula(*lifted_args, **lifted_kwargs)
         found = super().operator(func, args, kwargs)
@@ -74,7 +77,7 @@ class _Noise(_Lift):
         given = max((value.numel() for value in tree_leaves(args) if isinstance(value, torch.Tensor)), default=0)
         if is_scan and args[0].dim():
             given *= args[0].shape[args[1]]
-        return tree_map(lambda value: self._moved(value, given, is_written=_writes(func)), found)
+        return _mapped(lambda value: self._moved(value, given, is_written=_writes(func)), found)
 
     def _moved(self, value: Any, given: int, *, is_written: bool) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or value._is_zerotensor():  # noqa: SLF001
@@ -153,6 +156,20 @@ def _widened(value: Any) -> Any:
     return torch.float32 if isinstance(value, torch.dtype) and value in _HALVES else value
 
 
+def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """What ``tree_map`` gives, sooner for what operators mostly take."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([_mapped(change, part) for part in value])
+    if kind in _LEAVES:
+        return change(value)
+    return value if kind is dict and not value else tree_map(change, value)
+
+
+_LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, bool))
+
+
+@functools.cache
 def _is_exact(func: Any) -> bool:
     return func.is_view or func.overloadpacket.__name__ in _EXACT
 
@@ -176,6 +193,7 @@ def lifted(noise: str | None = None) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
+@functools.cache
 def _writes(func: Any) -> bool:
     """Say whether an operator writes to an operand: that one must stay the object it is."""
     return bool(func._schema.is_mutable)  # noqa: SLF001 - torch gives an operator's schema under this name only

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F
 
+from gpu_runner.verify import lift
 from gpu_runner.verify.distribution import half_steps
 from gpu_runner.verify.lift import lifted, rounded
 
@@ -95,3 +97,18 @@ def test_noise_in_a_scan_takes_no_square_of_the_numbers_of_a_row() -> None:
         moved = values.cumsum(-1)
     error = ((moved - exact) / exact).abs()
     assert 2.0**-23 < float(error.mean()) < 2.0**-18
+
+
+@pytest.mark.parametrize("noise", ["each", "all"])
+def test_operators_that_round_once_are_moved_as_by_their_formulas(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def noisy() -> list[torch.Tensor]:
+        x = torch.linspace(0.5, 3, 12, dtype=torch.float64).reshape(3, 4).requires_grad_()
+        with lifted(noise):
+            y = x * x.mean(-1, keepdim=True) / (x + 2) - torch.sub(x, 1, alpha=3)
+            y = y + (x.exp() + x.log()).sqrt() * torch.rsqrt(x) + x.sin() * x.cos() - x.tanh() * torch.arange(4)
+            y = y + torch.div(x, 0.7, rounding_mode="floor")
+            return [y.detach(), *torch.autograd.grad(y.sum(), [x])]
+
+    given = noisy()
+    monkeypatch.setattr(lift, "_ROUNDED_ONCE", frozenset())
+    assert all(torch.equal(one, other) for one, other in zip(given, noisy(), strict=True))
