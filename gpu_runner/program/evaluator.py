@@ -46,6 +46,7 @@ from gpu_runner.program.coverage import (
     level_of_result,
     never_fixed,
     only_raises,
+    only_spread,
     stored_in,
 )
 from gpu_runner.program.objects import (
@@ -702,7 +703,10 @@ class Evaluator:
             raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
         holder.names[name] = value
         holder.levels.pop(name, None)
-        level = level if level == GIVEN or self.loading else self._kept(value, level)
+        is_spread = (
+            isinstance(value, list | dict) and frame.function is not None and name in only_spread(frame.function.node)
+        )
+        level = level if level == GIVEN or self.loading or is_spread else self._kept(value, level)
         if level != GIVEN and holder is frame and not self.loading:
             function = frame.function
             if function is None or name not in never_fixed(function.node):
@@ -1126,7 +1130,7 @@ class Evaluator:
         else:
             self.items = None
             self.level = level_of_result(function, of, value)
-            if of == PASSED and value is True and _asks_for_a_tensor(node):
+            if of == PASSED and _asks_for_a_tensor(node):
                 self.level = FIXED
             self._note_call(node, function, args, (value, max(of, self.level)), frame, levels)
         if before is not None:
