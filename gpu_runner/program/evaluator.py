@@ -1200,7 +1200,7 @@ class Evaluator:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Let the judge call the program from within a call, as torch does that computes a forward again whose tensors are asked for."""
+        """Let the judge call the program within a call, as torch does to compute a forward again whose tensors are asked for."""
         kept = self.level, self.last, self.items, self.returned, self.passed
         self.enters, self.passed = True, None
         try:

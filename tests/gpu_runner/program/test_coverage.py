@@ -153,9 +153,12 @@ HIDDEN = {
     "a flag that a condition clears": "flag = 1\n    if n > 7: flag = 0\n    if flag > 1: x = x + 1",
     "a counter in a loop": "met = 0\n    for _ in range(n): met = met + 1\n    if met > 31: x = x + 1",
     "a counter in place": "met = 0\n    while met < n: met += 1\n    if met > 31: x = x + 1",
-    "how far a loop goes": "met = 0\n    for i in range(64):\n        if i == n: break\n        met = i\n    if met > 31: x = x + 1",
-    "what a loop goes round": "met = 0\n    for i in (7, 8, 31):\n        if i != n: continue\n        met = i\n    if met > 8: x = x + 1",
-    "the end of a loop": "flag = 0\n    for i in (7, 8):\n        if i == n: break\n    else:\n        flag = 1\n    if flag: x = x + 1",
+    "how far a loop goes": "met = 0\n    for i in range(64):\n        if i == n: break\n        met = i\n"
+    "    if met > 31: x = x + 1",
+    "what a loop goes round": "met = 0\n    for i in (7, 8, 31):\n        if i != n: continue\n        met = i\n"
+    "    if met > 8: x = x + 1",
+    "the end of a loop": "flag = 0\n    for i in (7, 8):\n        if i == n: break\n    else:\n"
+    "        flag = 1\n    if flag: x = x + 1",
     "an error": "flag = 0\n    try: flag = (1, 2)[n - 7]\n    except IndexError: flag = 3\n    if flag > 2: x = x + 1",
     "an early return": "def over(n):\n        if n > 7: return 1\n        return 0\n    if over(n) > 1: x = x + 1",
     "an assignment expression": "flag = 0\n    (n > 7 and (flag := 1))\n    if flag > 1: x = x + 1",
@@ -175,12 +178,15 @@ HIDDEN = {
     "which device": "if x.device.index == 1: x = x + 1",
     "which device by a method": "if x.get_device() == 1: x = x + 1",
     "a long table": "n = (0,) * 65\n    n = n[x.shape[0]]",
-    "a table of enums": "from enum import Enum\n    class Mode(Enum):\n        a = 7\n        b = 31\n    t = {Mode.a: 0, Mode.b: 1}\n    m = [Mode.a, Mode.b][n > 31]\n    k = t[m]",
+    "a table of enums": "from enum import Enum\n    class Mode(Enum):\n        a = 7\n        b = 31\n"
+    "    t = {Mode.a: 0, Mode.b: 1}\n    m = [Mode.a, Mode.b][n > 31]\n    k = t[m]",
     "a list in order": "items = [n, 31]\n    items.sort()",
     "a list sorted": "items = [n, 31]\n    n = sorted(items)",
     "the least of a list": "items = [n, 31]\n    n = min(items)",
-    "where a context manager ends": "from contextlib import contextmanager\n    @contextmanager\n    def under():\n        yield\n        end()\n"
-    "    def end(): return 1, 2\n    def go(x):\n        with under(): return x, x.shape[0]\n    _, m = go(x)\n    if m > 31: x = x + 1",
+    "where a context manager ends": "from contextlib import contextmanager\n    @contextmanager\n    def under():\n"
+    "        yield\n        end()\n"
+    "    def end(): return 1, 2\n    def go(x):\n"
+    "        with under(): return x, x.shape[0]\n    _, m = go(x)\n    if m > 31: x = x + 1",
 }
 
 
