@@ -114,7 +114,8 @@ class _Bridge:
         if name in fields:
             return fields[name]
         if name in language.CONTEXT:
-            found = getattr(value, name)
+            with self.evaluator.entered():
+                found = getattr(value, name)
             return Native(name, found, value) if callable(found) else found
         if hasattr(value, name):
             raise Violation(

@@ -58,7 +58,7 @@ _ENVIRONMENT = (
     "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
     "triton.runtime.driver.", "importlib.metadata.", "packaging.",
 )  # fmt: skip
-_STATE = ("torch.cuda.get_device_name", "torch.cuda.current_device", "triton.runtime.driver.active.get_current_device")
+_STATE = ("torch.cuda.current_device", "triton.runtime.driver.active.get_current_device")
 _PURE = (
     "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",
     "isinstance", "callable", "typing.cast",
@@ -312,6 +312,18 @@ def never_fixed(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
     own = {part.target.id for node in body for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}
     inner = {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}
     return frozenset(own | inner)
+
+
+@functools.cache
+def only_spread(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
+    """The names of a function that are read where their items are handed on alone, so that nothing changes what they hold."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    parts = [part for node in body for part in ast.walk(node)]
+    spread = [part.value for part in parts if isinstance(part, ast.Starred) and isinstance(part.ctx, ast.Load)]
+    spread += [part.value for part in parts if isinstance(part, ast.keyword) and part.arg is None]
+    read = [part for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
+    harmless = {id(node) for node in spread}
+    return names_in(function) - {name.id for name in read if id(name) not in harmless}
 
 
 def only_raises(statements: list[ast.stmt]) -> bool:

@@ -46,6 +46,7 @@ from gpu_runner.program.coverage import (
     level_of_result,
     never_fixed,
     only_raises,
+    only_spread,
     stored_in,
 )
 from gpu_runner.program.objects import (
@@ -123,6 +124,7 @@ class Evaluator:
         self.last = FIXED  # what the last expression's value hangs on
         self.items: list[int] | None = None  # and the items of its tuple
         self.touched = False  # whether something hung on a call since a `try` began
+        self.enters = False  # whether the call that begins is the judge's
         self.opens = False  # whether the call that begins is of what may set a context's attributes
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
@@ -702,7 +704,10 @@ class Evaluator:
             raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
         holder.names[name] = value
         holder.levels.pop(name, None)
-        level = level if level == GIVEN or self.loading else self._kept(value, level)
+        is_spread = (
+            isinstance(value, list | dict) and frame.function is not None and name in only_spread(frame.function.node)
+        )
+        level = level if level == GIVEN or self.loading or is_spread else self._kept(value, level)
         if level != GIVEN and holder is frame and not self.loading:
             function = frame.function
             if function is None or name not in never_fixed(function.node):
@@ -1126,7 +1131,7 @@ class Evaluator:
         else:
             self.items = None
             self.level = level_of_result(function, of, value)
-            if of == PASSED and value is True and _asks_for_a_tensor(node):
+            if of == PASSED and _asks_for_a_tensor(node):
                 self.level = FIXED
             self._note_call(node, function, args, (value, max(of, self.level)), frame, levels)
         if before is not None:
@@ -1192,6 +1197,17 @@ class Evaluator:
                 self._looks_up(node, (owner, FIXED), (args[0], levels[0]), value, frame)
         elif len(args) == 2:
             self._looks_up(node, (args[0], levels[0]), (args[1], levels[1]), value, frame)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Let the judge call the program within a call, as torch does to compute a forward again whose tensors are asked for."""
+        kept = self.level, self.last, self.items, self.returned, self.passed
+        self.enters, self.passed = True, None
+        try:
+            yield
+        finally:
+            self.enters = False
+            self.level, self.last, self.items, self.returned, self.passed = kept
 
     def pass_first(self, level: int) -> None:
         """Know that an argument goes before those that were passed."""
@@ -1371,8 +1387,9 @@ class Evaluator:
         """What the parameters hang on; what native code calls is given its arguments by nobody."""
         passed, self.passed = self.passed, None
         if passed is None:
-            if self.depth:
+            if self.depth and not self.enters:
                 return {}
+            self.enters = False
             passed = [PASSED] * len(args), dict.fromkeys(named, PASSED)
         by_place, by_name = passed
         if len(args) != len(by_place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,14 +25,26 @@ from gpu_runner.program.coverage import (
     names_in,
     place_of,
 )
+from gpu_runner.program.language import words
 from gpu_runner.program.objects import unproved
 
 MOST_PLACES = 2**16  # at which kernels compute; each step of a loop with written bounds is one
+MOST_COMPARED = 8  # elements along an axis of which each is to be the largest once
 MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
 # What gives the same in every program and call, of the same arguments. Whatever else a kernel calls may read memory or its place.
 _SAME = frozenset(
     ["arange", "cdiv", "zeros", "full", "where", "minimum", "maximum", "cast", "range", "static_range", "to"]
 )
+
+
+# Operations that only move, shape or convert, or that others of this file see.
+_KEEPING = words("""
+    get_program_id get_num_programs load store masked_load masked_store tensor_pointer_load tensor_pointer_store
+    make_block_ptr advance make_tensor_descriptor descriptor_load descriptor_store descriptor_gather descriptor_scatter
+    expand_dims broadcast splat unsplat cat join split reshape trans make_range addptr print assert assume barrier
+    si_to_fp ui_to_fp fp_ext fp_trunc fp_to_fp bitcast int_to_ptr ptr_to_int idiv fp_to_si atomic_rmw atomic_cas
+    """)
+_WATCHED = frozenset(["binary_op", "unary_op", "ternary_op"])
 
 
 def watch_blocks(decisions: Decisions) -> None:
@@ -53,8 +66,11 @@ def watch_blocks(decisions: Decisions) -> None:
             site = _undecided(decisions, "")
             if site is None or (op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy)):
                 return result
-            counts = _against_limit(result, lhs, rhs) if op in orders else _read(result)
-            _note(decisions, site, _outcome, result.data, counts)
+            if site.is_between:  # such as whether a lock is held, which is a decision where what the lock holds changes
+                _compute_at(site, decisions, op.__name__, result, lhs, rhs)
+            else:
+                counts = _against_limit(result, lhs, rhs) if op in orders else _read(result)
+                _note(decisions, site, _outcome, result.data, counts)
         elif op in picks:
             _note_picked(decisions, result, lhs, rhs)
         else:
@@ -92,8 +108,66 @@ def watch_blocks(decisions: Decisions) -> None:
     builder.create_idiv, builder.create_fp_to_si = create_idiv, create_fp_to_si
     _watch_memory(interpreter)
     nans.watch(interpreter)
+    _watch_others(interpreter, decisions)
     for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
         setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
+
+
+def _computing(method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
+    """Note what an operation computes that is neither arithmetic nor known to change nothing."""
+
+    @functools.wraps(method)
+    def computing(self: Any, *given: Any, **named: Any) -> Any:
+        result = method(self, *given, **named)
+        operands = [each for each in (*given, *named.values()) if isinstance(each, handle)]
+        if isinstance(result, handle) and operands:
+            _compute(decisions, method.__name__, result, *operands)
+        return result
+
+    return computing
+
+
+def _reducing(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
+    """Note what a reduction or scan gives."""
+
+    @functools.wraps(method)
+    def reducing(self: Any, given: Any) -> Any:
+        results = method(self, given)
+        if isinstance(given, tuple):
+            for at, result in enumerate(results):
+                _compute(decisions, f"{type(self).__name__} {at}", result.handle, *(each.handle for each in given))
+            _note_extremes(decisions, self, given[0].handle)
+        return results
+
+    return reducing
+
+
+def _note_extremes(decisions: Decisions, reduction: Any, operand: Any) -> None:
+    """Note which of few elements is the least or largest, as ``tl.minimum`` of two is noted."""
+    name = getattr(getattr(reduction.combine_fn, "fn", None), "__name__", "")
+    data, axis = operand.data, reduction.axis
+    if not ("max" in name or "min" in name) or axis is None or not 1 < data.shape[axis] <= MOST_COMPARED:
+        return
+    best = (data.max if "max" in name else data.min)(axis=axis, keepdims=True)
+    counts = _where_all(_read(operand), _finite(operand, (operand,)))
+    counts = ... if counts is ... else counts.swapaxes(axis, 0)
+    for at, is_best in enumerate((data == best).swapaxes(axis, 0)):
+        own = counts if counts is ... else counts[at]
+        what = f"its element {at}"
+        site = _undecided(decisions, what) if own is ... or own.any() else None
+        if site is not None:
+            _note(decisions, site, _happened, is_best, own, what)
+
+
+def _watch_others(interpreter: Any, decisions: Decisions) -> None:
+    """Note what is computed by operations that have no rule of their own."""
+    builder = interpreter.InterpreterBuilder
+    for name in (each.removeprefix("create_") for each in dir(builder) if each.startswith("create_")):
+        method = getattr(builder, f"create_{name}")
+        if name not in _KEEPING and not _WATCHED & set(inspect.unwrap(method).__code__.co_names):
+            setattr(builder, f"create_{name}", _computing(method, decisions, interpreter.TensorHandle))
+    for kind in (interpreter.ReduceOps, interpreter.ScanOps):
+        kind.apply = _reducing(kind.apply, decisions)
 
 
 def _watch_memory(interpreter: Any) -> None:
@@ -236,11 +310,27 @@ class Text:
         return bool(parameters) and _calls_same(node) and not names & _varying(self.tree, self.bound - parameters)
 
 
+_LOOPS: dict[ast.If, list[ast.AST]] = {}  # by condition, the loops around it that it may leave, or go on with
+
+
+def _loops_left_by(node: ast.If) -> list[ast.AST]:
+    return _LOOPS.get(node, [])
+
+
+def _note_loops(tree: ast.AST) -> None:
+    for loop in ast.walk(tree):
+        for part in ast.walk(loop) if isinstance(loop, ast.For | ast.While) else ():
+            ends = (ast.Break, ast.Continue, ast.Return)
+            if isinstance(part, ast.If) and any(isinstance(end, ends) for end in ast.walk(part)):
+                _LOOPS.setdefault(part, []).append(loop)
+
+
 @functools.cache
 def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
     """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed."""
     parameters = {arg.arg for arg in tree.args.args}
     found, before = free & parameters, None
+    _note_loops(tree)
     while found != before:
         before = found
         found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found)})
@@ -260,6 +350,8 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
             read = ast.Tuple(read.args, ast.Load())
     elif isinstance(node, ast.If | ast.While):
         read, within = node.test, [node]
+        if isinstance(node, ast.If):
+            within = [node, *_loops_left_by(node)]
     elif isinstance(node, ast.ListComp):
         read, within = node, [each.target for each in node.generators]
     else:
@@ -325,6 +417,7 @@ class _Site:
     via: str
     place: Place
     is_called: bool  # by another kernel
+    is_between: bool  # programs
 
     @functools.cache  # noqa: B019 - sites are known for as long as the process lives
     def place_of(self, what: str) -> Place:
@@ -344,7 +437,7 @@ def _note(
     decisions: Decisions, site: _Site, outcome: Callable[[Any], int], data: Any, counts: Any, what: str = ""
 ) -> None:
     """Add what a kernel decides now: of the lanes that count, or where none ever does, of all."""
-    if not data.size:
+    if not data.size or site.is_between:
         return
     counted = data[counts]
     if counted.size:
@@ -366,7 +459,7 @@ def _note_picked(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
 def _note_constant(decisions: Decisions, outcome: int) -> None:
     """Add what the innermost kernel on the stack decides now over its constants."""
     site = _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and not _is_fixed(site, decisions, constant=True):
+    if site is not None and not site.is_between and not _is_fixed(site, decisions, constant=True):
         decisions.add_at(site.place, outcome)
 
 
@@ -379,7 +472,12 @@ def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> b
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is None or not result.data.size:
+    if site is not None and not site.is_between:
+        _compute_at(site, decisions, operation, result, *operands)
+
+
+def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
+    if not result.data.size:
         return
     key = site.place, operation
     lanes = decisions.lanes.get(key)
@@ -410,6 +508,7 @@ def _seen(known: Any, data: Any) -> Any:
 def _site(frame: types.FrameType | None) -> _Site | None:
     """The expression at which the innermost kernel on the stack stands; None in Triton's own functions."""
     where: list[tuple[Text, ast.expr | None, tuple[Any, ...]]] = []
+    within: tuple[str, ...] = ()  # functions of Triton's language
     passed = 0
     while frame is not None and passed <= MOST_BETWEEN:
         code = frame.f_code
@@ -422,9 +521,9 @@ def _site(frame: types.FrameType | None) -> _Site | None:
         elif where:
             passed += 1
         elif text is _STANDARD:
-            return None
+            within = (*within, f"in {code.co_name} at {frame.f_lineno}")
         frame = frame.f_back
-    return _site_of(tuple(where)) if where else None
+    return _site_of(tuple(where), within) if where else None
 
 
 def _value_of(value: Any) -> Any:
@@ -433,17 +532,17 @@ def _value_of(value: Any) -> Any:
 
 
 @functools.cache
-def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...]) -> _Site | None:
+def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...], within: tuple[str, ...]) -> _Site | None:
     text, node, steps = where[0]
-    if node is None or _is_between_programs(node):
+    if node is None:
         return None
-    reached = [f"{name} = {value}" for name, value in zip(text.steps.get(node, ()), steps, strict=True)]
+    reached = [*within, *(f"{name} = {value}" for name, value in zip(text.steps.get(node, ()), steps, strict=True))]
     for caller, call, at in where[1:]:
         if caller is not text and call is not None:
             reached += [f"called at line {call.lineno}"]
             reached += [f"{name} = {value}" for name, value in zip(caller.steps.get(call, ()), at, strict=True)]
     via = f" ({', '.join(reached)})" if reached else ""
-    return _Site(text, node, via, place_of(text.path, node, via=via), len(where) > 1)
+    return _Site(text, node, via, place_of(text.path, node, via=via), len(where) > 1, _is_between_programs(node))
 
 
 @functools.cache

@@ -146,6 +146,56 @@ CHANGES = {
 }
 
 
+# Ways by which a number of the call would count as one of the file's own: each ends in a decision that is never true.
+HIDDEN = {
+    "a method kept in a name": "size = x.size\n    if size(0) > 31: x = x + 1",
+    "a flag under a condition": "flag = 0\n    if n > 7: flag = 1\n    if flag > 1: x = x + 1",
+    "a flag that a condition clears": "flag = 1\n    if n > 7: flag = 0\n    if flag > 1: x = x + 1",
+    "a counter in a loop": "met = 0\n    for _ in range(n): met = met + 1\n    if met > 31: x = x + 1",
+    "a counter in place": "met = 0\n    while met < n: met += 1\n    if met > 31: x = x + 1",
+    "how far a loop goes": "met = 0\n    for i in range(64):\n        if i == n: break\n        met = i\n"
+    "    if met > 31: x = x + 1",
+    "what a loop goes round": "met = 0\n    for i in (7, 8, 31):\n        if i != n: continue\n        met = i\n"
+    "    if met > 8: x = x + 1",
+    "the end of a loop": "flag = 0\n    for i in (7, 8):\n        if i == n: break\n    else:\n"
+    "        flag = 1\n    if flag: x = x + 1",
+    "an error": "flag = 0\n    try: flag = (1, 2)[n - 7]\n    except IndexError: flag = 3\n    if flag > 2: x = x + 1",
+    "an early return": "def over(n):\n        if n > 7: return 1\n        return 0\n    if over(n) > 1: x = x + 1",
+    "an assignment expression": "flag = 0\n    (n > 7 and (flag := 1))\n    if flag > 1: x = x + 1",
+    "a condition of a comprehension": "if len([1 for i in (6, 7) if i < n]) > 2: x = x + 1",
+    "an item of a list": "sizes = [n]\n    m = sizes[0]\n    if m > 31: x = x + 1",
+    "an item of a slice": "if slice(n).stop > 31: x = x + 1",
+    "an item of a tuple": "m, _ = (n, 1)\n    if m > 31: x = x + 1",
+    "a default of an inner function": "def go(m=n): return m > 31\n    if go(): x = x + 1",
+    "a class of an inner scope": "class C: m = n\n    if C.m > 31: x = x + 1",
+    "a closure": "def go():\n        return n\n    if go() > 31: x = x + 1",
+    "a nonlocal": "met = 0\n    def go():\n        nonlocal met\n        met = n\n    go()\n    if met > 31: x = x + 1",
+    "a partial": "import functools\n    go = functools.partial(lambda m: m > 31, n)\n    if go(): x = x + 1",
+    "a list's length": "met = []\n    for _ in range(n): met.append(1)\n    if len(met) > 31: x = x + 1",
+    "None by a condition": "y = next(iter((x,) * (n - 6)), None)\n    if y is None: x = x + 1",
+    "None under conditions": "y = x\n    if n > 31: y = None\n    if y is None: x = x + 1",
+    "state of torch": "if torch.get_float32_matmul_precision() == 'medium': x = x + 1",
+    "which device": "if x.device.index == 1: x = x + 1",
+    "which device by a method": "if x.get_device() == 1: x = x + 1",
+    "a long table": "n = (0,) * 65\n    n = n[x.shape[0]]",
+    "a table of enums": "from enum import Enum\n    class Mode(Enum):\n        a = 7\n        b = 31\n"
+    "    t = {Mode.a: 0, Mode.b: 1}\n    m = [Mode.a, Mode.b][n > 31]\n    k = t[m]",
+    "a list in order": "items = [n, 31]\n    items.sort()",
+    "a list sorted": "items = [n, 31]\n    n = sorted(items)",
+    "the least of a list": "items = [n, 31]\n    n = min(items)",
+    "where a context manager ends": "from contextlib import contextmanager\n    @contextmanager\n    def under():\n"
+    "        yield\n        end()\n"
+    "    def end(): return 1, 2\n    def go(x):\n"
+    "        with under(): return x, x.shape[0]\n    _, m = go(x)\n    if m > 31: x = x + 1",
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_hangs_on_the_call_cannot_be_made_the_files_own(name: str) -> None:
+    found = decided(f"n = x.shape[0]\n    {HIDDEN[name]}", torch.zeros(7), torch.zeros(8))
+    assert FAILED in found.values()
+
+
 @pytest.mark.parametrize("name", CONSTANT)
 def test_what_never_changes_though_it_is_computed_of_what_does_is_seen(name: str) -> None:
     body, wanted = CONSTANT[name]
