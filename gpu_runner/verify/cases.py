@@ -22,12 +22,14 @@ from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.scalars import (
     WHOLE,
     Scalar,
+    far_scalars,
     moved_scalars,
     moved_whole,
     other_words,
     scalars_at_an_end,
     scalars_beyond,
     small_epsilons,
+    usual_epsilons,
     usual_numbers,
     usual_scalar,
     whole_for_floats,
@@ -665,12 +667,18 @@ class _Plan:
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
             for is_below in (True, False)
         }
+        beyond |= {
+            f"far scalars {is_small}": functools.partial(far_scalars, is_small=is_small) for is_small in (True, False)
+        }
         for label, move in (beyond | {"whole for floats": whole_for_floats}).items():
             moves = move(self.problem, able, self.draws.stream(label))
             if moves:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
                 found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        for place, moved in enumerate(usual_epsilons(self.problem, able)):
+            case = self._case("usual epsilon", self._sizes(f"usual epsilon {place}", (33, 200), (5, 9)))
+            found.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
         small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
         if small:
             sizes = self._sizes("small epsilon", (33, 200), (8, 14))
