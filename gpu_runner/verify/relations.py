@@ -12,6 +12,8 @@ from gpu_runner.verify.laying import Laid, lay
 
 CLOSE = 2.0**-9  # times another number: how far two inputs are apart that are close to each other
 NEAR = 0.6  # of the rows of two inputs that are close the share that is neither equal nor opposite
+TIMES = (2.0, 0.5, -1.0, 4.0)  # one input so many times another
+DROPPED = (0.1, 0.5)  # the share that a dropout leaves out; it divides the rest by one less that
 FREQUENCY = 10_000.0  # of rotary tables: what the slowest angle is divided by
 
 
@@ -29,6 +31,8 @@ def related(case: Case, made: dict[str, torch.Tensor], stream: torch.Generator) 
     if case.relation is Relation.circle:
         angles = _angles(first.shape, stream)
         return {one: angles.cos().to(first.dtype), other: angles.sin().to(second.dtype)}
+    if case.relation is Relation.multiple:
+        return {other: _multiple(first, stream)}
     near = _close(first, second, stream)
     return {other: _by_rows(first, near, stream) if case.relation is Relation.by_rows else near}
 
@@ -65,6 +69,16 @@ def _angles(shape: torch.Size, stream: torch.Generator) -> torch.Tensor:
 def _close(first: torch.Tensor, second: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The first but for small differences."""
     return first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
+
+
+def _multiple(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Some times the values, or what a dropout leaves of them."""
+    drawn, place = torch.rand((), generator=stream), int(torch.randint(4, (), generator=stream))
+    if drawn < 0.5:
+        return (values * TIMES[place]).to(values.dtype)
+    share = DROPPED[place % len(DROPPED)]
+    kept = torch.rand(values.shape, generator=stream) >= share
+    return (values * kept / (1.0 - share)).to(values.dtype)
 
 
 def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

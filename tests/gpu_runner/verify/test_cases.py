@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
 from gpu_runner.verify.cases import (
     DATA,
+    FAR_DATA,
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
@@ -402,10 +403,11 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     problem = parse_problem(problem_source("swiglu"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
-    assert {case.special for case in wide} >= {*DATA, Special.triangle}
+    assert {case.special for case in wide} >= {*DATA, *FAR_DATA, Special.triangle}
     assert {case.relation for case in wide if case.related} == {
         Relation.close,
         Relation.by_rows,
+        Relation.multiple,
         Relation.circle,
         Relation.apart,
     }
