@@ -914,6 +914,9 @@ class _Plan:
         for kind in FAR_DATA if activations else ():
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+        for dtype in set(self.dtypes) & {"float16"}:
+            sizes = self._sizes("faint gradients", (33, 90), (5, 14))
+            cases.append(self._case("faint gradients", sizes, dtype, gradients=Upstream.small))
         for name in stream.sample(activations, min(len(activations), MOST_GIVEN_BACK)):
             sizes = self._sizes(f"given back {name}", (33, 90), (5, 14))
             cases.append(self._case("an input as upstream gradient", sizes, self._most_exact(), given_back=name))

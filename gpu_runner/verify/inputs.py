@@ -47,7 +47,7 @@ WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
 FAR_GRADIENTS = (80.0, 90.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16 and more
 TINY_GRADIENTS = (80.0, 90.0)  # halvings of that of small ones: so far that a limit before that shows in every verdict
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
-TINY_HALF_GRADIENTS = (10.0, 18.0)  # of float16: what a mean over 2**20 elements gives is no normal number of it
+TINY_HALF_GRADIENTS = (14.0, 20.0)  # of float16: what a mean over 2**20 elements gives is no normal number of it
 EQUAL_WEIGHTS = (
     0.25  # the share of weights, drawn widely, that are one number, as of a scale that a training begins with
 )

@@ -72,13 +72,13 @@ def _close(first: torch.Tensor, second: torch.Tensor, stream: torch.Generator) -
 
 
 def _multiple(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Some times the values, or what a dropout leaves of them."""
-    drawn, place = torch.rand((), generator=stream), int(torch.randint(4, (), generator=stream))
-    if drawn < 0.5:
-        return (values * TIMES[place]).to(values.dtype)
-    share = DROPPED[place % len(DROPPED)]
-    kept = torch.rand(values.shape, generator=stream) >= share
-    return (values * kept / (1.0 - share)).to(values.dtype)
+    """By rows, some times the values, or what a dropout leaves of them."""
+    rows = values.reshape(-1, values.shape[-1]).float()
+    factors = torch.tensor(TIMES + tuple(1.0 / (1.0 - share) for share in DROPPED))
+    left_out = torch.tensor((0.0,) * len(TIMES) + DROPPED)
+    kinds = torch.randperm(len(factors), generator=stream)[torch.arange(len(rows)) % len(factors), None]
+    kept = torch.rand(rows.shape, generator=stream) >= left_out[kinds]
+    return (rows * kept * factors[kinds]).to(values.dtype).reshape(values.shape)
 
 
 def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

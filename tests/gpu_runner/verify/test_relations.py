@@ -83,7 +83,7 @@ def test_rows_are_like_data() -> None:
     assert set(made[Special.mask].unique().tolist()) == {0.0, 1.0}
     assert torch.equal(made[Special.bytes], made[Special.bytes].round()) and made[Special.bytes].max() > 64
     changed = made[Special.filled] != values
-    assert changed.any() and len(made[Special.filled][changed].unique()) == 1
+    assert changed.any() and set(made[Special.filled][changed].tolist()) <= {-1e4, -1e9}
     assert torch.allclose(made[Special.unit].norm(dim=-1), torch.ones(12))
     assert torch.allclose(made[Special.shares].sum(-1), torch.ones(12))
     steps = {round(float(step), 6) for dim in (0, 1) for step in made[Special.ramp].diff(dim=dim).unique()}
@@ -91,15 +91,13 @@ def test_rows_are_like_data() -> None:
     assert len(steps) == 2
 
 
-def test_one_input_is_a_multiple_of_the_other_or_what_a_dropout_leaves_of_it() -> None:
-    found = set()
-    for seed in range(40):
-        case = Case("c", SIZES, "float32", seed, related=("a", "b"), relation=Relation.multiple)
-        made = inputs_of("swiglu", case)
-        ratios = (made["b"] / made["a"]).unique()
-        found.add(tuple(round(float(ratio), 3) for ratio in ratios if ratio))
-        assert len(ratios) <= 4  # zero, and the factor but for its last bit
-    assert len(found) > 3
+def test_rows_of_one_input_are_multiples_of_the_other_or_what_a_dropout_leaves_of_it() -> None:
+    case = Case("c", SIZES, "float32", 3, related=("a", "b"), relation=Relation.multiple)
+    made = inputs_of("swiglu", case)
+    ratios = [{round(float(ratio), 3) for ratio in row} for row in made["b"] / made["a"]]
+    assert all(len(row - {0.0}) == 1 for row in ratios)
+    assert {2.0, 0.5, -1.0, 4.0, 1.111} == set().union(*ratios) - {0.0}
+    assert sum(0.0 in row for row in ratios) >= 2
 
 
 def test_an_input_is_the_upstream_gradient_of_outputs_of_its_form() -> None:
