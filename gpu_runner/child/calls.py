@@ -351,6 +351,8 @@ def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Argu
         return _double(called, given)
     if kind == "changed":
         return _changed(called, given, names)
+    if kind == "elsewhere":
+        return _elsewhere(called, given)
     raise ValueError(f"no use {kind}")
 
 
@@ -482,6 +484,18 @@ def _changed(called: Callable[..., Any], given: Arguments, names: Sequence[str])
         return _gradients(chosen, _grad_of(outputs, chosen))
     except RuntimeError:
         return {RAISES: None}
+
+
+def _elsewhere(called: Callable[..., Any], given: Arguments) -> Values:
+    """Gradients where what autograd saves comes back as a dense copy, as of a view that hooks have kept on the host meanwhile."""
+    chosen = given.requiring(tuple(given.leaves))
+    with torch.autograd.graph.saved_tensors_hooks(_dense, lambda tensor: tensor):
+        outputs = listed(chosen.call(called))
+    return _gradients(chosen, _grad_of(outputs, chosen))
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _outputs(value: Any) -> Values:

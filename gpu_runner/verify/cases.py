@@ -22,12 +22,14 @@ from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.scalars import (
     WHOLE,
     Scalar,
+    far_scalars,
     moved_scalars,
     moved_whole,
     other_words,
     scalars_at_an_end,
     scalars_beyond,
     small_epsilons,
+    usual_epsilons,
     usual_numbers,
     usual_scalar,
     whole_for_floats,
@@ -66,6 +68,7 @@ MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (11, 15)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
+MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
 LEAST_OF_DATA = 32  # columns where all rows are like data
@@ -131,11 +134,14 @@ class Special(StrEnum):
     ramp = "numbers in order"
     unit = "rows of length one"
     shares = "rows that are distributions"
+    bytes = "whole numbers up to 255"
+    filled = "filled with -10,000 where a mask is"
     triangle = "zeros on one side of the diagonal"  # of square matrices
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
+FAR_DATA = (Special.bytes, Special.filled)  # each has a case of its own
 
 
 class Indices(StrEnum):
@@ -158,6 +164,7 @@ class Relation(StrEnum):
 
     close = "close to each other"  # in all rows, which a loss adds up
     by_rows = "close, equal or opposite to each other by rows"
+    multiple = "one a multiple of the other, or what a dropout leaves of it"
     circle = "cosines and sines of the same angles"
     apart = "views of one tensor, some rows apart"
     transposed = "one matrix and its transpose"
@@ -195,6 +202,9 @@ class Case:
     relation: Relation = Relation.close
     rows_apart: int = 1  # of two views of one tensor
     echoes: bool = False  # the upstream gradient of each output is the output, as half of its square as a loss gives
+    given_back: str = (
+        ""  # an input that is the upstream gradient of outputs of its form, as the sum of their product gives
+    )
     one_upstream: bool = False  # outputs of one form have one tensor as their upstream gradient, as their sum gives
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
@@ -231,6 +241,7 @@ class Case:
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
             (f"{' and '.join(self.related)} {self.relation}", bool(self.related)),
             ("each output its own upstream gradient", self.echoes),
+            (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             ("weights in float32", self.mixed),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -665,12 +676,18 @@ class _Plan:
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
             for is_below in (True, False)
         }
+        beyond |= {
+            f"far scalars {is_small}": functools.partial(far_scalars, is_small=is_small) for is_small in (True, False)
+        }
         for label, move in (beyond | {"whole for floats": whole_for_floats}).items():
             moves = move(self.problem, able, self.draws.stream(label))
             if moves:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
                 found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        for place, moved in enumerate(usual_epsilons(self.problem, able)):
+            case = self._case("usual epsilon", self._sizes(f"usual epsilon {place}", (33, 200), (5, 9)))
+            found.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
         small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
         if small:
             sizes = self._sizes("small epsilon", (33, 200), (8, 14))
@@ -894,12 +911,22 @@ class _Plan:
             able = tuple(stream.sample(pair, 2))
             cases += [
                 self._case(kind.name, sizes, self._most_exact(), related=able, relation=kind)
-                for kind in (Relation.close, Relation.by_rows)
+                for kind in (Relation.close, Relation.by_rows, Relation.multiple)
             ]
             tables = [spec.name for spec in problem.inputs if spec.name in pair and not spec.grad]
             sizes = self._sizes(f"circle {pair[0]}", (33, 90), (8, 14))
             able = tuple(tables) if len(tables) == 2 else able  # the first of them is the cosine, as people order them
             cases.append(self._case("circle", sizes, self._most_exact(), related=able, relation=Relation.circle))
+        activations = [spec.name for spec in problem.inputs if is_activation(spec) and len(spec.dims) > 1]
+        for kind in FAR_DATA if activations else ():
+            sizes = self._sizes(kind, (33, 90), (5, 14))
+            cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+        for dtype in set(self.dtypes) & {"float16"}:
+            sizes = self._sizes("faint gradients", (33, 90), (5, 14))
+            cases.append(self._case("faint gradients", sizes, dtype, gradients=Upstream.small))
+        for name in stream.sample(activations, min(len(activations), MOST_GIVEN_BACK)):
+            sizes = self._sizes(f"given back {name}", (33, 90), (5, 14))
+            cases.append(self._case("an input as upstream gradient", sizes, self._most_exact(), given_back=name))
         for pair in _transposable(problem):
             sizes = self._equal(stream)
             cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))

@@ -20,6 +20,8 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
 LEVELS = 255  # of a pixel of eight bits
+FILLS = (-1e4, -1e4, -1e9)  # by rows: what masks are added to logits as, the likelier one more often
+MOST_FILLED = 0.5  # of a row
 MOST_STEPS = 64  # of numbers in order, whose squares and sums stay small
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
@@ -212,6 +214,17 @@ def _levels(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return torch.randint(0, LEVELS + 1, values.shape, generator=stream) / float(LEVELS)
 
 
+def _bytes(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, LEVELS + 1, values.shape, generator=stream).float()
+
+
+def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """In half of the rows some elements are what masks fill with."""
+    share = MOST_FILLED * torch.rand((*values.shape[:-1], 1), generator=stream) - MOST_FILLED / 2
+    fills = torch.tensor(FILLS)[torch.randint(len(FILLS), share.shape, generator=stream)]
+    return torch.where(torch.rand(values.shape, generator=stream) < share, fills, values)
+
+
 def _mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """Zeros and ones, of each row another share."""
     share = 0.25 + 0.65 * torch.rand((*values.shape[:-1], 1), generator=stream)
@@ -254,6 +267,8 @@ def _faint(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
 MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.faint: _faint,
     Special.levels: _levels,
+    Special.bytes: _bytes,
+    Special.filled: _filled_by_a_mask,
     Special.mask: _mask,
     Special.ramp: _ramp,
     Special.unit: _unit,

@@ -47,6 +47,10 @@ WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
 FAR_GRADIENTS = (80.0, 90.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16 and more
 TINY_GRADIENTS = (80.0, 90.0)  # halvings of that of small ones: so far that a limit before that shows in every verdict
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
+TINY_HALF_GRADIENTS = (14.0, 20.0)  # of float16: what a mean over 2**20 elements gives is no normal number of it
+EQUAL_WEIGHTS = (
+    0.25  # the share of weights, drawn widely, that are one number, as of a scale that a training begins with
+)
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 SHAPED = (
     Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows, Upstream.signs, Upstream.centered,
@@ -175,8 +179,10 @@ def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tenso
 def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> float:
     if case.gradients not in (Upstream.large, Upstream.small):
         return _scale(stream, dtype)
-    far = FAR_GRADIENTS if case.gradients is Upstream.large else TINY_GRADIENTS
-    low, high = FAR_HALF_GRADIENTS if dtype == torch.float16 else far
+    is_half = dtype == torch.float16
+    far = FAR_HALF_GRADIENTS if is_half else FAR_GRADIENTS
+    tiny = TINY_HALF_GRADIENTS if is_half else TINY_GRADIENTS
+    low, high = far if case.gradients is Upstream.large else tiny
     doublings = low + (high - low) * torch.rand((), generator=stream).item()
     return float(2.0 ** (doublings if case.gradients is Upstream.large else -doublings))
 
@@ -330,6 +336,8 @@ def _floating(
         # A weight of exact ones would let a kernel pass that forgets the weight.
         if case.plain_init or not spec.grad:
             return exact
+        if case.wild and torch.rand((), generator=stream) < EQUAL_WEIGHTS:
+            return torch.full(shape, _random((), stream, _scale(stream, dtype, wild=True)).item())
         if case.wild:
             return _with_zeros(_random(shape, stream, 1.0) * _wild_scales(shape, stream, dtype), stream)
         return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream)

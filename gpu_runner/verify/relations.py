@@ -12,6 +12,8 @@ from gpu_runner.verify.laying import Laid, lay
 
 CLOSE = 2.0**-9  # times another number: how far two inputs are apart that are close to each other
 NEAR = 0.6  # of the rows of two inputs that are close the share that is neither equal nor opposite
+TIMES = (2.0, 0.5, -1.0, 4.0)  # one input so many times another
+DROPPED = (0.1, 0.5)  # the share that a dropout leaves out; it divides the rest by one less that
 FREQUENCY = 10_000.0  # of rotary tables: what the slowest angle is divided by
 
 
@@ -29,6 +31,8 @@ def related(case: Case, made: dict[str, torch.Tensor], stream: torch.Generator) 
     if case.relation is Relation.circle:
         angles = _angles(first.shape, stream)
         return {one: angles.cos().to(first.dtype), other: angles.sin().to(second.dtype)}
+    if case.relation is Relation.multiple:
+        return {other: _multiple(first, stream)}
     near = _close(first, second, stream)
     return {other: _by_rows(first, near, stream) if case.relation is Relation.by_rows else near}
 
@@ -65,6 +69,16 @@ def _angles(shape: torch.Size, stream: torch.Generator) -> torch.Tensor:
 def _close(first: torch.Tensor, second: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The first but for small differences."""
     return first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
+
+
+def _multiple(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """By rows, some times the values, or what a dropout leaves of them."""
+    rows = values.reshape(-1, values.shape[-1]).float()
+    factors = torch.tensor(TIMES + tuple(1.0 / (1.0 - share) for share in DROPPED))
+    left_out = torch.tensor((0.0,) * len(TIMES) + DROPPED)
+    kinds = torch.randperm(len(factors), generator=stream)[torch.arange(len(rows)) % len(factors), None]
+    kept = torch.rand(rows.shape, generator=stream) >= left_out[kinds]
+    return (rows * kept * factors[kinds]).to(values.dtype).reshape(values.shape)
 
 
 def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

@@ -15,6 +15,9 @@ Scalar = float | int | bool | str
 TINY = 1e-2  # a smaller default is an epsilon: it must grow a lot before a kernel that ignores it is seen
 LEAST_EPSILON, LARGEST_EPSILON = 1e-12, 1.0
 SMALL_EPSILONS = (1e-12, 1e-10)
+USUAL_EPSILONS = (1e-5, 1e-8)  # of most models, and of most optimizers; no draw from a range gives them
+FAR_OUT, CLOSE_TO_ZERO = (10.0, 1e4), (1e-6, 1e-2)  # times the default, at least one: a temperature, a weight of a loss
+FILLS = (-1e4, -1e9)  # what masked places are filled with
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
 SEEDS = (2**16, 2**31 - 1)
@@ -107,6 +110,29 @@ def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str
     able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and abs(s.default) >= TINY]
     zeros: list[dict[str, Scalar]] = [{spec.name: 0.0} for spec in able]
     return zeros + [{spec.name: 1.0} for spec in able if isinstance(spec.default, float) and 0 < spec.default < 1]
+
+
+def usual_epsilons(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:
+    """For all of these scalars that are epsilons, each number that people write and that no default is."""
+    able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and 0 < s.default < TINY]
+    found: list[dict[str, Scalar]] = [
+        {s.name: epsilon for s in able if s.default != epsilon} for epsilon in USUAL_EPSILONS
+    ]
+    return [moved for moved in found if moved]
+
+
+def far_scalars(
+    problem: Problem, names: Collection[str], stream: random.Random, *, is_small: bool
+) -> list[dict[str, Scalar]]:
+    """Numbers far out, of either sign, what masks are filled with among them, or close to zero: of scalars bounded by nothing."""
+    found: list[dict[str, Scalar]] = []
+    for spec, default in _unbounded(problem, names, stream):
+        low, high = CLOSE_TO_ZERO if is_small else FAR_OUT
+        size = max(1.0, abs(default)) * math.exp(stream.uniform(math.log(low), math.log(high)))
+        drawn = [math.copysign(size, stream.choice((-1.0, 1.0)))]
+        drawn += [] if is_small or default >= 0 else [stream.choice(FILLS)]
+        found += [{spec.name: value} for value in reversed(drawn)]
+    return found
 
 
 def scalars_beyond(

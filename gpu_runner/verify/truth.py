@@ -279,7 +279,7 @@ def _vanishes(proof: Proof) -> bool:
 def _with_ordinary(proof: Proof) -> Proof:
     """Mark the truth of a case in which nothing cancels by the way it was drawn."""
     case = proof.case
-    is_drawn = not (case.special or case.related or case.echoes)
+    is_drawn = not (case.special or case.related or case.echoes or case.given_back)
     plain = case.content is Content.ordinary and is_drawn and case.dtype == "float32"
     if not plain or not all(LEAST_ORDINARY <= size <= MOST_ORDINARY for _, size in case.sizes):
         return proof
@@ -297,6 +297,7 @@ def _has_equal_elements(case: Case) -> bool:
         case.special not in (Special.none, Special.ends)
         or case.wild
         or case.echoes
+        or case.given_back
         or case.related
         or {case.layout, case.upstream} & REPEATED
     )
@@ -388,7 +389,9 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
             Place() if proof.case.upstream in EXPANDED else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
         place = place.aligned() if proof.case.aligned else place
+        back = proof.inputs.get(proof.case.given_back)
         grad = item.truth.own if proof.case.echoes else grad
+        grad = grad if back is None or back.shape != grad.shape else back.to(grad.dtype)
         form = item.shape, item.dtype
         if item.differentiable and proof.case.one_upstream and form in known:
             laid.append(known[form])

@@ -35,9 +35,11 @@ WORDS = {
     "checkpoint": "Called under torch.utils.checkpoint: ",
     "reentrant": "Called under torch.utils.checkpoint with use_reentrant=True: ",
     "double": "In a double backward: ",
+    "elsewhere": "Where saved tensors come back as dense copies, as hooks that keep them on the host give them: ",
     "changed": "Where inputs or outputs are changed in place between forward and backward: ",
 }
 HINTS = {
+    "elsewhere": " Ask the saved tensor itself for its strides.",
     "changed": " Keep tensors by `save_for_backward`, so that autograd sees the change and raises.",
     "double": " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises.",
 }
@@ -74,7 +76,14 @@ class Uses:
         # What is derived from equal upstream gradients is zero for softmax and the like.
         # And from a copy that a function makes of its input there is no way back to it.
         can_double = case.layout == Layout.dense and case.upstream == Layout.dense
-        fit = [use for use in self._left if use.kind != "double" or can_double][:USES_A_CASE]
+        able = {
+            "double": can_double,
+            "elsewhere": case.layout == Layout.apart,
+        }  # of dense tensors copies lie as they do
+        fit = [use for use in self._left if able.get(use.kind, True)]
+        fit = sorted(fit, key=lambda use: use.kind not in able)[
+            :USES_A_CASE
+        ]  # those that few cases can have come first
         self._left = [use for use in self._left if use not in fit]
         if not fit and case.layout not in self._layouts:
             # Code of its own for calls without gradients may know fewer layouts.
@@ -105,7 +114,7 @@ def uses_of(proof: Proof) -> list[Use]:
     found = [Use("no_grad")]
     if not proof.has_backward or proof.form.mutates:
         return found
-    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved")]
+    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved", "elsewhere")]
     found += [Use("changed", (what,)) for what in ("inputs", "outputs")]
     if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
         found.append(Use("outputs"))

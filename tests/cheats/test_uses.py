@@ -146,6 +146,16 @@ def test_a_fault_in_another_use_is_found_with_the_use_named(name: str) -> None:
     assert any(one.message.startswith(fault.begins) for one in verdict.evidence)
 
 
+def test_strides_of_a_saved_tensor_that_are_kept_on_the_context_are_found() -> None:
+    changes = (
+        ("ctx.save_for_backward(x, w, rstd)", "ctx.save_for_backward(x, w, rstd)\n        ctx.stride = x.stride(0)"),
+        (CALL, CALL.replace("x.stride(0)", "ctx.stride")),
+    )
+    chosen = [proof for proof in proofs("rms_norm") if any(use.kind == "elsewhere" for use in proof.uses)]
+    verdict = judge_by(chosen, changed("rms_norm", changes), surroundings())
+    assert verdict.status in (Status.out_of_bounds, Status.incorrect_gradient)
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_right_double_backward_passes() -> None:

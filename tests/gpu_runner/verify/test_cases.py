@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
 from gpu_runner.verify.cases import (
     DATA,
+    FAR_DATA,
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
@@ -415,10 +417,11 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     problem = parse_problem(problem_source("swiglu"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
-    assert {case.special for case in wide} >= {*DATA, Special.triangle}
+    assert {case.special for case in wide} >= {*DATA, *FAR_DATA, Special.triangle}
     assert {case.relation for case in wide if case.related} == {
         Relation.close,
         Relation.by_rows,
+        Relation.multiple,
         Relation.circle,
         Relation.apart,
     }
@@ -447,6 +450,26 @@ def test_scalars_are_also_numbers_that_people_write(draws: Draws) -> None:
     problem = parse_problem(problem_source("add"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     assert {0.1, 0.5} <= {value for case in cases for _, value in case.scalars}
+
+
+@given(SEEDS)
+def test_an_epsilon_is_also_what_most_models_have(draws: Draws) -> None:
+    _, cases = planned("rms_norm", draws=draws)
+    assert {1e-5, 1e-8} <= {value for case in cases for _, value in case.scalars}
+
+
+@given(SEEDS)
+def test_scalars_lie_far_out_and_close_to_zero(draws: Draws) -> None:
+    _, cases = planned("add", draws=draws)
+    sizes = [abs(float(value)) for case in cases for name, value in case.scalars if name == "alpha"]
+    assert any(10 <= size <= 1e4 for size in sizes) and any(1e-6 <= size <= 1e-2 for size in sizes)
+
+
+@given(SEEDS)
+def test_masked_places_are_filled_with_what_people_fill_them_with(draws: Draws) -> None:
+    problem = parse_problem((Path(__file__).parents[2] / "honest" / "problems" / "masked_fill.py").read_text())
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    assert {-1e4, -1e9} & {value for case in cases for _, value in case.scalars}
 
 
 @given(SEEDS)

@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Case, Indices, Relation, Special
+from gpu_runner.verify.cases import Case, Indices, Relation, Special, plan_cases
+from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.extremes import with_special
 from gpu_runner.verify.inputs import make_inputs
+from gpu_runner.verify.judge import prove
 from gpu_runner.verify.truth import asked_of, form_of
+from tests.cheats.trial import surroundings
 from tests.problems import problem_source
 
 SIZES = (("T", 12), ("I", 40))
@@ -78,8 +81,37 @@ def test_rows_are_like_data() -> None:
     levels = made[Special.levels] * 255
     assert torch.allclose(levels, levels.round(), atol=1e-4)
     assert set(made[Special.mask].unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(made[Special.bytes], made[Special.bytes].round()) and made[Special.bytes].max() > 64
+    changed = made[Special.filled] != values
+    assert changed.any() and set(made[Special.filled][changed].tolist()) <= {-1e4, -1e9}
     assert torch.allclose(made[Special.unit].norm(dim=-1), torch.ones(12))
     assert torch.allclose(made[Special.shares].sum(-1), torch.ones(12))
     steps = {round(float(step), 6) for dim in (0, 1) for step in made[Special.ramp].diff(dim=dim).unique()}
     assert 0.0 in steps
     assert len(steps) == 2
+
+
+def test_rows_of_one_input_are_multiples_of_the_other_or_what_a_dropout_leaves_of_it() -> None:
+    case = Case("c", SIZES, "float32", 3, related=("a", "b"), relation=Relation.multiple)
+    made = inputs_of("swiglu", case)
+    ratios = [{round(float(ratio), 3) for ratio in row} for row in made["b"] / made["a"]]
+    assert all(len(row - {0.0}) == 1 for row in ratios)
+    assert {2.0, 0.5, -1.0, 4.0, 1.111} == set().union(*ratios) - {0.0}
+    assert sum(0.0 in row for row in ratios) >= 2
+
+
+def test_an_input_is_the_upstream_gradient_of_outputs_of_its_form() -> None:
+    problem = parse_problem(problem_source("reglu"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=Draws.fresh())
+    chosen = [case for case in cases if case.given_back]
+    assert {case.given_back for case in chosen} == {"a", "b"}
+    (proof,) = prove(problem, chosen[:1], surroundings())[0]
+    (upstream,) = proof.upstream
+    assert upstream is not None
+    assert torch.equal(upstream.view(), proof.inputs[chosen[0].given_back])
+
+
+def test_some_weights_that_are_drawn_widely_are_one_number() -> None:
+    cases = [Case("c", (("T", 4), ("H", 40)), "float32", seed, wild=True) for seed in range(60)]
+    equal = [len(inputs_of("rms_norm", case)["w"].unique()) == 1 for case in cases]
+    assert 5 <= sum(equal) <= 30
