@@ -38,7 +38,12 @@ class Settings(ProviderSettings):
     """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
 
     model_config = SettingsConfigDict(
-        env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True
+        env_prefix="KERNELSMITH_",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     def __init__(self, **values: Any) -> None:

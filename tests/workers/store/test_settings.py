@@ -34,3 +34,12 @@ def test_process_started_with_settings_has_exactly_those(tmp_path: Path, monkeyp
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert Settings() == given
+
+
+def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", "")
+    monkeypatch.setenv("KERNELSMITH_DATABASE_URL", "")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@h/d")
+    monkeypatch.setenv("KERNELSMITH_LEASE_S", "")
+    found = Settings()
+    assert (found.broker(), found.database(), found.lease_s) == (None, "postgresql+psycopg://u:p@h/d", 60.0)
