@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -30,3 +31,13 @@ class Addresses:
     def raw(self, repository: str, sha: str) -> str:
         """The root under which the files of a commit can be seen as images."""
         return f"{self.html_url}/{repository}/raw/{sha}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is of this machine alone, as far as its spelling shows."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

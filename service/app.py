@@ -200,4 +200,5 @@ def _pages(parts: Parts) -> Pages:
         artifacts.get,
         parts.desk.addresses,
         password.get_secret_value() if password is not None else None,
+        anybody=parts.settings.pages_open,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,10 @@ from typing import Annotated, Any
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.addresses import is_loopback
+
 SHORTEST_SECRET = 16
+SHORTEST_PASSWORD = 8
 
 
 class ConfigurationError(Exception):
@@ -24,7 +26,9 @@ class ConfigurationError(Exception):
 class Settings(BaseSettings):
     """What can be set. Secrets never print."""
 
-    model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix="KERNELSMITH_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
 
     webhook_secrets: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # separated by commas; all are valid at once
     app_id: int | None = None
@@ -68,11 +72,6 @@ class Settings(BaseSettings):
             raise ValueError("it must be an address such as https://example.org")
         return value.rstrip("/")
 
-    @field_validator("bot_login", "pages_password", "token", "private_key", "private_key_path", "app_id", mode="before")
-    @classmethod
-    def _empty_is_unset(cls, value: Any) -> Any:
-        return None if value == "" else value
-
     def all_secrets(self) -> tuple[str, ...]:
         """Every secret among these settings."""
         held = (*self.webhook_secrets, self.pages_password, self.private_key, self.token)
@@ -95,7 +94,7 @@ class Settings(BaseSettings):
 
     def is_local(self) -> bool:
         """Whether the pages are for this machine only."""
-        return _is_loopback(urllib.parse.urlsplit(self.public_url).hostname or "")
+        return is_loopback(urllib.parse.urlsplit(self.public_url).hostname or "")
 
     def problems(self) -> tuple[str, ...]:
         """What keeps the service from starting, each with the fix."""
@@ -139,28 +138,28 @@ class Settings(BaseSettings):
 
     def _address_problems(self) -> list[str]:
         parts = urllib.parse.urlsplit(self.api_url)
-        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             return ["KERNELSMITH_API_URL is http: credentials would travel in the clear; use https"]
         return []
 
     def _page_problems(self) -> list[str]:
-        if self.pages_password is not None and not self.pages_password.get_secret_value().isascii():
-            return ["KERNELSMITH_PAGES_PASSWORD has letters beyond ASCII, which browsers send in different encodings"]
-        if self.pages_password is not None or self.pages_open or (self.is_local() and _is_loopback(self.host)):
+        if self.pages_password is not None:
+            password = self.pages_password.get_secret_value()
+            if not (password.isascii() and password.isprintable()):
+                return [
+                    "KERNELSMITH_PAGES_PASSWORD has a line end or letters beyond ASCII, which browsers do not send alike"
+                ]
+            if len(password.strip()) < SHORTEST_PASSWORD:
+                return [
+                    f"KERNELSMITH_PAGES_PASSWORD has fewer than {SHORTEST_PASSWORD} characters: anybody could guess it"
+                ]
+        if self.pages_password is not None or self.pages_open or (self.is_local() and is_loopback(self.host)):
             return []
+        name = "PUBLIC_URL" if is_loopback(self.host) else "HOST"
         return [
-            "anybody who reaches this host could read the pages of every job: set KERNELSMITH_PAGES_PASSWORD "
-            "(KERNELSMITH_PAGES_OPEN=true where something in front of them asks who comes)"
+            f"KERNELSMITH_{name} is not of this machine alone, and anybody who reaches it could read the pages of every job: "
+            "set KERNELSMITH_PAGES_PASSWORD (KERNELSMITH_PAGES_OPEN=true where something in front of them asks who comes)"
         ]
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def load_settings() -> Settings:

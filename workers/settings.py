@@ -10,7 +10,7 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
@@ -22,6 +22,7 @@ from workers.models.settings import ProviderSettings
 
 # A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
 ENV_FILE = "KERNELSMITH_ENV_FILE"
+_SCHEMES = {"database_url": ("postgresql", "postgres", "sqlite"), "redis_url": ("redis", "rediss", "unix")}
 
 
 def default_data_dir() -> Path:
@@ -38,7 +39,12 @@ class Settings(ProviderSettings):
     """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
 
     model_config = SettingsConfigDict(
-        env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True
+        env_prefix="KERNELSMITH_",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     def __init__(self, **values: Any) -> None:
@@ -95,6 +101,15 @@ class Settings(ProviderSettings):
             return None
         url = self.redis_url.get_secret_value()
         return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+
+    @field_validator("database_url", "redis_url")
+    @classmethod
+    def _is_a_known_address(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        known = _SCHEMES[str(info.field_name)]
+        scheme = "" if value is None else value.get_secret_value().partition("://")[0].partition("+")[0]
+        if value is not None and scheme not in known:
+            raise ValueError(f"it must be an address that begins with {', '.join(f'{it}://' for it in known)}")
+        return value
 
     @model_validator(mode="after")
     def _money_has_prices(self) -> Self:

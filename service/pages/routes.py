@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from service.addresses import Addresses
+from service.addresses import Addresses, is_loopback
 from service.pages import kernels, shown
 from service.pages.kernels import shown as redacted
 from service.pages.shown import tried_of
@@ -162,22 +162,25 @@ FOLDER = Path(__file__).parent
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 REFRESH_S = 10
 _BASIC = HTTPBasic(realm="kernelsmith")
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 
 
 @dataclass(frozen=True)
 class Pages:
-    """Where the pages get what they show; ``password`` None leaves them open to whoever reaches the service."""
+    """Where the pages get what they show; ``password`` None leaves them open, to ``anybody`` or to this machine alone."""
 
     recent_jobs: Callable[[], tuple[JobView, ...]]
     get_job: Callable[[str], JobView | None]
     load: Callable[[str], bytes]
     addresses: Addresses
     password: str | None
+    anybody: bool = False
 
 
 def pages_router(pages: Pages) -> APIRouter:
     """The routes of the pages."""
-    router = APIRouter(dependencies=[] if pages.password is None else [Depends(_guard(pages.password))])
+    check = _of_this_machine if pages.password is None else _guard(pages.password)
+    router = APIRouter(dependencies=[] if pages.password is None and pages.anybody else [Depends(check)])
     templates = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
     )
@@ -248,3 +251,14 @@ def _guard(password: str) -> Callable[[HTTPBasicCredentials], None]:
             raise _BASIC.make_not_authenticated_error()
 
     return check
+
+
+def _of_this_machine(request: Request) -> None:
+    """Refuse what a proxy, a tunnel, a name that somebody points here, or another bind address than the configured one lets in."""
+    try:
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        host = ""
+    client = request.client.host if request.client is not None else ""
+    if not (is_loopback(host) and is_loopback(client)) or any(name in request.headers for name in FORWARDED):
+        raise HTTPException(403, "without KERNELSMITH_PAGES_PASSWORD these pages are shown on their own machine alone")

@@ -62,7 +62,11 @@ def main(arguments: Sequence[str]) -> int:
     history.warm()  # as the service does in the background
     app = FastAPI()
     app.include_router(
-        pages_router(Pages(inbox.recent_jobs, inbox.get_job, lambda _: b"", Addresses("", "https://github.com"), None))
+        pages_router(
+            Pages(
+                inbox.recent_jobs, inbox.get_job, lambda _: b"", Addresses("", "https://github.com"), None, anybody=True
+            )
+        )
     )
     late = False
     with TestClient(app) as client:

@@ -88,6 +88,8 @@ def _loaded(text: str) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError):
         raise FormError("it is not JSON") from None
+    if isinstance(value, str):
+        return _loaded(value)  # some servers spell the object twice
     if not isinstance(value, dict):
         raise FormError("it is not a JSON object")
     return value

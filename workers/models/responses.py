@@ -341,6 +341,8 @@ def _code(body: object) -> int | None:
 
 
 def _message(body: object) -> str:
-    message = _error_of(body).get("message")
-    text = message if isinstance(message, str) else body if isinstance(body, str) else ""
+    error = _error_of(body)
+    found = error.get("message", error.get("detail"))  # FastAPI's, in a list where parameters were refused
+    parts = [it.get("msg") if isinstance(it, Mapping) else it for it in (found if isinstance(found, list) else [found])]
+    text = "; ".join(part for part in parts if isinstance(part, str)) or (body if isinstance(body, str) else "")
     return text[:4000]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -331,7 +332,8 @@ def summary(session: Session, now: float) -> tuple[bool, str]:
     queued = session.scalar(select(func.count(GpuWork.id)).where(claimable(now))) or 0
     stuck = waiting(session, now)
     if not stuck:
-        return True, f"{running} at work, {queued} waiting"
+        refused = _refused_last(session)
+        return refused is None, f"{running} at work, {queued} waiting{refused or ''}"
     first = min(stuck, key=lambda item: item.since)
     lost_one = f"; {first.lost_host} was lost" if first.lost_host else ""
     lost_one += f"; {first.trouble}" if first.trouble else ""
@@ -340,6 +342,16 @@ def summary(session: Session, now: float) -> tuple[bool, str]:
         False,
         f"{len(stuck)} waiting for {minutes} min and no host at work, queue gpu.{first.architecture}{lost_one}",
     )
+
+
+def _refused_last(session: Session) -> str | None:
+    """What is wrong where the host that answered last could carry nothing out; its text may name a path, and stays in the log."""
+    newest = session.scalar(
+        select(GpuWork).where(GpuWork.state == "done").order_by(GpuWork.ended_at.desc(), GpuWork.id.desc()).limit(1)
+    )
+    error = None if newest is None or newest.result is None else newest.result.get("error")
+    kind = re.match(r"[A-Z]\w*(?=: )", error or "")
+    return None if error is None else f"; the last request could not be carried out{f': {kind[0]}' if kind else ''}"
 
 
 def counts(session: Session, now: float) -> dict[str, int]:

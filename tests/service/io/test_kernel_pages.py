@@ -46,7 +46,7 @@ LIBRARY = replace(KEY, workload="T=4096 I=11008 dtype=bfloat16", testbed=Testbed
 def client(password: str | None = None) -> Iterator[TestClient]:
     app = FastAPI()
     addresses = Addresses("https://bot.example", "https://github.example")
-    app.include_router(pages_router(Pages(lambda: (), inbox.get_job, lambda _: b"", addresses, password)))
+    app.include_router(pages_router(Pages(lambda: (), inbox.get_job, lambda _: b"", addresses, password, anybody=True)))
     with TestClient(app) as made:
         yield made
 

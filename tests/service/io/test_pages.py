@@ -46,8 +46,39 @@ def pages(*jobs: JobView, password: str | None = None, **held: bytes) -> Iterato
             Pages(lambda: jobs, known.get, load, Addresses("https://bot.example", "https://github.example"), password)
         )
     )
-    with TestClient(app) as client:
+    with TestClient(app, "http://127.0.0.1:8000", client=("127.0.0.1", 50000)) as client:
         yield client
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers"),
+    [
+        ("127.0.0.1", {"host": "kernels.example.org"}),  # a proxy or tunnel that keeps the name, or a name pointed here
+        ("127.0.0.1", {"host": "127.0.0.1.nip.io:8000"}),
+        ("127.0.0.1", {"host": "[::1"}),
+        ("127.0.0.1", {"host": ""}),
+        ("127.0.0.1", {"x-forwarded-for": "10.0.0.9"}),
+        ("127.0.0.1", {"Forwarded": "for=10.0.0.9"}),
+        ("10.0.0.9", {}),  # the server was bound to another address than the settings name
+        ("", {}),  # a Unix socket
+    ],
+)
+def test_without_a_password_pages_are_shown_on_their_own_machine_alone(peer: str, headers: dict[str, str]) -> None:
+    with pages(job(artifacts=(ArtifactView("a.txt", "d1", "text/plain", 7),))) as client:
+        client._transport.client = (peer, 50000) if peer else None  # type: ignore[attr-defined]
+        for path in ("/", "/jobs/abcdefgh", "/jobs/abcdefgh/artifacts/a.txt", "/kernels", "/badge.svg"):
+            refused = client.get(path, headers=headers)
+            assert refused.status_code == 403
+            assert "KERNELSMITH_PAGES_PASSWORD" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"), [("::1", "[::1]:8000"), ("127.0.0.53", "LOCALHOST:9"), ("127.0.0.1", "localhost")]
+)
+def test_a_browser_of_this_machine_sees_the_pages(peer: str, host: str) -> None:
+    with pages() as client:
+        client._transport.client = (peer, 50000)  # type: ignore[attr-defined]
+        assert client.get("/", headers={"host": host}).status_code == 200
 
 
 class Elements(HTMLParser):

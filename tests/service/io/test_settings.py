@@ -94,16 +94,35 @@ def test_http_is_fine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "reached", [{"host": "0.0.0.0"}, {"host": "10.0.0.7"}, {"public_url": "https://kernels.example.org"}]
+    "reached",
+    [
+        {"host": "0.0.0.0"},
+        {"host": "10.0.0.7"},
+        {"host": "::"},
+        {"host": "::ffff:0.0.0.0"},
+        {"host": "localhost.example.org"},
+        {"host": "unix:/run/kernelsmith.sock"},
+        {"public_url": "https://kernels.example.org"},
+        {"public_url": "http://127.0.0.1@kernels.example.org"},
+    ],
 )
 def test_pages_that_others_reach_need_a_password_or_a_word(
     monkeypatch: pytest.MonkeyPatch, reached: dict[str, str]
 ) -> None:
     set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", **reached)
-    assert "KERNELSMITH_PAGES_PASSWORD" in problems()
+    text = problems()
+    assert "KERNELSMITH_PAGES_PASSWORD" in text
+    assert f"KERNELSMITH_{next(iter(reached)).upper()} is not of this machine alone" in text
     set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", pages_open="true", **reached)
     assert load_settings().pages_open
-    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", pages_open="false", pages_password="long", **reached)
+    set_all(
+        monkeypatch,
+        webhook_secrets=SECRET,
+        token="a-token",
+        pages_open="false",
+        pages_password="long enough",
+        **reached,
+    )
     assert load_settings().pages_password is not None
 
 
@@ -126,7 +145,24 @@ def test_values_can_be_given_without_the_environment() -> None:
     assert Settings(token=None, publisher_threads=0).problems() != ()
 
 
-def test_a_password_that_browsers_send_in_different_encodings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token-of-the-bot", pages_password="schön")
+@pytest.mark.parametrize("password", ["schön genug", "changeme\n", "   ", "hunter2", "x         "])
+def test_a_password_that_browsers_cannot_send_alike_or_that_can_be_guessed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token-of-the-bot", pages_password=password)
     with pytest.raises(ConfigurationError, match="KERNELSMITH_PAGES_PASSWORD"):
         load_settings()
+
+
+def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(
+        monkeypatch,
+        webhook_secrets=SECRET,
+        token="a-token",
+        app_id="",
+        host="",
+        port="",
+        pages_password="",
+        log_level="",
+    )
+    assert load_settings() == Settings(webhook_secrets=SECRET, token="a-token")

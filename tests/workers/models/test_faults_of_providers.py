@@ -122,6 +122,25 @@ def test_an_error_page_is_no_answer(kind: Kind, server: ProtocolServer) -> None:
     assert failed(kind, server).trouble is Trouble.malformed
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"detail": "tool_choice is not supported"}, '"tool_choice is not supported"'),
+        (
+            {"detail": [{"loc": ["body", "seed"], "msg": "unexpected value"}, {"msg": "too large"}]},
+            '"unexpected value; too large"',
+        ),
+    ],
+)
+def test_what_a_refusal_by_fastapi_says_is_shown(
+    kind: Kind, server: ProtocolServer, body: dict[str, object], told: str
+) -> None:
+    server.next(Reply((json.dumps(body).encode(),), 400, {"content-type": "application/json"}))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.rejected
+    assert told in str(error)
+
+
 def test_a_redirect_is_not_followed(kind: Kind, server: ProtocolServer) -> None:
     server.next(Reply((), 307, {"location": f"{server.base_url}/elsewhere"}))
     error = failed(kind, server)

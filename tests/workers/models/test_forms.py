@@ -152,3 +152,8 @@ def test_whatever_is_said_either_fits_or_is_refused(value: object) -> None:
     except FormError:
         return
     assert set(found) <= set(SCHEMA["properties"])
+
+
+def test_an_object_that_is_spelled_twice_is_read() -> None:
+    assert parsed(json.dumps(json.dumps(GOOD)), FORM) == GOOD
+    assert said(json.dumps(json.dumps([GOOD]))) == "it is not a JSON object"

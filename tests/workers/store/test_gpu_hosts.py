@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from gpu_runner.contracts import GpuResult
 from tests.workers.engine.fakes import DiedError, request
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
@@ -164,6 +167,27 @@ def test_job_that_ended_is_said_to_wait_for_nothing(world: World) -> None:
     assert inbox.gpu_hosts_ready() == (True, "0 at work, 0 waiting")
     embedded.drive()
     assert world.job(job_id).state is JobState.cancelled
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (None, ""),
+        (
+            "IsolationUnavailable: neither holds: /home/smith",
+            "; the last request could not be carried out: IsolationUnavailable",
+        ),
+        ("/home/smith is gone: look", "; the last request could not be carried out"),
+    ],
+)
+def test_a_host_that_could_carry_nothing_out_is_not_well(world: World, error: str | None, told: str) -> None:
+    asked(world)
+    lease = claim(world)
+    assert lease is not None
+    result = GpuResult(lease.request.request_id, lease.request.action, None, error=error)
+    with world.runtime.database.write() as session:
+        assert gpu_work.answer(session, lease.request.request_id, "token", result, world.clock.now)
+    assert inbox.gpu_hosts_ready() == (error is None, f"0 at work, 0 waiting{told}")
 
 
 def test_request_is_offered_again_every_ten_minutes_at_the_latest(world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from gpu_runner.contracts import Isolation
-from workers.settings import Settings, environment_with
+from workers.settings import Settings, WrongSettingsError, environment_with, load_settings
 
 
 def test_postgresql_urls_of_every_spelling_use_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +34,30 @@ def test_process_started_with_settings_has_exactly_those(tmp_path: Path, monkeyp
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert Settings() == given
+
+
+def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", "")
+    monkeypatch.setenv("KERNELSMITH_DATABASE_URL", "")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@h/d")
+    monkeypatch.setenv("KERNELSMITH_LEASE_S", "")
+    found = Settings()
+    assert (found.broker(), found.database(), found.lease_s) == (None, "postgresql+psycopg://u:p@h/d", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "localhost:6379"),
+        ("KERNELSMITH_REDIS_URL", "http://:hidden@cache/0"),
+        ("DATABASE_URL", "mysql://u:hidden@h/d"),
+        ("DATABASE_URL", "/var/lib/hidden.sqlite3"),
+    ],
+)
+def test_an_address_of_another_kind_is_named_without_its_value(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(WrongSettingsError, match=f"{name.removeprefix('KERNELSMITH_')}: .*begins with") as refused:
+        load_settings()
+    assert "hidden" not in str(refused.value)
