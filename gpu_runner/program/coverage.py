@@ -58,7 +58,6 @@ _ENVIRONMENT = (
     "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
     "triton.runtime.driver.", "importlib.metadata.", "packaging.",
 )  # fmt: skip
-_STATE = ("torch.cuda.current_device", "triton.runtime.driver.active.get_current_device")
 _PURE = (
     "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",
     "isinstance", "callable", "typing.cast",
@@ -233,7 +232,7 @@ def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
     if isinstance(owner, torch.Tensor):
         return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(found, torch.Tensor) else GIVEN
     if isinstance(owner, torch.device):
-        return FIXED if name == "type" and level <= PASSED else FIXED if level == FIXED else GIVEN
+        return FIXED if level <= PASSED else GIVEN
     if isinstance(owner, _PROPERTIES):
         return GIVEN if name in _DIFFERING else FIXED
     if isinstance(owner, FunctionCtx):
@@ -247,7 +246,9 @@ def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
 def level_of_result(function: Any, level: int, value: Any) -> int:
     """What a library's function gives hangs on, whose arguments hang on ``level``."""
     name, owner = (function.name, function.owner) if isinstance(function, Native) else ("", None)
-    if name.startswith(_ENVIRONMENT) and name not in _STATE:
+    if name.startswith(_ENVIRONMENT):
+        return FIXED
+    if name == "get_device" and isinstance(owner, torch.Tensor):
         return FIXED
     if name.startswith("torch.") or isinstance(owner, torch.Tensor):
         is_number = name.startswith(_OF_TYPES) and level == FIXED

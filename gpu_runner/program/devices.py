@@ -23,6 +23,7 @@ _SHARED_MEMORY = {
     "sm_80": 163 * _KIB, "sm_86": 99 * _KIB, "sm_89": 99 * _KIB, "sm_90": 227 * _KIB, "sm_100": 227 * _KIB, "sm_120": 99 * _KIB,
     "gfx942": 64 * _KIB,
 }  # fmt: skip
+_ELSEWHERE = torch.device("cuda", 0)
 
 
 class _Members(dict[str, Any]):
@@ -49,7 +50,6 @@ class Device:
     def __init__(self, gpu: str, multiprocessors: int, *, is_compiling: bool) -> None:
         self.was_asked = False
         self._facts: Mapping[str, Any] | None = None
-        self._index = 0  # of the GPU on which tensors lie
         self._is_compiling = is_compiling
         self._gpu = (GPUS | {AMD.name: AMD})[gpu] if gpu else None
         self._is_there = torch.cuda.is_available()
@@ -144,11 +144,9 @@ class Device:
             "multiprocessor_count": self.multiprocessors,
             "warpSize": lanes,
         }
-        self._index = self.multiprocessors % 8
         return _answers(
             {
-                "count": 1 + self._index,
-                "current": self._index,
+                "count": 1 + self.multiprocessors % 8,
                 "has_bf16": True,
                 "capability": capability,
                 "properties": vars(properties),
@@ -162,10 +160,10 @@ class Device:
             return NotImplemented
         self.was_asked = True
         if name == "get_device":
-            return Native(name, lambda: self._index, value)
+            return Native(name, lambda: 0, value)
         if name == "cuda":
             return Native(name, lambda *_, **__: value, value)
-        return torch.device("cuda", self._index) if name == "device" else name == "is_cuda"
+        return _ELSEWHERE if name == "device" else name == "is_cuda"
 
 
 def facts_of_gpu() -> dict[str, Any]:
@@ -195,13 +193,13 @@ def _answers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     plain = {
         "torch.cuda.is_available": True,
         "torch.cuda.device_count": facts["count"],
-        "torch.cuda.current_device": facts.get("current", 0),
+        "torch.cuda.current_device": 0,
         "torch.cuda.is_bf16_supported": facts["has_bf16"],
         "torch.cuda.get_device_name": facts["properties"]["name"],
         "torch.cuda.get_device_capability": tuple(facts["capability"]),
         "torch.cuda.get_device_properties": DeviceProperties(**facts["properties"]),
         "triton.runtime.driver.active.utils.get_device_properties": dict(facts["driver"]),
-        "triton.runtime.driver.active.get_current_device": facts.get("current", 0),
+        "triton.runtime.driver.active.get_current_device": 0,
     }
     answers = {path: _always(value) for path, value in plain.items()}
     return answers | {"triton.runtime.driver.active.get_current_target": target}

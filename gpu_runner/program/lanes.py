@@ -44,6 +44,9 @@ _KEEPING = words("""
     expand_dims broadcast splat unsplat cat join split reshape trans make_range addptr print assert assume barrier
     si_to_fp ui_to_fp fp_ext fp_trunc fp_to_fp bitcast int_to_ptr ptr_to_int idiv fp_to_si atomic_rmw atomic_cas
     """)
+_REDUCTIONS = words(
+    "argmax argmin max min sum xor_sum reduce_or cumsum cumprod"
+)  # of Triton's language, which reduce at once
 _WATCHED = frozenset(["binary_op", "unary_op", "ternary_op"])
 
 
@@ -142,11 +145,22 @@ def _reducing(method: Callable[..., Any], decisions: Decisions) -> Callable[...,
     return reducing
 
 
+def _joining(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def joining(self: Any, first: Any, second: Any) -> Any:
+        result = method(self, first, second)
+        result.is_joined = True
+        return result
+
+    return joining
+
+
 def _note_extremes(decisions: Decisions, reduction: Any, operand: Any) -> None:
     """Note which of few elements is the least or largest, as ``tl.minimum`` of two is noted."""
     name = getattr(getattr(reduction.combine_fn, "fn", None), "__name__", "")
     data, axis = operand.data, reduction.axis
-    if not ("max" in name or "min" in name) or axis is None or not 1 < data.shape[axis] <= MOST_COMPARED:
+    is_extreme = getattr(operand, "is_joined", False) and ("max" in name or "min" in name)
+    if not is_extreme or axis is None or not 1 < data.shape[axis] <= MOST_COMPARED:
         return
     best = (data.max if "max" in name else data.min)(axis=axis, keepdims=True)
     counts = _where_all(_read(operand), _finite(operand, (operand,)))
@@ -166,6 +180,7 @@ def _watch_others(interpreter: Any, decisions: Decisions) -> None:
         method = getattr(builder, f"create_{name}")
         if name not in _KEEPING and not _WATCHED & set(inspect.unwrap(method).__code__.co_names):
             setattr(builder, f"create_{name}", _computing(method, decisions, interpreter.TensorHandle))
+    builder.create_join = _joining(builder.create_join)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _reducing(kind.apply, decisions)
 
@@ -521,6 +536,8 @@ def _site(frame: types.FrameType | None) -> _Site | None:
         elif where:
             passed += 1
         elif text is _STANDARD:
+            if code.co_name not in _REDUCTIONS:
+                return None
             within = (*within, f"in {code.co_name} at {frame.f_lineno}")
         frame = frame.f_back
     return _site_of(tuple(where), within) if where else None

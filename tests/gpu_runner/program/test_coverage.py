@@ -83,6 +83,7 @@ NONE = {
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
     "on what kind of device it lies": "x = x + 1 if x.device.type == 'cuda' or x.is_cuda else x",
+    "where it lies": "x = x + 1 if x.device.index else x",
     "whether it is there": "y = x if x is not None else 0",
     "whether it is a tensor": "y = x.contiguous() if isinstance(x, torch.Tensor) else x",
     "a mode of the file's own": "if MODE == 'llama': x = x + 1",
@@ -175,8 +176,6 @@ HIDDEN = {
     "None by a condition": "y = next(iter((x,) * (n - 6)), None)\n    if y is None: x = x + 1",
     "None under conditions": "y = x\n    if n > 31: y = None\n    if y is None: x = x + 1",
     "state of torch": "if torch.get_float32_matmul_precision() == 'medium': x = x + 1",
-    "which device": "if x.device.index == 1: x = x + 1",
-    "which device by a method": "if x.get_device() == 1: x = x + 1",
     "a long table": "n = (0,) * 65\n    n = n[x.shape[0]]",
     "a table of enums": "from enum import Enum\n    class Mode(Enum):\n        a = 7\n        b = 31\n"
     "    t = {Mode.a: 0, Mode.b: 1}\n    m = [Mode.a, Mode.b][n > 31]\n    k = t[m]",

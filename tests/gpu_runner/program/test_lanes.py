@@ -59,6 +59,7 @@ def one_sided() -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_a_kernel_hides_is_seen(name: str, one_sided: dict[str, set[str]]) -> None:
     assert one_sided[name]
