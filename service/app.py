@@ -112,7 +112,9 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
         parts.wake_deliveries.ring,
     )
     missed.append(Loop("missed-comments", unheard.step, Wake(), MISSED_EVERY_S, UNHEARD_AFTER_S))
-    nights = Nights(parts.desk, lambda: _watched(settings.repositories), parts.clients.clock.now)
+    nights = Nights(
+        parts.desk, lambda: _watched(settings.repositories), parts.clients.clock.now, parts.clients.installed
+    )
     missed.append(Loop("nights", nights.step, Wake(), NIGHTS_EVERY_S))
     pages = Loop("pages", history.warm, Wake(), PAGES_EVERY_S)
     return Loops([*deliveries, *publishers, *([*missed, pages] if deliveries else [])])

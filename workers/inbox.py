@@ -29,7 +29,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_work, history, jobs, retention, reviews, spending
+from workers.store import deliveries, gpu_work, history, jobs, retention, reviews, spending, updates
 from workers.store.codec import read_request, storable
 from workers.store.database import SQLiteWriter
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
@@ -55,6 +55,7 @@ __all__ = [
     "gpu_hosts_ready",
     "gpu_seconds_since",
     "has_models",
+    "has_untold",
     "known_repositories",
     "look_over",
     "look_over_modify",
@@ -292,6 +293,12 @@ def known_repositories() -> tuple[tuple[str, int | None], ...]:
     with current().database.read() as session:
         jobs = session.scalars(select(Job).where(Job.id.in_(newest)).order_by(Job.id))
         return tuple((job.repository, read_request(job.request).origin.installation_id) for job in jobs)
+
+
+def has_untold(repository: str) -> bool:
+    """Whether the issue of a kernel was not told what a night has found."""
+    with current().database.read() as session:
+        return bool(updates.untold(session, repository))
 
 
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:

@@ -118,6 +118,10 @@ class Inbox(Protocol):
         """Who started jobs since a time, and when, both times as Unix time."""
         ...
 
+    def has_untold(self, repository: str) -> bool:
+        """Whether the issue of a kernel was not told what a night has found."""
+        ...
+
     def gpu_seconds_since(self, repository: str, since: float, author: str | None = None) -> float:
         """The seconds that a repository's jobs, all or one person's, kept a GPU busy since a time."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 
@@ -12,7 +12,8 @@ from gpu_runner.contracts import from_json
 from service.commands.command import GivenOptions
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import configuration
-from service.github.errors import GitHubError
+from service.github.clients import Installed
+from service.github.errors import GitHubError, TransientError
 from service.repo_config import RepoConfig, job_options
 from workers import artifacts
 from workers.contracts import JobRequest, JobState, JobView, NightlySummary, Origin, ProblemKind, ProblemText, Verb
@@ -29,35 +30,55 @@ class Nights:
     desk: Desk
     repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
     clock: Callable[[], datetime]  # GitHub's
+    installed: Callable[[], Iterable[Installed]] = tuple  # of these, those count whose configuration asks for nights
     _done: set[str] = field(default_factory=set)
+    _without: dict[str, str] = field(default_factory=dict)  # installed ones that ask for none, with their state then
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
-        for repository, installation_id in self.repositories():
-            try:
-                self._look(repository, installation_id)
-            except GitHubError as error:
-                log.warning("night_not_started", repository=repository, error=str(error))
+        watched = self.repositories()
+        for repository, installation_id in watched:
+            self._try(repository, installation_id)
+        known = {repository.lower() for repository, _ in watched}
+        try:
+            for one in self.installed():
+                is_new = one.full_name.lower() not in known and self._without.get(one.full_name) != one.state
+                if is_new and not self._try(one.full_name, one.installation_id):
+                    self._without[one.full_name] = one.state
+        except GitHubError as error:
+            log.warning("repositories_not_listed", error=str(error))
         return False
 
-    def _look(self, repository: str, installation_id: int | None) -> None:
+    def _try(self, repository: str, installation_id: int | None) -> bool:
+        """Whether it asks for nights, as far as GitHub says; one that it refuses to show asks for none."""
+        try:
+            return self._look(repository, installation_id)
+        except GitHubError as error:
+            log.warning("night_not_started", repository=repository, error=str(error))
+            return isinstance(error, TransientError)
+
+    def _look(self, repository: str, installation_id: int | None) -> bool:
+        """Begin the nights that are due, and tell whether the configuration names a time for any."""
         github = self.desk.client(repository, installation_id)
         info = github.repository.info()
         config, wrong = configuration(github, info.default_branch)
         nightly, day = config.nightly, due(config, self.clock())
-        if wrong is not None or nightly.issue is None or day is None:
-            return
+        if wrong is not None or nightly.at is None or nightly.issue is None:
+            return False
+        if day is None:
+            return True
         wanted = {_key(repository, day, gpu): gpu for gpu in nightly.gpus or (config.gpu,)}
         wanted = {key: gpu for key, gpu in wanted.items() if key not in self._done}
         if not wanted:
-            return
+            return True
         branch = config.base_branch or info.default_branch
         head = github.git.head(branch)
         if head is None:
             log.warning("night_not_started", repository=repository, error=f"there is no branch {branch!r}")
         nights = [job for job in self.desk.inbox.find_jobs(repository) if job.request.verb is Verb.nightly]
+        untold = self.desk.inbox.has_untold(repository)
         for key, gpu in wanted.items():
-            if head is not None and not _is_known(key, gpu, head, nights):
+            if head is not None and not _is_known(key, gpu, head, nights, untold):
                 origin = Origin(
                     repository, nightly.issue, self.desk.clients.bot_login(), installation_id=installation_id
                 )
@@ -75,6 +96,7 @@ class Nights:
                     )
                 )
             self._done.add(key)
+        return True
 
 
 def due(config: RepoConfig, now: datetime) -> str | None:
@@ -90,11 +112,11 @@ def _key(repository: str, day: str, gpu: str | None) -> str:
     return f"{repository}#night:{day}:{gpu or 'any'}"
 
 
-def _is_known(key: str, gpu: str | None, head: str, nights: list[JobView]) -> bool:
-    """Whether it was begun, one is under way there, or the last one measured all of this very commit: nothing would be new."""
+def _is_known(key: str, gpu: str | None, head: str, nights: list[JobView], untold: bool) -> bool:
+    """Whether it was begun, one is under way there, or the last one measured and told all of this very commit."""
     same = [job for job in nights if job.request.options.gpu == gpu]
     under_way = any(job.state in (JobState.queued, JobState.running) for job in same)
-    measured = bool(same) and same[-1].request.base_sha == head and _is_whole(same[-1])
+    measured = not untold and bool(same) and same[-1].request.base_sha == head and _is_whole(same[-1])
     return under_way or measured or any(job.request.key == key for job in nights)
 
 

@@ -8,9 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import structlog
 from github import Auth, Github
 from requests.utils import parse_header_links
 
@@ -22,8 +24,11 @@ from service.github.session import RateLimits, Session
 
 PAGE_ITEMS = 100
 MAX_PAGES = 20
+MAX_LIST_PAGES = 100  # of installations, and of the repositories of one
 MOST_ATTEMPTS = 4  # of one delivery, the first one too
 SUCCESS = range(200, 300)
+
+log = structlog.get_logger(__name__)
 
 # Verb and path to the headers and the JSON of the answer, asked with the App's own credentials.
 Ask = Callable[[str, str], tuple[dict[str, Any], Any]]
@@ -93,9 +98,27 @@ def _attempt(item: dict[str, Any]) -> HookAttempt:
     )
 
 
+def paged(ask: Ask, path: str) -> Iterator[Any]:
+    """The answers of a list that has pages."""
+    for page in range(1, MAX_LIST_PAGES + 1):
+        headers, answer = ask("GET", f"{path}?{urlencode({'per_page': PAGE_ITEMS, 'page': page})}")
+        yield answer
+        if 'rel="next"' not in str(headers.get("link", "")):
+            return
+
+
 USER_AGENT = "kernelsmith"
 CONNECTIONS = 16  # for each thread
 CHECKED_FOR_S = 60.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A repository that the App is installed on. ``state`` is another after each push, and with another default branch."""
+
+    full_name: str
+    installation_id: int
+    state: str
 
 
 @dataclass(frozen=True)
@@ -187,6 +210,37 @@ class GitHubClients:
         for attempt in found:
             ask_again(ask, attempt)
         return len(found)
+
+    def installed(self) -> Iterator[Installed]:
+        """The repositories that the App is installed on, but for forks and archived ones. A plain token has no such list.
+
+        Raises:
+            GitHubError: the installations could not be read. One whose repositories cannot be read is logged and left out.
+        """
+        if not isinstance(self._credentials, AppCredentials):
+            return
+        for found in [item for page in paged(self._credentials.ask, "/app/installations") for item in page]:
+            if not found.get("suspended_at"):
+                try:
+                    yield from self._repositories(self._credentials, int(found["id"]))
+                except GitHubError as error:
+                    log.warning("repositories_not_listed", installation=found["id"], error=str(error))
+
+    def _repositories(self, credentials: AppCredentials, installation_id: int) -> list[Installed]:
+        credential = credentials.listing(installation_id)
+        forget = partial(credentials.forget, str(installation_id), None)
+        session = Session(self._connection(credential), credential.label, self.limits, self.clock, forget)
+        requester = session.github.requester
+
+        def ask(verb: str, path: str) -> tuple[dict[str, Any], Any]:
+            return session.call(lambda: requester.requestJsonAndCheck(verb, path))
+
+        return [
+            Installed(one["full_name"], installation_id, f"{one['default_branch']} {one['pushed_at']}")
+            for page in paged(ask, "/installation/repositories")
+            for one in page["repositories"]
+            if not (one["fork"] or one["archived"] or one["disabled"])
+        ]
 
     def close(self) -> None:
         """Close every connection."""

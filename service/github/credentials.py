@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     publish = "publish"  # commits, pull requests, comments, check runs
 
 
+LISTING: dict[str, str] = {"metadata": "read"}  # of an installation's repositories
 PERMISSIONS: dict[Purpose, dict[str, str]] = {
     Purpose.intake: {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"},
     Purpose.publish: {
@@ -108,20 +109,26 @@ class AppCredentials:
         )
         self._lock = threading.Lock()  # of the tokens held
         self._connection = threading.Lock()  # PyGithub's connection is not to be shared by threads
-        self._held: dict[tuple[str, Purpose], _Held] = {}
+        self._held: dict[tuple[str, Purpose | None], _Held] = {}
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
         """A token for one repository, from the cache where it is still good."""
+        return self._give((full_name, purpose), lambda: self._ask(full_name, installation_id, purpose))
+
+    def listing(self, installation_id: int) -> Credential:
+        """A token that lists an installation's repositories, and reads nothing in them."""
+        return self._give((str(installation_id), None), lambda: self._token(installation_id, {"permissions": LISTING}))
+
+    def _give(self, key: tuple[str, Purpose | None], ask: Callable[[], _Held]) -> Credential:
         # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
-            held = self._held.get((full_name, purpose))
+            held = self._held.get(key)
             if held is None or held.renew_at_s < time.monotonic():
-                held = self._ask(full_name, installation_id, purpose)
-                self._held[full_name, purpose] = held
+                held = self._held[key] = ask()
         return Credential(f"installation {held.installation_id}", held.auth)
 
-    def forget(self, full_name: str, purpose: Purpose) -> None:
-        """Drop a token that was refused."""
+    def forget(self, full_name: str, purpose: Purpose | None) -> None:
+        """Drop a token that was refused; without a purpose, the one that lists an installation's repositories."""
         with self._lock:
             self._held.pop((full_name, purpose), None)
 
@@ -139,10 +146,13 @@ class AppCredentials:
             installation_id = int(self._request("GET", f"/repos/{full_name}/installation")["id"])
         wanted = {"repositories": [full_name.partition("/")[2]], "permissions": PERMISSIONS[purpose]}
         try:
-            answer = self._request("POST", f"/app/installations/{installation_id}/access_tokens", wanted)
+            return self._token(installation_id, wanted)
         except ConflictError as error:
             # The owner has not accepted a permission, or the App is not installed on this repository.
             raise ForbiddenError(f"no credentials for {full_name} ({purpose}): {error}", error.status) from error
+
+    def _token(self, installation_id: int, wanted: dict[str, Any]) -> _Held:
+        answer = self._request("POST", f"/app/installations/{installation_id}/access_tokens", wanted)
         expires_in_s = (datetime.fromisoformat(answer["expires_at"]) - self._clock.now()).total_seconds()
         lasts_s = min(expires_in_s, LONGEST_TOKEN_S) - RENEW_BEFORE_S
         return _Held(installation_id, Auth.Token(answer["token"]), time.monotonic() + lasts_s)

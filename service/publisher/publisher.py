@@ -173,7 +173,7 @@ class Publisher:
             return self._postpone(claimed, error, 0.0, refused=True)
         if isinstance(claimed.update, SPARED):
             log.warning("update_skipped", error=str(error), fix=_failure_of(error).fix)
-            self.outbox.complete(claimed.update_id, self._name(), Effect())
+            self.outbox.complete(claimed.update_id, self._name(), Effect(skipped=True))
             return "skipped"
         return self._give_up(claimed, _failure_of(error))
 

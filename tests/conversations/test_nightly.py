@@ -183,6 +183,48 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.skip(number)
 
 
+def test_a_night_begins_where_the_app_was_only_installed_if_the_configuration_asks_for_it(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    hub = talk.hub
+    wanted = b'[nightly]\nat = "02:17"\nissue = 1\n'
+    hub.create_repository("octo", "quiet", files=LIGER)
+    hub.create_repository("octo", "asking", files=LIGER | {PATH: wanted})
+    hub.create_repository("elsewhere", "asking", files=LIGER | {PATH: wanted})
+    for repository in (REPOSITORY, "octo/asking"):
+        hub.open_issue(repository, "octo", "Nights", "The nights are here.")
+    app, here = next(iter(hub.world.state.apps.values())), next(iter(hub.world.state.installations.values()))
+    hub.world.repository("octo/quiet").parent_id = hub.world.repository("octo/asking").id  # a fork
+    hub.push("octo/quiet", "main", "octo", {PATH: wanted})
+    now = datetime(2026, 3, 1, 2, 20, tzinfo=UTC)
+    schedule = Nights(talk.parts.desk, lambda: (), lambda: now, talk.parts.clients.installed)
+
+    def asked() -> list[str]:
+        before = len(hub.requests)
+        assert schedule.step() is False
+        return [one.path for one in hub.requests[before:] if one.path.endswith(PATH)]
+
+    assert len(asked()) == 2, "of the two that are no forks the configuration is read"
+    assert [job.request.origin.repository for job in inbox.recent_jobs(9)] == ["octo/asking"]
+    assert inbox.recent_jobs(1)[0].request.origin.installation_id == here.id
+    assert len(asked()) == 1, "one that asks for none is read again after a push"
+    talk.clock[0] += 60  # GitHub dates pushes to the second
+    hub.push(REPOSITORY, "main", "maintainer", {PATH: wanted})
+    assert len(asked()) == 2
+    assert {job.request.origin.repository for job in inbox.recent_jobs(9)} == {"octo/asking", REPOSITORY}
+    gone = hub.install(app, "elsewhere")
+    hub.faults.fail_next("create_installation_token", 403, body={"message": "This installation has been suspended"})
+    with capture_logs() as logs:
+        asked()
+    assert [(one["event"], one.get("installation")) for one in logs] == [("repositories_not_listed", gone.id)]
+    assert len(inbox.recent_jobs(9)) == 2
+    listings = [one for one in hub.world.state.tokens.values() if one.repository_ids is None]
+    assert [one.permissions for one in listings] == [{"metadata": "read"}]
+    for job in inbox.recent_jobs(9):
+        inbox.cancel(job.job_id, "octo")
+    talk.settle()
+    talk.skip(1)
+
+
 def test_a_night_of_a_branch_that_is_not_there_is_logged_once_a_day(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     config = b'base_branch = "gone"\n[nightly]\nat = "02:17"\nissue = 1\n'
@@ -301,11 +343,76 @@ def test_where_no_issue_can_be_opened_the_report_of_the_night_tells_it(open_talk
     number = talk.issue("The nights are here.")
     for line in ("", "one", "two"):
         night(talk, number, 200.0, line)
-    refusal = {"message": "Issues has been disabled in this repository."}
-    talk.hub.faults.fail_next("create_issue", 410, times=5, body=refusal)
+    refuse_issues(talk)
     assert "a confirmed regression in `geglu`" in night(talk, number, 220.0, "three")
     assert issues(talk, number) == []
     assert {job.state for job in inbox.find_jobs(REPOSITORY)} == {JobState.done}
+
+
+def refuse_issues(talk: Talk) -> None:
+    refusal = {"message": "Issues has been disabled in this repository."}
+    talk.hub.faults.fail_next("create_issue", 410, times=5, body=refusal)
+
+
+def test_an_issue_that_was_refused_is_opened_by_the_next_night_that_can(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    for line in ("three", "four"):
+        refuse_issues(talk)
+        night(talk, number, 220.0, line)
+    assert issues(talk, number) == []
+    assert "No new regression" in night(talk, number, 220.0, "five")
+    ((issue, title, state),) = issues(talk, number)
+    assert (title, state) == ("geglu became slower or larger on NVIDIA H200", "open")
+    body = talk.normal(talk.hub.world.repository(REPOSITORY).issues[issue].body)
+    assert body.splitlines()[0] == snapshot(
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time 1.100 times what it was at T=4096 I=11008."
+    )
+    assert body.count("![") == 1 and body.count("| confirmed |") == 3
+    night(talk, number, 220.0, "six")
+    assert talk.heard(issue) == [], "it is told once"
+    night(talk, number, 200.0, "seven")
+    assert "has recovered" in talk.read(issue)
+    assert issues(talk, number) == [(issue, title, "closed")]
+
+
+@pytest.mark.parametrize(("then_us", "opened"), [(200.0, 0), (260.0, 1)])
+def test_what_was_refused_is_joined_with_what_is_new(open_talk: Open, then_us: float, opened: int) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    night(talk, number, 200.0)
+    refuse_issues(talk)
+    night(talk, number, 300.0, "one", verify=WRONG)
+    assert issues(talk, number) == []
+    later = night(talk, number, then_us, "two", verify=VERDICT if opened == 0 else WRONG)
+    assert ("Recovered" in later) == (opened == 0)
+    assert len(issues(talk, number)) == opened, "what has recovered before anybody was told is no news"
+    for issue, title, _ in issues(talk, number):
+        assert "gives wrong values" in title
+        talk.skip(issue)
+
+
+def test_a_night_begins_at_the_same_commit_where_an_issue_is_still_to_be_opened(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one"):
+        night(talk, number, 200.0, line)
+    refuse_issues(talk)
+    config = {PATH: f'[nightly]\nat = "02:17"\nissue = {number}\n'.encode()}
+    talk.hub.push(REPOSITORY, "main", "maintainer", config)
+    night(talk, number, 220.0, "two")
+    talk.answer("benchmark", to_json(measured(200.0)), always=True)
+    now = [datetime(2026, 3, 1, 2, 20, tzinfo=UTC)]
+    schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
+    assert len(begun(talk, schedule)) == 4
+    ((issue, _, state),) = issues(talk, number)
+    assert state == "open"
+    now[0] += timedelta(days=1)
+    assert len(begun(talk, schedule)) == 4, "all is told"
+    talk.skip(issue)
+    talk.skip(number)
 
 
 def test_the_issue_of_a_kernel_that_is_removed_is_closed(open_talk: Open) -> None:

@@ -450,6 +450,7 @@ class Effect:
     comment_id: int | None = None
     check_run_id: int | None = None
     url_root: str | None = None  # of assets
+    skipped: bool = False  # GitHub refused it, and the job went on without
 
 
 @dataclass(frozen=True)

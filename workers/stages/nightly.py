@@ -57,7 +57,7 @@ from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
 from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, SNAPSHOT_FILE, Gate, timing_budget_s
 from workers.stages.problem import parse
-from workers.store import gpu_work, history
+from workers.store import gpu_work, history, updates
 from workers.store.blobs import BlobError
 from workers.tree import Tree, read_tarball
 
@@ -124,7 +124,7 @@ class Nightly:
             changes += moved
             improved += better
             news += told
-        news += _gone(night)
+        news = _with_untold(night, news + _gone(night))
         measured = {kernel.kernel for kernel in kernels}
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
@@ -193,8 +193,33 @@ def _gone(night: Night) -> list[RegressionUpdate]:
     return [RegressionUpdate(name, gpu, night.revision, (), stands=False, gone=True) for name in names]
 
 
+def _with_untold(night: Night, news: list[RegressionUpdate]) -> list[RegressionUpdate]:
+    """News, and what issues were not told before, such as where the repository had none, as far as it still stands."""
+    context, gpu = night.context, night.testbed.gpu
+    forms = context.memo("untold", lambda: context.history(lambda s: updates.untold(s, night.repository)))
+    before = {form["kernel"]: from_json(RegressionUpdate, form) for form in forms if form["gpu"] == gpu}
+    told = [_joined(update, before.pop(update.kernel, None)) for update in news]
+    stands = context.memo("stands", lambda: list(_standing(night))) if before else ()
+    again = [update for update in before.values() if update.stands == (update.kernel in stands)]
+    return told + [replace(update, images=_drawn(night, update.kernel, update.changes)) for update in again]
+
+
+def _joined(news: RegressionUpdate, before: RegressionUpdate | None) -> RegressionUpdate:
+    """News, with the changes of earlier ones that were not told."""
+    if before is None or not news.stands:
+        return news
+    seen = {(one.timed_pass, one.workload, one.metric) for one in news.changes}
+    left = tuple(
+        one
+        for one in before.changes
+        if one.state == State.confirmed and (one.timed_pass, one.workload, one.metric) not in seen
+    )
+    wrong = before.wrong if any(one.metric == Metric.wrong_values for one in left) else None
+    return replace(news, changes=news.changes + left, wrong=news.wrong or wrong)
+
+
 def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Image, ...]:
-    """The series of the change that is the largest, with its nights; none where nothing became slower or larger."""
+    """The series of the change that is the largest, with its nights; none where nothing became slower or larger here."""
     timed = [one for one in news if one.state == State.confirmed and one.metric != Metric.wrong_values]
     if not timed:
         return ()
@@ -204,12 +229,15 @@ def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Imag
 
     def draw() -> Any:
         series = night.context.history(lambda s: dict(history.read(s, repository, kernel, night.testbed)))
-        nights = [point for point in series[key] if point.source is Source.night]
+        nights = [point for point in series.get(key, ()) if point.source is Source.night]
+        if not nights:
+            return None
         unit = "peak memory, bytes" if metric is Metric.peak_bytes else "time, microseconds"
         what = f"{kernel}: {unit}, {worst.timed_pass}, {worst.workload}"
         return to_json(draw_series(night.context, f"{kernel}-history.png", what, nights, worst.bad))
 
-    return (from_json(Image, night.context.memo(f"{kernel}-history", draw)),)
+    drawn = night.context.memo(f"{kernel}-history", draw)
+    return () if drawn is None else (from_json(Image, drawn),)
 
 
 def _digest(night: Night, week: float, improved: Sequence[NightChange]) -> DigestUpdate:

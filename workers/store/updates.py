@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from workers.contracts import StageName, StatusUpdate, Update
+from workers.contracts import RegressionUpdate, StageName, StatusUpdate, Update
 from workers.store.codec import update_form
 from workers.store.models import Job, OutboxUpdate, StageAttempt
 
@@ -75,6 +76,22 @@ def drop_pending(session: Session, job: Job) -> None:
         )
         .values(state=DROPPED)
     )
+
+
+def untold(session: Session, repository: str) -> list[dict[str, Any]]:
+    """The newest news of each kernel and GPU model whose issue was not told: GitHub refused it, or its job was stopped."""
+    query = (
+        select(OutboxUpdate.body, OutboxUpdate.state, OutboxUpdate.effect)
+        .join(Job, Job.job_id == OutboxUpdate.job_id)
+        .where(Job.repository == repository, OutboxUpdate.kind == RegressionUpdate.__name__)
+        .order_by(OutboxUpdate.id)
+    )
+    newest = {(body["kernel"], body["gpu"]): (body, state, effect) for body, state, effect in session.execute(query)}
+    return [
+        body
+        for body, state, effect in newest.values()
+        if state in (DROPPED, FAILED) or (effect is not None and effect.get("skipped"))
+    ]
 
 
 def commits_pending(session: Session, job: Job) -> bool:
