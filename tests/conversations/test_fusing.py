@@ -109,11 +109,11 @@ The same on the command line: `kernelsmith fuse model.py --out run`
         ]
     )
     assert text.splitlines()[0] == snapshot(
-        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 34.2 KiB saved; 1 part could not be proved and stay with torch."
+        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 34.2 KiB saved; torch computes 1 part that could not be proved."
     )
     text = decided(talk, number, "APPROVE")
     assert text.splitlines()[0] == snapshot(
-        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 34.2 KiB saved; 1 part could not be proved and stay with torch. Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed."
+        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 34.2 KiB saved; torch computes 1 part that could not be proved. Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed."
     )
     talk.clock[0] += 10
     talk.review("APPROVE")
@@ -125,7 +125,7 @@ The same on the command line: `kernelsmith fuse model.py --out run`
             "small/kernels/fused/stack/__init__.py +0 -0",
             "small/kernels/fused/stack/composed_kernel.py +225 -0",
             "small/kernels/fused/stack/original.py +30 -0",
-            "tests/test_fused_stack.py +48 -0",
+            "tests/test_fused_stack.py +49 -0",
         ]
     )
     names = {artifact.name for artifact in talk.job().artifacts}

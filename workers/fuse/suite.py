@@ -35,8 +35,9 @@ def assert_match(expected, actual):
         other = actual[index]
         assert (one is None) == (other is None), f"[result {{index}}]"
         if one is not None and one.is_floating_point():
-            atol = 1e-4 * max(one.abs().max().item() if one.numel() else 0.0, 1e-3)
-            torch.testing.assert_close(other, one, atol=atol, rtol=1e-3, msg=lambda text: f"[result {{index}}] {{text}}")
+            largest = one.nan_to_num(0.0, 0.0, 0.0).abs().max().item() if one.numel() else 0.0
+            same = dict(atol=1e-4 * max(largest, 1e-3), rtol=1e-3, equal_nan=True)
+            torch.testing.assert_close(other, one, **same, msg=lambda text: f"[result {{index}}] {{text}}")
         elif one is not None:
             assert torch.equal(one, other), f"[result {{index}}]"
 '''
