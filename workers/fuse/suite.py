@@ -72,7 +72,11 @@ def suite_source(traced: Traced, module: str) -> str:
             f"from {module}.original import {name}" for name in ("Model", "get_init_inputs", "get_inputs")
         )
         return _HEAD.format(module=module, own="ModelNew", imports=names) + _MODEL
-    given = "\n".join(f"        {_made(traced, spec)}," for spec in traced.problem.inputs)
+    problem = traced.problem
+    values = {spec.name: repr(spec.default) for spec in problem.scalars}
+    values |= {name: repr(value) for name, value in problem.workloads[0].scalars}
+    values |= {spec.name: _made(traced, spec) for spec in problem.inputs}
+    given = "\n".join(f"        {values[name]}," for name in problem.parameters)
     names = f"from {module}.original import reference"
     return _HEAD.format(module=module, own=ENTRY, imports=names) + _FUNCTION.format(given=given)
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.workers.fuse.models import MLP, MODELS, module_of, traced
+from tests.workers.fuse.models import MLP, MODELS, module_of, problem, traced
 from workers.fuse.cut import cut
 from workers.fuse.program import composed_of, moved, refactored
 from workers.fuse.suite import suite_source
@@ -23,6 +23,11 @@ def run(source: str, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_models_own_computation_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = traced(MODELS[name])
     run(MODELS[name], refactored(model, cut(model, lambda _: None)), monkeypatch)
+
+
+def test_numbers_of_the_call_are_given_to_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = problem("return F.relu(x) * scale + 1.0", {"x": "4 8"}).replace("(x)", "(x, scale: float = 0.5)", 1)
+    run(source, source.replace("def reference", "def candidate").replace("float = 0.5", "float"), monkeypatch)
 
 
 @pytest.mark.parametrize(("of", "by"), [("* 2.0", "* 2.5"), ("return x + ", "return x.detach() + ")])
