@@ -48,6 +48,7 @@ from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
 from workers.fuse import run as fuse_run
+from workers.fuse.part import style_of
 from workers.gpu_host.execute import execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
@@ -219,9 +220,7 @@ def fuse(source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh
     """
 
     def proposed(name: str, part: str) -> Proposal | AuthorRefusal:
-        names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
-        style = SourceStyle(*names, entry=name, prefix=f"_{name}_", once_differentiable=True)
-        return _proposed(part, name, style=style)[1]
+        return _proposed(part, name, style=style_of(name))[1]
 
     def judged(problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
         candidate = CandidateSource((SourceFile("candidate.py", text),), "candidate", symbol)

@@ -58,6 +58,7 @@ __all__ = [
     "has_untold",
     "known_repositories",
     "look_over",
+    "look_over_fuse",
     "look_over_modify",
     "look_over_optimize",
     "look_over_port",
@@ -179,6 +180,17 @@ def look_over_port(kernel: str, to: str, problem: ProblemText, snapshot: str, la
 
     try:
         return port_subject(kernel, to, problem, read_tarball(current().blobs.get(snapshot)), layout).kernel.name
+    except UserFacingError as error:
+        return error.failure
+
+
+def look_over_fuse(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Check a fuse command against its repository, running nothing; the model's name there, or why it cannot be fused."""
+    from workers.stages.fuse import fuse_subject
+    from workers.tree import read_tarball
+
+    try:
+        return fuse_subject(kernel, problem, read_tarball(current().blobs.get(snapshot)), layout).name
     except UserFacingError as error:
         return error.failure
 

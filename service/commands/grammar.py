@@ -58,6 +58,7 @@ class ArgumentKind(StrEnum):
     name = "name"  # a kernel's name
     kernel = "kernel"  # one that is there, by its name, its class's or its function's, in any spelling
     kernels = "kernels"  # several of them
+    model = "model"  # PATH[:SYMBOL] or a link
     source = "source"  # from PATH[:SYMBOL] or from URL
     job = "job"
     sha = "sha"
@@ -240,7 +241,7 @@ GRAMMAR: tuple[Rule, ...] = (
         (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
         synonyms=("build", "add", "write", "generate", "implement", "new"),
-        suggested_for=("make", "fuse"),
+        suggested_for=("make",),
     ),
     Rule(
         Verb.optimize,
@@ -298,6 +299,21 @@ GRAMMAR: tuple[Rule, ...] = (
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("migrate",),
         suggested_for=("npu", "ascend"),
+    ),
+    Rule(
+        Verb.fuse,
+        "Take a whole model apart, write and prove its parts, and compose and prove the whole, on a pull request.",
+        "/kernel fuse src/model.py:Block",
+        (
+            Argument(
+                ArgumentKind.model,
+                "PATH[:SYMBOL]|URL",
+                "the model: a file of the repository, or a link to one on this host; not needed where it is pasted",
+            ),
+        ),
+        (_LAYOUT, _AUTO, _DRY_RUN),
+        "a fenced Python block that holds the model, in the KernelBench form or as a problem file",
+        suggested_for=("compose", "decompose", "split"),
     ),
     Rule(
         Verb.tune,

@@ -288,6 +288,18 @@ def _read_simple(reading: _Reading, _below: str, _host: str) -> Command:
     return _with_argument(reading, verb, argument, words[0])
 
 
+def _read_model(reading: _Reading, _below: str, host: str) -> Command:
+    verb, words = reading.rule.verb, reading.words
+    if not words:
+        return Command(verb, options=given_options(reading.options))
+    source = read_source(words if words[0].text.lower() == ABOUT else [Word(ABOUT, ABOUT), *words], host)
+    if not isinstance(source, Source):
+        assert source is not None, "what stands behind `from` is a source or refused"
+        raise _RefusedError(replace(source, verb=verb))
+    options = given_options(reading.options)
+    return Command(verb, problem=source.problem, permalink=source.permalink, options=options)
+
+
 def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str) -> Command:
     if argument.kind is ArgumentKind.sha:
         sha = word.lower()
@@ -310,12 +322,14 @@ READERS: dict[ArgumentKind, Callable[[_Reading, str, str], Command]] = {
     ArgumentKind.name: _read_named,
     ArgumentKind.kernel: _read_named,
     ArgumentKind.kernels: _read_names,
+    ArgumentKind.model: _read_model,
 }
 
 
 MAX_LINE = 2_000
 MAX_RAW = 200
-TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile, Verb.port)  # and modify, which takes words too
+# and modify, which takes words too
+TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile, Verb.port, Verb.fuse)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from service.commands.command import (
+    Command,
     CommandError,
     ErrorCode,
     GivenOptions,
@@ -89,6 +90,13 @@ def suggest_name(text: str) -> str | None:
         words += _words(part)
     name = "_".join(words).lower()[:MAX_LENGTH].strip("_")
     return name if NAME.fullmatch(name) and not keyword.iskeyword(name) else None
+
+
+def model_name(command: Command) -> str:
+    """The name of a model: its class's, else its file's; one that is pasted has none of its own."""
+    path = command.permalink.path if command.permalink else command.problem.path or ""
+    symbol = command.problem.symbol if command.problem.symbol not in ("Model", "reference") else None
+    return suggest_name(symbol or re.split(r"[/\\]", path)[-1].removesuffix(".py")) or "model"
 
 
 def _words(part: str) -> list[str]:

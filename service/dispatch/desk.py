@@ -66,6 +66,10 @@ class Inbox(Protocol):
         """The kernel's name in the repository, or why it cannot be ported to a target."""
         ...
 
+    def look_over_fuse(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+        """The model's name, or why it cannot be fused."""
+        ...
+
     def estimate(self, request: JobRequest) -> Estimate:
         """What a job would take at most and what is missing, starting nothing."""
         ...

@@ -31,6 +31,7 @@ from service.dispatch.payloads import (
 from service.dispatch.starting import (
     AnswerError,
     create,
+    fuse,
     is_own,
     measure,
     measure_again,
@@ -64,11 +65,13 @@ from workers.redaction import secret_in
 
 log = structlog.get_logger(__name__)
 
+ON_BASE = (Verb.create, Verb.fuse)  # start from the base branch wherever they are asked for
 VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
     Verb.modify: modify,
     Verb.port: port,
+    Verb.fuse: fuse,
     Verb.tune: optimize,
     Verb.profile: optimize,
     Verb.bench: measure,
@@ -237,7 +240,7 @@ def _approved_by_merge(desk: Desk, job: JobView, event: PullEvent) -> bool:
 def _asked_there(desk: Desk, place: Place) -> tuple[JobView, ...]:
     """The active jobs whose kernels are those of the pull request's head."""
     found = desk.inbox.find_jobs(place.repository, number=place.number, active=True)
-    return tuple(job for job in found if job.request.origin.is_pull and job.request.verb is not Verb.create)
+    return tuple(job for job in found if job.request.origin.is_pull and job.request.verb not in ON_BASE)
 
 
 def _of_pull(desk: Desk, place: Place) -> tuple[JobView, ...]:

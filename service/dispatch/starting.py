@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpu_runner.contracts import ProblemError, parse_problem
 from service.commands.command import Command, CommandError, ErrorCode, Permalink
 from service.commands.grammar import SHA
 from service.commands.parser import resolve_problem
+from service.commands.values import model_name
 from service.dispatch.hearing import SLACK, Hearing
 from service.github.client import GitHubClient
 from service.github.errors import ConflictError, ForbiddenError, MissingError
@@ -259,7 +260,7 @@ def _in_words(wait_s: float) -> str:
 
 
 LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
-WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.tune)
+WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.fuse, Verb.tune)
 
 
 def create(hearing: Hearing, command: Command) -> str | None:
@@ -292,6 +293,15 @@ def port(hearing: Hearing, command: Command) -> str | None:
         return hearing.desk.inbox.look_over_port(name, options.to or "ascend", problem, snapshot, options.layout)
 
     return _start(hearing, command, look_over)
+
+
+def fuse(hearing: Hearing, command: Command) -> str | None:
+    """Start to fuse a model; give the answer where no job is started."""
+
+    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+        return hearing.desk.inbox.look_over_fuse(name, problem, snapshot, options.layout)
+
+    return _start(hearing, replace(command, name=model_name(command)), look_over)
 
 
 def nightly(hearing: Hearing, command: Command) -> str | None:

@@ -1,9 +1,96 @@
-"""The report of a fused model, as the console shows it."""
+"""A fused model: its cut, the proof of the whole and its times for a review, and a run's result for the console. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from gpu_runner.contracts import Status
+from service.escape import BLOCK_LIMIT, code, code_block, inline, sentence
+from service.report.benchmarks import benchmark_table, speed_sentence
+from service.report.create import review_answered
+from service.report.layout import bullets, counted, folded, paragraphs, percent, size_bytes, table
+from service.report.verdicts import (
+    Conclusion,
+    provenance_line,
+    style_section,
+    tests_section,
+    verdict_section,
+    verdict_words,
+)
+from workers.contracts import FusedPart, FuseSummary, JobView
+
+MAX_ROWS = 64
+TOO_LARGE = "The picture of the cut is too large for a comment: it is `cut.md` among the job's artifacts."
+OUTCOMES = {None: "not tried yet", True: "proved", False: "stays with torch"}
+
+
+def fused_verdict(summary: FuseSummary, job: JobView) -> str:
+    """How far the model is fused, in one line."""
+    model, verdict, parts = (
+        code(job.request.kernel),
+        summary.verdict,
+        [p for p in summary.parts if p.proved is not False],
+    )
+    places = sum(part.places for part in parts)
+    saved = f"{size_bytes(summary.saved_bytes)} of {size_bytes(summary.moved_bytes)}"
+    if verdict is None:
+        cut = f"{counted(len(parts), 'part')} at {counted(places, 'place')}"
+        return (
+            f"**{model} is cut into {cut}**, which may save {saved} that a forward moves; nothing of it is proved yet."
+        )
+    where = " in Triton's interpreter" if verdict.interpreted else ""
+    if verdict.status is not Status.passed:
+        return f"**{model} is not proved:** {verdict_words(verdict)}."
+    kept = len(summary.parts) - len(parts)
+    left = f"; torch computes {counted(kept, 'part')} that could not be proved" if kept else ""
+    proved = f"**{model} is composed of {counted(len(parts), 'proved part')}, and proved as a whole{where}:** "
+    speed = f" {speed_sentence(summary.benchmark)}" if summary.benchmark is not None else ""
+    return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{speed}"
+
+
+def fused_conclusion(summary: FuseSummary) -> Conclusion:
+    """How the check run ends: a cut is neither right nor wrong."""
+    if summary.verdict is None:
+        return Conclusion.neutral
+    holds = summary.verdict.status is Status.passed and (summary.style is None or summary.style.passed)
+    return Conclusion.success if holds else Conclusion.failure
+
+
+def fused_sections(summary: FuseSummary) -> str:
+    """The cut, and what is known of the whole by now."""
+    numbered = [_part(number, part) for number, part in enumerate(summary.parts[:MAX_ROWS], 1)]
+    header = ("part", "operators", "inputs", "places", "bytes apart", "floor", "saved", "outcome")
+    kept = [(code(k.operator, 60), str(k.places), sentence(k.reason)) for k in summary.kept[:MAX_ROWS]]
+    torch = table(("operator", "places", "why it stays with torch"), kept, numeric=(1,))
+    share = percent(summary.saved_bytes / summary.moved_bytes if summary.moved_bytes else None)
+    return paragraphs(
+        review_answered(summary.answered),
+        bullets([sentence(fact) for fact in summary.route]),
+        benchmark_table(summary.benchmark) if summary.benchmark is not None else "",
+        table(header, numbered, numeric=(3, 4, 5, 6)),
+        f"Bytes are of one forward, saved ones of all places of a part: {share} of the model's together. Time is not predicted.",
+        code_block(summary.picture, "mermaid") if len(summary.picture) <= BLOCK_LIMIT else TOO_LARGE,
+        folded("What stays with torch", torch),
+        folded("Files", bullets([code(path, 200) for path in summary.files])),
+        folded("Proof of the whole", verdict_section(summary.verdict) if summary.verdict is not None else ""),
+        folded("The test in the library", tests_section(summary.tests) if summary.tests is not None else ""),
+        folded("Style check", style_section(summary.style) if summary.style is not None else ""),
+        provenance_line(summary.provenance),
+        f"The same on the command line: {code(summary.reproduce)}",
+    )
+
+
+def _part(number: int, part: FusedPart) -> tuple[str, ...]:
+    outcome = OUTCOMES[part.proved] + (f": {inline(part.reason, 160)}" if part.reason else "")
+    return (
+        f"{number}. {code(part.name, 80)}",
+        inline(", ".join(part.operators), 160),
+        "<br>".join(code(shape, 60) for shape in part.shapes[:8]),
+        str(part.places),
+        *map(size_bytes, (part.bytes_apart, part.floor_bytes, part.saved_bytes)),
+        outcome,
+    )
 
 
 def fused_section(summary: Mapping[str, Any]) -> str:

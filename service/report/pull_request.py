@@ -8,6 +8,7 @@ from gpu_runner.contracts import Status
 from service.escape import clip, code, code_block, inline, plain, sentence
 from service.report.benchmarks import benchmark_table, memory_table, overall_speedup
 from service.report.create import profile_table
+from service.report.fused import fused_sections, fused_verdict
 from service.report.layout import Kind, Links, bullets, folded, paragraphs, ratio, signed
 from service.report.modify import TITLES as CHANGE_TITLES
 from service.report.modify import confirmed_verdict, files_table, modified_verdict, warning
@@ -53,6 +54,7 @@ SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.optimization: "Optimize the {kernel} kernel",
     CommitPurpose.modification: "Change the {kernel} kernel",
     CommitPurpose.port: "Port {kernel} to another device",
+    CommitPurpose.composition: "Add {kernel}, composed of proved kernels",
     CommitPurpose.restoration: "Restore the {kernel} kernel",
     CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
 }
@@ -68,6 +70,7 @@ REASONS: dict[CommitPurpose, str] = {
         "Its values and gradients were proved against the reference, and the library's whole test file passes with it."
     ),
     CommitPurpose.port: "Its values and gradients were proved against the reference; the default operator is unchanged.",
+    CommitPurpose.composition: "Its parts were proved before this commit, and its values and gradients as a whole.",
     CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
     CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
 }
@@ -82,6 +85,7 @@ TYPES: dict[CommitPurpose, str] = {
     CommitPurpose.optimization: "perf",
     CommitPurpose.modification: "feat",
     CommitPurpose.port: "feat",
+    CommitPurpose.composition: "feat",
     CommitPurpose.restoration: "revert",
     CommitPurpose.benchmark_data: "test",
 }
@@ -118,6 +122,8 @@ def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
         return clip(conventional("feat", f"Change {kernel}: {plain(first, 100)}", job), TITLE_LIMIT)
     if update.port is not None:
         return clip(conventional("feat", f"Port {kernel} to {plain(update.port.language, 40)}", job), TITLE_LIMIT)
+    if update.fusion is not None:
+        return clip(conventional("feat", f"Fuse {kernel}", job), TITLE_LIMIT)
     if update.profile is None:
         return clip(conventional("perf", f"Optimize {kernel}{_gain(update.optimization)}", job), TITLE_LIMIT)
     return clip(conventional("feat", f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", job), TITLE_LIMIT)
@@ -140,6 +146,9 @@ def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, 
     if update.port is not None:
         asked = f"It was asked for {_origin(job, links)}. The default operator is unchanged."
         return (f"{ported_verdict(update.port, job)}\n{asked}", ported_sections(update.port))
+    if update.fusion is not None:
+        told = f"{fused_verdict(update.fusion, job)}\nIt was asked for {_origin(job, links)}."
+        return (told, fused_sections(update.fusion))
     if update.profile is not None:
         return _new(update, update.profile, job, links)
     return _optimized(update, job, links)

@@ -17,6 +17,7 @@ from service.report.create import (
     validated_sections,
     validated_verdict,
 )
+from service.report.fused import fused_conclusion, fused_sections, fused_verdict
 from service.report.layout import Links
 from service.report.measure import measured_after, measured_conclusion, measured_sections, measured_verdict
 from service.report.modify import (
@@ -55,6 +56,7 @@ from workers.contracts import (
     BisectSummary,
     ConfirmSummary,
     FinalizeSummary,
+    FuseSummary,
     GenerateSummary,
     JobView,
     MeasureSummary,
@@ -131,6 +133,7 @@ TELLINGS: dict[type, Telling] = {
         confirmed_verdict, lambda s, _job, urls: confirmed_sections(s, urls), lambda s: _passed(not confirmed_faults(s))
     ),
     PortSummary: Telling(ported_verdict, lambda s, _job, _urls: ported_sections(s), lambda s: _passed(ported_holds(s))),
+    FuseSummary: Telling(fused_verdict, lambda s, _job, _urls: fused_sections(s), fused_conclusion),
     NightlySummary: Telling(
         nightly_verdict, lambda s, _job, _urls: nightly_sections(s), nightly_conclusion, nightly_after
     ),

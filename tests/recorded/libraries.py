@@ -53,6 +53,36 @@ WORKLOADS = [{"T": 4096, "I": 14336}]
 
 SWIGLU = REGLU.replace("ReGLU", "SwiGLU").replace("with ReLU", "with SiLU").replace("relu", "silu")
 
+STACK = '''\
+"""A residual block of two layers, and a gated head."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Stack(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, width)
+        self.head = nn.Linear(width, 24)
+
+    def forward(self, x):
+        h = F.gelu(self.up(self.norm(x))) * 0.5
+        return torch.sigmoid(self.head(x + F.relu(self.down(h)) * 2.0)) * 3.0
+
+
+def get_inputs():
+    return [torch.randn(6, 32)]
+
+
+def get_init_inputs():
+    return [32, 48]
+'''
+FUSED = f'{STACK}\n\nclass Model(Stack):\n    """The model that is fused."""\n'
+
 PLAIN: dict[str, bytes] = {
     "README.md": b"# A small library\n",
     "pyproject.toml": PYPROJECT.encode(),
@@ -73,3 +103,8 @@ STANDING |= {".kernelsmith/problems/rms_norm.py": NORM.encode()}
 def create(name: str, problem: str, options: str = "") -> str:
     """Give the comment that asks for a kernel."""
     return f"/kernel create {name} {options}".rstrip() + f"\n\n```python\n{problem}```\n"
+
+
+def fuse(model: str, options: str = "") -> str:
+    """Give the comment that asks to fuse a model."""
+    return f"/kernel fuse {options}".rstrip() + f"\n\n```python\n{model}```\n"

@@ -32,6 +32,7 @@ class CommitPurpose(StrEnum):
     optimization = "optimization"
     modification = "modification"
     port = "port"
+    composition = "composition"
     restoration = "restoration"  # back to what stood before
     benchmark_data = "benchmark_data"
 
@@ -296,6 +297,56 @@ class PortSummary:
 
 
 @dataclass(frozen=True)
+class FusedPart:
+    """A part of a model. Bytes are of one forward at the first workload: ``saved_bytes`` of all its places, the others of one."""
+
+    name: str
+    operators: tuple[str, ...]
+    shapes: tuple[str, ...]  # of its inputs, such as "4 x 8 float32"
+    places: int
+    bytes_apart: int
+    floor_bytes: int
+    saved_bytes: int
+    proved: bool | None = None  # None: not tried yet
+    reason: str | None = None  # why it stays with torch after all
+
+
+@dataclass(frozen=True)
+class KeptOperator:
+    """An operator that stays with torch, at so many places for one reason."""
+
+    operator: str
+    reason: str
+    places: int
+
+
+@dataclass(frozen=True)
+class FuseSummary:
+    """What a reviewer decides on after extract and after compose, and the report of a fuse job: each adds to the one before."""
+
+    route: tuple[str, ...]  # what the model consists of, a sentence each
+    parts: tuple[FusedPart, ...]
+    kept: tuple[KeptOperator, ...]
+    picture: str  # a mermaid flowchart
+    operators: int  # that compute
+    moved_bytes: int  # by one forward with each operator a kernel of its own
+    problem_source: str
+    reproduce: str  # one command
+    answered: tuple[str, ...] = ()  # wishes of the last review, and what was done about them
+    files: tuple[str, ...] = ()  # paths
+    verdict: Verdict | None = None  # on the whole
+    style: StyleOutcome | None = None
+    tests: TestsResult | None = None
+    benchmark: BenchmarkResult | None = None
+    provenance: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def saved_bytes(self) -> int:
+        """What the parts that are not known to stay with torch save."""
+        return sum(part.saved_bytes for part in self.parts if part.proved is not False)
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """One kernel of bench or verify: head as the candidate, the base as the original."""
 
@@ -332,6 +383,7 @@ Summary = (
     | ModifySummary
     | ConfirmSummary
     | PortSummary
+    | FuseSummary
     | MeasureSummary
     | NightlySummary
     | BisectSummary
@@ -345,6 +397,7 @@ Report = (
     | ProfileSummary
     | ConfirmSummary
     | PortSummary
+    | FuseSummary
     | MeasureSummary
     | NightlySummary
     | BisectSummary
@@ -377,6 +430,7 @@ class PullRequestUpdate:
     modification: ModifySummary | None = None
     confirmation: ConfirmSummary | None = None  # of the modification, once it is there
     port: PortSummary | None = None
+    fusion: FuseSummary | None = None
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,21 @@ def cut(traced: Traced, holds: Holds) -> Cut:
     for name in traced.nodes:
         if name not in inside and name not in kept and name not in traced.graph.inputs:
             kept[name] = _reason(traced, name)
+    return cut_of(found, kept)
+
+
+def cut_of(found: Iterable[tuple[Part, Occurrence]], kept: Mapping[str, str]) -> Cut:
+    """The cut into these parts."""
+    found = list(found)
     parts = {part.name: part for part, _ in found}
     places = {name: tuple(where for part, where in found if part.name == name) for name in parts}
     ordered = sorted(parts, key=lambda name: -parts[name].saved_bytes * len(places[name]))
     return Cut({name: parts[name] for name in ordered}, {name: places[name] for name in ordered}, kept)
+
+
+def cut_again(traced: Traced, places: Iterable[Iterable[str]], kept: Mapping[str, str]) -> Cut:
+    """The cut whose parts stand at these places, each the names of its nodes."""
+    return cut_of([part_at(traced, nodes) for nodes in places], kept)
 
 
 def _reason(traced: Traced, name: str) -> str:
@@ -166,11 +177,11 @@ def _divide(
     """Take the longest beginning of a group that an author can write, then what is left of it."""
     while group:
         computed = [name for name in group if traced.kind(name) is not Kind.view]
-        if len(computed) < 2 or _part(traced, group)[0].saved_bytes <= 0:
+        if len(computed) < 2 or part_at(traced, group)[0].saved_bytes <= 0:
             return
-        refusal = holds(_part(traced, group)[0])
+        refusal = holds(part_at(traced, group)[0])
         if refusal is None:
-            found.append(_part(traced, group))
+            found.append(part_at(traced, group))
             return
         bare = traced.in_order(trim(traced, group, bare=True))
         if bare != group:
@@ -179,11 +190,11 @@ def _divide(
         good, bad = 1, len(computed)
         while bad - good > 1:
             middle = (good + bad) // 2
-            why = holds(_part(traced, _beginning(traced, group, computed, middle))[0])
+            why = holds(part_at(traced, _beginning(traced, group, computed, middle))[0])
             good, bad, refusal = (middle, bad, refusal) if why is None else (good, middle, why)
         beginning = _beginning(traced, group, computed, good)
-        if good > 1 and _part(traced, beginning)[0].saved_bytes > 0:
-            found.append(_part(traced, beginning))
+        if good > 1 and part_at(traced, beginning)[0].saved_bytes > 0:
+            found.append(part_at(traced, beginning))
         elif good == 1:
             kept[computed[0]] = refusal
         rest = [name for name in group if name not in beginning and name not in computed[:good]]
@@ -203,6 +214,7 @@ def _beginning(traced: Traced, group: tuple[str, ...], computed: list[str], coun
     return traced.in_order(trim(traced, chosen | views))
 
 
-def _part(traced: Traced, nodes: Iterable[str]) -> tuple[Part, Occurrence]:
+def part_at(traced: Traced, nodes: Iterable[str]) -> tuple[Part, Occurrence]:
+    """The part that a group of nodes is."""
     where = occurrence_of(traced, nodes)
     return part_of(traced, where), where

@@ -51,9 +51,10 @@ def picture(traced: Traced, cut: Cut) -> str:
     labels = {unit: names.get(unit) or packet_of(traced.nodes[unit].op) for unit in order if unit not in hidden}
     numbers = {unit: f"n{place}" for place, unit in enumerate(labels)}
     lines = ["flowchart TD"]
+    titles = {name: f"part {number}<br/>{name}" for number, name in enumerate(cut.parts, 1)}
     for unit, label in labels.items():
         text = ", ".join(cut.parts[label].operators[:6]) if unit in names else f"{label}<br/>torch"
-        lines.append(f'    {numbers[unit]}["{f"{label}<br/>{text}" if unit in names else text}"]')
+        lines.append(f'    {numbers[unit]}["{f"{titles[label]}<br/>{text}" if unit in names else text}"]')
     edges = dict.fromkeys(
         (numbers[source], numbers[owner[name]])
         for name, node in traced.nodes.items()

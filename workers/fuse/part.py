@@ -12,6 +12,7 @@ from typing import Any
 
 from gpu_runner.contracts import Expr, Node, NodeRef
 from gpu_runner.contracts.graph import Arg, Dim
+from workers.authors.protocol import SourceStyle
 from workers.fuse.operators import Kind, packet_of
 from workers.fuse.traced import Traced, arguments, names_in, sources
 
@@ -56,6 +57,13 @@ class Part:
 def digest_of(text: str) -> str:
     """A digest of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def style_of(name: str) -> SourceStyle:
+    """The style of a part's file: every name in it is the part's own, so that files can be put together."""
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    names = f"{camel}Function", f"{name}_forward", f"{name}_backward"
+    return SourceStyle(*names, entry=name, prefix=f"_{name}_", once_differentiable=True)
 
 
 def occurrence_of(traced: Traced, nodes: Iterable[str]) -> Occurrence:

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpu_runner.contracts import Composed, Status, Verdict
 from workers.authors.kernelbench import model_new
+from workers.contracts import Failure, FailureCode
 from workers.fuse.cut import Cut, in_order
 from workers.fuse.operators import Kind
 from workers.fuse.part import call_of, renamed_size
@@ -41,6 +43,73 @@ def program(traced: Traced, cut: Cut, bodies: Mapping[str, str], title: str) -> 
     if traced.is_model:
         source += model_new(traced.problem, traced.tied)
     return Program(source, tuple(torch_lines), Counter(calls))
+
+
+def refactored(traced: Traced, cut: Cut) -> str:
+    """The model with its parts as functions of PyTorch."""
+    references = {name: f"import torch\n\n\n{part.function}" for name, part in cut.parts.items()}
+    return program(traced, cut, references, "The model with its parts as functions of PyTorch.").source
+
+
+def composed_of(traced: Traced, cut: Cut, bodies: Mapping[str, str]) -> Program:
+    """The model with the proved parts of ``bodies``."""
+    return program(traced, cut, bodies, "The model, with its parts computed by the kernels below.")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be judged of a program: a callable in it against a problem, and where torch computes."""
+
+    symbol: str
+    problem: str
+    composed: Composed
+
+
+def claims(traced: Traced, source: str, composed: Composed) -> tuple[Claim, ...]:
+    """A program's function with all gradients, then, of a model, the module that calls it: of that the verdict runs no backward."""
+    function = Claim(ENTRY, traced.problem.source, composed)
+    return (function, Claim("ModelNew", source, Composed(composed.torch_lines, ()))) if traced.is_model else (function,)
+
+
+def torch_anywhere(source: str) -> Composed:
+    """The claim of a program without kernels."""
+    return Composed(tuple(range(1, source.count("\n") + 1)), ())
+
+
+def first_failing(verdicts: Iterable[Verdict]) -> Verdict:
+    """The first verdict that is not passed, else the first one; none is asked for behind it."""
+    first: Verdict | None = None
+    for verdict in verdicts:
+        if verdict.status is not Status.passed:
+            return verdict
+        first = first or verdict
+    assert first is not None, "a program has a claim"
+    return first
+
+
+def why(verdict: Verdict) -> str:
+    """A verdict in a sentence."""
+    return f"{verdict.status.value}: {verdict.evidence[0].message}" if verdict.evidence else verdict.status.value
+
+
+def cut_failure(verdict: Verdict) -> Failure:
+    """A cut that changes what is computed is a fault of the cut."""
+    message = f"cut into parts, the model computes something else in PyTorch already: {why(verdict)}"
+    return Failure(FailureCode.refused, message)
+
+
+def moved(whole: Program, formatted: str) -> Program | None:
+    """The same program as a formatter left it, with the lines at which torch computes there; None where it is another one."""
+    before, after = _body(whole.source), _body(formatted)
+    if list(map(ast.dump, before)) != list(map(ast.dump, after)):
+        return None
+    torch = [new for old, new in zip(before, after, strict=True) if old.lineno in whole.torch_lines]
+    lines = (line for node in torch for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return Program(formatted, tuple(lines), whole.calls)
+
+
+def _body(source: str) -> list[ast.stmt]:
+    return next(n.body for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == ENTRY)
 
 
 def split(source: str) -> tuple[list[str], str]:

@@ -9,19 +9,30 @@ import json
 import tarfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from gpu_runner.contracts import CaptureResult, Composed, Status, Verdict, from_json, parse_problem, to_json
+from gpu_runner.contracts import CaptureResult, Composed, Status, Verdict, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.cut import Cut, cut
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, digest_of
-from workers.fuse.program import ENTRY, faults, program
-from workers.fuse.traced import Traced
+from workers.fuse.program import (
+    Claim,
+    claims,
+    composed_of,
+    cut_failure,
+    faults,
+    first_failing,
+    refactored,
+    torch_anywhere,
+    why,
+)
+from workers.fuse.traced import Traced, traced_of
 
 T = TypeVar("T")
 
@@ -122,15 +133,7 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
 
 def _traced(source: str, answers: Answers, tools: Tools) -> Traced:
     tools.say("tracing")
-    captured = answers.get(CaptureResult, "capture", source, lambda: tools.capture(source))
-    if captured.graph is None:
-        message = f"the model cannot be traced: {captured.error}"
-        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
-    if captured.graph.specialised:
-        message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
-        raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
-    known = parse_problem(captured.problem_source or source)
-    return Traced(captured.graph, known, captured.problem_source is not None, captured.tied)
+    return traced_of(source, answers.get(CaptureResult, "capture", source, lambda: tools.capture(source)))
 
 
 def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
@@ -149,18 +152,15 @@ def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
 
 def _refactor(source: str, out: Path, traced: Traced, chosen: Cut, answers: Answers, tools: Tools) -> None:
     """Write the refactored program, and hold it against the model: a cut that changes what is computed is a fault of the cut."""
-    references = {name: f"import torch\n\n\n{part.function}" for name, part in chosen.parts.items()}
-    fused = program(traced, chosen, references, "The model with its parts as functions of PyTorch.")
+    fused = refactored(traced, chosen)
     tools.say("judging the refactored program")
-    everywhere = Composed(tuple(range(1, fused.source.count("\n") + 1)), ())
-    verdict = _judged(source, traced, fused.source, everywhere, answers, tools)
+    verdict = _judged(source, traced, fused, torch_anywhere(fused), answers, tools)
     folder = out / "orchestrator"
-    (folder / "fused.py").write_text(fused.source, encoding="utf-8")
+    (folder / "fused.py").write_text(fused, encoding="utf-8")
     _write(folder / "verdict.json", to_json(verdict))
-    _pack(folder / "code.py.tgz", {"model.py": source, "fused.py": fused.source})
+    _pack(folder / "code.py.tgz", {"model.py": source, "fused.py": fused})
     if verdict.status is not Status.passed:
-        message = f"cut into parts, the model computes something else in PyTorch already: {_why(verdict)}"
-        raise UserFacingError(Failure(FailureCode.refused, message))
+        raise UserFacingError(cut_failure(verdict))
 
 
 def _proved(part: Part, out: Path, answers: Answers, tools: Tools) -> PartResult:
@@ -176,7 +176,7 @@ def _proved(part: Part, out: Path, answers: Answers, tools: Tools) -> PartResult
     _write(folder / "verdict.json", to_json(verdict))
     tools.say(f"{part.name}: {verdict.status.value}")
     if verdict.status is not Status.passed:
-        return PartResult(part.name, None, _why(verdict))
+        return PartResult(part.name, None, why(verdict))
     return PartResult(part.name, source, None, verdict.kernels)
 
 
@@ -184,7 +184,7 @@ def _composed(
     source: str, out: Path, traced: Traced, chosen: Cut, parts: tuple[PartResult, ...], answers: Answers, tools: Tools
 ) -> Verdict:
     bodies = {part.name: part.source for part in parts if part.source is not None}
-    whole = program(traced, chosen, bodies, "The model, with its parts computed by the kernels below.")
+    whole = composed_of(traced, chosen, bodies)
     folder = out / "compose_out"
     folder.mkdir(exist_ok=True)
     path = folder / "composed_kernel.py"
@@ -202,17 +202,12 @@ def _composed(
 
 
 def _judged(source: str, traced: Traced, text: str, composed: Composed, answers: Answers, tools: Tools) -> Verdict:
-    """The verdict on a program's function with all gradients, then, where that passed, on the module that calls it."""
+    def judged(claim: Claim) -> Verdict:
+        asked = f"{claim.problem}\0{text}\0{claim.composed}"
+        ask = partial(tools.judge, claim.problem, text, claim.symbol, claim.composed)
+        return answers.get(Verdict, f"judge {claim.symbol}", asked, ask)
 
-    def judged(problem: str, symbol: str, claim: Composed) -> Verdict:
-        asked = f"{problem}\0{text}\0{claim}"
-        return answers.get(Verdict, f"judge {symbol}", asked, lambda: tools.judge(problem, text, symbol, claim))
-
-    verdict = judged(traced.problem.source, ENTRY, composed)
-    if verdict.status is not Status.passed or not traced.is_model:
-        return verdict
-    module = judged(source, "ModelNew", replace(composed, kernels=()))  # of a module the verdict runs no backward
-    return verdict if module.status is Status.passed else module
+    return first_failing(map(judged, claims(traced, source, composed)))
 
 
 def _ended(
@@ -226,14 +221,10 @@ def _ended(
         "proved": proved,
         "stays_with_torch": stays,
         "status": verdict.status.value if verdict is not None else "nothing proved" if parts else "nothing to gain",
-        "why": None if verdict is None or verdict.status is Status.passed else _why(verdict),
+        "why": None if verdict is None or verdict.status is Status.passed else why(verdict),
     }
     _write(out / "summary.json", summary)
     return FuseResult(verdict, parts, summary)
-
-
-def _why(verdict: Verdict) -> str:
-    return f"{verdict.status.value}: {verdict.evidence[0].message}" if verdict.evidence else verdict.status.value
 
 
 def _write(path: Path, form: object) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpu_runner.contracts import Expr, Graph, Node, NodeRef, Problem
+from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Problem, parse_problem
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Arg, Dim
+from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.operators import LIBRARY, VIEWS, Kind, Shape, bytes_of, flops_of, packet_of
 
 
@@ -98,6 +99,22 @@ class Traced:
         """Names in the graph's order."""
         chosen = set(names)
         return tuple(name for name in self.nodes if name in chosen)
+
+
+def traced_of(source: str, captured: CaptureResult) -> Traced:
+    """The model of a capture.
+
+    Raises:
+        UserFacingError: it cannot be traced, or a number of the call changes what is computed.
+    """
+    if captured.graph is None:
+        message = f"the model cannot be traced: {captured.error}"
+        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
+    if captured.graph.specialised:
+        message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
+        raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
+    known = parse_problem(captured.problem_source or source)
+    return Traced(captured.graph, known, captured.problem_source is not None, captured.tied)
 
 
 def sources(node: Node) -> list[str]:

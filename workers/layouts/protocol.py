@@ -100,6 +100,14 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class FusedHome:
+    """Where a fused model goes: the package of its program and of the original, and its test file."""
+
+    folder: str
+    suite: str
+
+
+@dataclass(frozen=True)
 class LogEntry:
     """What a development log says of one version of a kernel; what was not measured is empty."""
 
@@ -148,6 +156,10 @@ class Layout(Protocol):
 
     def kernel_path(self, name: str, tree: Tree) -> str:
         """The file in which a new kernel's module will stand."""
+        ...
+
+    def fused(self, name: str, tree: Tree) -> FusedHome:
+        """Where a fused model goes."""
         ...
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:

@@ -28,6 +28,13 @@ PIPELINES: dict[Verb, Pipeline] = {
     Verb.profile: (Step(StageName.profile, checkpoint=False),),
     Verb.modify: (Step(StageName.modify), Step(StageName.confirm)),
     Verb.port: (Step(StageName.port),),
+    Verb.fuse: (
+        Step(StageName.route, checkpoint=False),
+        Step(StageName.extract),
+        Step(StageName.dispatch, checkpoint=False),
+        Step(StageName.compose),
+        Step(StageName.validate),
+    ),
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),
     Verb.nightly: (Step(StageName.nightly, checkpoint=False),),

@@ -20,6 +20,7 @@ from gpu_runner.contracts import (
     CaptureRequest,
     CaptureResult,
     CaseOutcome,
+    Composed,
     DoctorRequest,
     Evidence,
     GpuResult,
@@ -105,13 +106,13 @@ class Gate:
     seconds: dict[str, float] = field(default_factory=dict)
     gpu_uuid: str | None = None
 
-    def capture(self, key: str, source: str, *, lasting: bool = False) -> Captured:
-        """Trace a problem.
+    def capture(self, key: str, source: str, *, lasting: bool = False, whole: bool = False) -> Captured:
+        """Trace a problem; ``whole``: the forward of a model, in torch's own operators.
 
         Raises:
             UserFacingError: the GPU host failed, here as in all that follows.
         """
-        result = self._ask(key, CaptureRequest(source), Action.capture, {}, lasting)
+        result = self._ask(key, CaptureRequest(source, whole=whole), Action.capture, {}, lasting)
         return Captured(from_json(CaptureResult, _payload(result)), result.host)
 
     def style(
@@ -158,9 +159,13 @@ class Gate:
         quick: bool = False,
         lasting: bool = True,
         more: Mapping[str, str] | None = None,
+        dtypes: tuple[str, ...] = (),
+        composed: Composed | None = None,
     ) -> Verdict:
-        """The runner's verdict on a kernel, whatever it is."""
-        request = VerifyRequest(problem.source, candidate, quick=quick, original=original, multiples=multiples)
+        """The runner's verdict on a kernel, or on a program of proved parts, whatever it is."""
+        request = VerifyRequest(
+            problem.source, candidate, dtypes, quick=quick, original=original, multiples=multiples, composed=composed
+        )
         return from_json(Verdict, _payload(self._ask(key, request, Action.verify, self._with(more), lasting)))
 
     def benchmark(

@@ -110,3 +110,10 @@ def test_a_second_derivative_that_a_part_drops_in_silence_is_found() -> None:
     verdict = judged(PROGRAM.replace("PartGradients.apply(dy, x)", "PartGradients.forward(ctx, dy, x)"))
     assert verdict.status is Status.incorrect_gradient
     assert "In a double backward" in verdict.evidence[0].message
+
+
+@pytest.mark.parametrize("kept", ["0", "tuple(x.shape)"])
+def test_a_part_that_keeps_its_answer_is_found(kept: str) -> None:
+    keeps = f"ctx.save_for_backward(x); y = _KEPT.setdefault({kept}, y)"
+    verdict = judged(PROGRAM.replace("ctx.save_for_backward(x)", keeps) + "\n\n_KEPT = {}\n")
+    assert verdict.status is Status.incorrect_values, verdict

@@ -100,6 +100,11 @@ COMMANDS = st.one_of(
         st.builds(GivenOptions, to=st.one_of(st.none(), st.sampled_from(TARGETS)), auto=st.booleans()),
     ),
     st.builds(
+        lambda problem, options: Command(Verb.fuse, problem=problem, options=options),
+        PROBLEMS.filter(lambda problem: problem.kind is not ProblemKind.words),
+        st.builds(GivenOptions, auto=st.booleans(), dry_run=st.booleans()),
+    ),
+    st.builds(
         lambda names, options: Command(Verb.bench, names=tuple(names), options=options),
         st.lists(NAMES, max_size=4, unique=True),
         AGAINST,

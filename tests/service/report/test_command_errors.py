@@ -17,7 +17,7 @@ def wrong(*lines: str) -> str:
 
 def test_wrong_verbs_options_and_values() -> None:
     assert wrong("crate reglu") == snapshot(
-        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
     )
     assert wrong("create x --autor compiler", "create x --layout=ligr", "create x --gpu", "status --auto") == snapshot("""\
 Some lines of this comment could not be carried out:

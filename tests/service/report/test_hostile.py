@@ -37,6 +37,7 @@ from tests.service.report.facts import (
 from tests.service.report.kernels_facts import FINALIZED, MEASURE, OPTIMIZED, PROFILE_SUMMARY, V1, V2, V3
 from tests.service.report.test_attempts import TRIED
 from tests.service.report.test_escape import LIVE, PIECES
+from tests.service.report.test_fused import FUSED
 from tests.service.report.test_modified import BROKEN, CHANGE, REPORT
 from tests.service.report.test_ported import PORT
 from workers.contracts import CheckpointUpdate, JobView, PullRequestUpdate, ReportUpdate, StageName, Summary
@@ -51,6 +52,7 @@ OTHERS: tuple[tuple[StageName, Summary], ...] = (
     (StageName.modify, BROKEN),
     (StageName.confirm, REPORT),
     (StageName.port, PORT),
+    (StageName.compose, FUSED),
 )
 OURS = re.compile(
     r"</?(?:details|summary|sub|code)>|<br>|<!-- kernelsmith:job=j7k2 kind=[a-z]+(?: key=[a-z0-9-]+)? -->"

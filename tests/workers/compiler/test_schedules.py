@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpu_runner.contracts import Expr
 from tests.workers.compiler.captured import answer, captured, proposal, style
 from tests.workers.compiler.formed import formed, tunable_style
 from workers.authors.compiler import CompilerAuthor, design
@@ -87,6 +88,20 @@ def test_what_a_turn_loads_counts_the_numbers_of_its_rows() -> None:
     """A tile of rows of one column has as many statistics as elements: two of each row are loaded with it."""
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 16)" in proposal("layer_norm").source
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 8)" in proposal("rms_norm").source
+
+
+@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(n_elements, 4096)")])
+def test_a_block_is_decided_where_fixed_dimensions_may_not_fill_one(width: int, block: str) -> None:
+    problem, graph = captured("reglu")
+    specs = tuple(replace(s, dims=tuple(str(width) if d == "I" else d for d in s.dims)) for s in problem.inputs)
+    sized = [
+        replace(n, meta=replace(n.meta, shape=tuple(width if d == Expr("I") else d for d in n.meta.shape)))
+        for n in graph.nodes
+    ]
+    brief = Brief("reglu", replace(problem, inputs=specs), replace(graph, nodes=tuple(sized)), style("reglu"))
+    given = CompilerAuthor().propose(brief)
+    assert isinstance(given, Proposal)
+    assert given.source.count(f"calculate_settings({block})") == 2
 
 
 class Lines(Flat):

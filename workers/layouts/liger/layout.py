@@ -31,7 +31,7 @@ from workers.layouts.liger.files import (
     suite_source,
 )
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, ExistingKernel, Shared, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, Shared, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
 from workers.layouts.ruff import line_length, ruff_check
@@ -128,6 +128,10 @@ class LigerLayout(ExistingKernelLayout):
     def kernel_path(self, name: str, tree: Tree) -> str:
         """The file in which a new kernel's module will stand."""
         return paths.ops_path(name)
+
+    def fused(self, name: str, tree: Tree) -> FusedHome:
+        """Where a fused model goes."""
+        return FusedHome(f"{paths.FUSED}/{name}", paths.suite_path(f"fused_{name}"))
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         return CandidateSource(

@@ -8,6 +8,7 @@ FIRST_PARTY = frozenset({PACKAGE})
 OPS = "src/liger_kernel/ops"
 OPS_EXPORTS = f"{OPS}/__init__.py"
 OPS_HELPERS = f"{OPS}/utils.py"
+FUSED = "src/liger_kernel/fused"
 MODULES = "src/liger_kernel/transformers"
 MODULE_EXPORTS = f"{MODULES}/__init__.py"
 FUNCTIONAL = f"{MODULES}/functional.py"

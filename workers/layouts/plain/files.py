@@ -37,11 +37,11 @@ class Home:
 
 
 def kernel_folders(tree: Tree) -> tuple[str, ...]:
-    """The folders with Triton kernels, tests and the like left out."""
+    """The folders with Triton kernels; tests and the like, and fused models, are left out."""
     folders = dict.fromkeys(
         str(PurePosixPath(path).parent)
         for path in tree.paths(suffix=".py")
-        if _is_importable(path) and KERNEL.search(tree.read(path) or "")
+        if _is_importable(path) and not path.endswith("/composed_kernel.py") and KERNEL.search(tree.read(path) or "")
     )
     return tuple(folders)
 

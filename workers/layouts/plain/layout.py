@@ -18,7 +18,7 @@ from workers.layouts.plain.files import (
     script_source,
     suite_source,
 )
-from workers.layouts.protocol import Design, ExistingKernel, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.tree import Tree
@@ -102,6 +102,11 @@ class PlainLayout(ExistingKernelLayout):
     def kernel_path(self, name: str, tree: Tree) -> str:
         """The file in which a new kernel's module will stand."""
         return _paths(name, home_of(tree))[0]
+
+    def fused(self, name: str, tree: Tree) -> FusedHome:
+        """Where a fused model goes."""
+        home = home_of(tree)
+        return FusedHome(f"{home.kernels}/fused/{name}", f"{home.tests}/test_fused_{name}.py")
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}.py"))

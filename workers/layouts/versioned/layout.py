@@ -22,7 +22,7 @@ from workers.layouts.calls import call_of
 from workers.layouts.existing import ExistingKernelLayout, first_of, missing_suite, own_problem, required, roots_of
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, ExistingKernel, LogEntry, Placed, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, LogEntry, Placed, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.layouts.versioned.clone_kernel import CloneError, cloned, derived
@@ -153,6 +153,10 @@ class VersionedLayout(ExistingKernelLayout):
     def kernel_path(self, name: str, tree: Tree) -> str:
         """The file in which a new kernel's module will stand."""
         return f"{_home(tree).folder(name, tree)}/{name}/{KERNELS}.py"
+
+    def fused(self, name: str, tree: Tree) -> FusedHome:
+        """Where a fused model goes: next to the package of kernels, as it has no versions."""
+        return FusedHome(f"{PurePosixPath(_home(tree).root).parent}/fused/{name}", _suite(f"fused_{name}"))
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""

@@ -36,7 +36,8 @@ class Flat(Schedule):
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the number of elements."""
         even = _fills_blocks(self.program, self.form)
-        most = str(FLAT_BLOCK) if even else f"min(n_elements, {FLAT_BLOCK})"
+        full = not self.form.tunable and _fixed_elements(self.program) >= FLAT_BLOCK  # in every call that has elements
+        most = str(FLAT_BLOCK) if full else f"min(n_elements, {FLAT_BLOCK})"
         rule = f"BLOCK_SIZE, num_warps = calculate_settings({most})"
         if even:  # a mask would keep other shapes than the problem's from memory of others
             message = f'raise ValueError(f"{{n_elements}} elements are no multiple of {FLAT_BLOCK}")'
@@ -59,11 +60,13 @@ class Flat(Schedule):
 
 def _fills_blocks(program: Program, form: Form) -> bool:
     """Whether fixed dimensions make every block a full one, so that a mask would hold all of it in every call."""
+    return not (form.tunable or form.strides_the_grid) and _fixed_elements(program) % FLAT_BLOCK == 0
+
+
+def _fixed_elements(program: Program) -> int:
+    """The product of the dimensions that are numbers."""
     sizes = (program.domain.sizes[axis] for axis in program.domain.memory)
-    return (
-        not (form.tunable or form.strides_the_grid)
-        and math.prod(size for size in sizes if isinstance(size, int)) % FLAT_BLOCK == 0
-    )
+    return math.prod(size for size in sizes if isinstance(size, int))
 
 
 class FlatKernel(KernelWriter):

@@ -1,0 +1,77 @@
+"""A fused model's report: how far it is in one line, the cut as a table and a graph, and the pull request about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpu_runner.contracts import Status
+from service.report.fused import TOO_LARGE, fused_conclusion, fused_sections, fused_verdict
+from service.report.pull_request import pull_request_body, pull_request_title
+from service.report.verdicts import Conclusion
+from tests.service.report.facts import LINKS, REQUEST, VERDICT, WAITING
+from workers.contracts import FusedPart, FuseSummary, KeptOperator, PullRequestUpdate, StyleOutcome, Verb
+
+JOB = replace(WAITING, request=replace(REQUEST, verb=Verb.fuse, kernel="block"))
+CUT = FuseSummary(
+    route=("5 operators compute.", "Torch has a library for 1 of them: matrix product (1)."),
+    parts=(
+        FusedPart("gelu_mul_1a2b3c", ("gelu", "mul"), ("4096 x 4096 float32",), 2, 2**28, 2**27, 2**28),
+        FusedPart("relu_add_4d5e6f", ("relu", "add"), ("4096 x 4096 float32",) * 2, 1, 5 * 2**26, 3 * 2**26, 2**27),
+    ),
+    kept=(KeptOperator("linear", "matrix product", 1),),
+    picture='flowchart TD\n    n0["part 1"]\n',
+    operators=5,
+    moved_bytes=2**30,
+    problem_source="import torch\n",
+    reproduce="kernelsmith fuse model.py --out run",
+)
+PROVED = (
+    replace(CUT.parts[0], proved=True),
+    replace(CUT.parts[1], proved=False, reason="incorrect_values: It is off."),
+)
+FUSED = replace(
+    CUT,
+    parts=PROVED,
+    verdict=VERDICT,
+    files=("fused/block/composed_kernel.py",),
+    answered=("Part 3 stays with torch.",),
+)
+
+
+def test_a_cut_says_what_it_may_save_and_is_neither_right_nor_wrong() -> None:
+    assert "cut into 2 parts at 3 places**, which may save 384 MiB of 1.00 GiB" in fused_verdict(CUT, JOB)
+    assert fused_conclusion(CUT) is Conclusion.neutral
+    text = fused_sections(CUT)
+    assert (
+        "| 1. `gelu_mul_1a2b3c` | gelu, mul | `4096 x 4096 float32` | 2 | 256 MiB | 128 MiB | 256 MiB | not tried yet |"
+        in text
+    )
+    assert "```mermaid\nflowchart TD" in text
+    assert "| `linear` | 1 | matrix product |" in text
+
+
+def test_a_whole_names_the_part_that_stays_with_torch_and_counts_what_is_saved_without_it() -> None:
+    line = fused_verdict(FUSED, JOB)
+    assert "composed of 1 proved part, and proved as a whole" in line
+    assert "256 MiB of 1.00 GiB saved; torch computes 1 part that could not be proved" in line
+    text = fused_sections(FUSED)
+    assert "stays with torch: incorrect\\_values: It is off." in text and "- Part 3 stays with torch." in text
+    assert fused_conclusion(FUSED) is Conclusion.success
+
+
+def test_a_whole_that_is_wrong_or_breaks_the_style_fails() -> None:
+    wrong = replace(FUSED, verdict=replace(VERDICT, status=Status.incorrect_values))
+    assert "is not proved" in fused_verdict(wrong, JOB)
+    assert fused_conclusion(wrong) is Conclusion.failure
+    assert fused_conclusion(replace(FUSED, style=StyleOutcome(False, ("ruff check",)))) is Conclusion.failure
+
+
+def test_a_picture_that_no_comment_holds_is_left_out_whole() -> None:
+    text = fused_sections(replace(CUT, picture=CUT.picture + "    n0 --> n1\n" * 2_000))
+    assert TOO_LARGE in text and "mermaid" not in text
+
+
+def test_the_pull_request_is_about_the_model() -> None:
+    update = PullRequestUpdate(None, "import torch\n", VERDICT, fusion=FUSED)
+    assert pull_request_title(update, JOB) == "Fuse block"
+    assert "proved as a whole" in pull_request_body(update, JOB, LINKS)

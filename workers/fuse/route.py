@@ -1,0 +1,31 @@
+"""What a traced model consists of, in sentences: what torch has a library for, and what may become kernels. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from workers.fuse.cut import groups
+from workers.fuse.operators import LIBRARY, Kind, packet_of
+from workers.fuse.traced import Traced
+
+
+def route(traced: Traced) -> tuple[str, ...]:
+    """A sentence on each kind of operator, and where one kernel may do."""
+    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not Kind.view]
+    packets = {name: packet_of(traced.nodes[name].op) for name in computed}
+    known = Counter(
+        LIBRARY.get(packets[name], "several results") for name in computed if traced.kind(name) is Kind.library
+    )
+    between = [len([name for name in group if name in packets]) for group in groups(traced)]
+    longer = sorted((count for count in between if count > 1), reverse=True)
+    sentences = [f"{len(computed)} operators compute."]
+    if known:
+        listed = ", ".join(f"{kind} ({count})" for kind, count in known.most_common())
+        sentences.append(f"Torch has a library for {sum(known.values())} of them: {listed}.")
+    if longer:
+        sentences.append(f"Between them are {len(longer)} groups of {longer[-1]} to {longer[0]} operators.")
+    if longer == [len(computed)]:
+        sentences.append(
+            "All of it may be one kernel: `/kernel create` writes that in the library's own form where the compiler takes it."
+        )
+    return tuple(sentences)

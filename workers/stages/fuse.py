@@ -1,0 +1,436 @@
+"""Fuse: a model is traced, cut into parts, each part proved, and a program composed of them that is judged as a whole."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import PurePosixPath
+from typing import Any
+
+from gpu_runner.contracts import (
+    CandidateSource,
+    CaptureResult,
+    CaseOutcome,
+    Composed,
+    SourceFile,
+    Status,
+    Verdict,
+    from_json,
+    to_json,
+)
+from gpu_runner.contracts.reading import UNPARSABLE
+from workers.authors.protocol import AuthorRefusal, Brief
+from workers.authors.table import author_named
+from workers.contracts import (
+    AuthorName,
+    CheckpointUpdate,
+    CommitPurpose,
+    CommitUpdate,
+    Failure,
+    FailureCode,
+    FileChange,
+    FusedPart,
+    FuseSummary,
+    KeptOperator,
+    ProblemKind,
+    ProblemText,
+    PullRequestUpdate,
+    ReadyUpdate,
+    StageName,
+    StyleOutcome,
+    UserFacingError,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.fuse.cut import Cut, cut, cut_again
+from workers.fuse.operators import packet_of
+from workers.fuse.pages import picture, subgraphs, totals
+from workers.fuse.part import Part, style_of
+from workers.fuse.program import (
+    claims,
+    composed_of,
+    cut_failure,
+    first_failing,
+    moved,
+    refactored,
+    torch_anywhere,
+    why,
+)
+from workers.fuse.review import revised
+from workers.fuse.route import route
+from workers.fuse.suite import suite_source
+from workers.fuse.traced import Traced, traced_of
+from workers.layouts.existing import roots_of
+from workers.layouts.naming import check_name, existing_failure
+from workers.layouts.protocol import FusedHome, Layout, SuiteRun
+from workers.reports.provenance import provenance
+from workers.stages.bench import (
+    Bench,
+    changes_from_json,
+    keep_json,
+    layout_for,
+    only_new,
+    open_bench,
+    own_result,
+)
+from workers.stages.briefs import HEARD, new_points
+from workers.stages.gate import check_host, timing_budget_s, verdict_failure
+from workers.stages.problem import parse, problem_source
+from workers.tree import Tree
+
+FILE = "candidate.py"
+TEST = "test_values_and_gradients"
+REPRODUCE = "kernelsmith fuse model.py --out run"
+NOT_PUSHED = "No program was pushed. `/kernel retry` tries again; a new `/kernel fuse` takes another model."
+NOTHING_TO_GAIN = Failure(
+    FailureCode.refused,
+    "no part of the model saves memory traffic as a kernel of its own, so that there is nothing to gain",
+    "What stays with torch, and why, is in the job's `subgraphs.json`.",
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is fused, and where it goes."""
+
+    name: str
+    source: str
+    layout: Layout
+    home: FusedHome
+
+
+def fuse_subject(name: str, given: ProblemText, tree: Tree, layout: str | None) -> Subject:
+    """Read a fuse command against its repository, running nothing.
+
+    Raises:
+        UserFacingError: it cannot be carried out.
+    """
+    source, chosen = model_source(given, tree), layout_for(layout, tree)
+    parse(source)
+    check_name(name)
+    home = chosen.fused(name, tree)
+    for path in (home.folder, home.suite):
+        if tree.exists(path):
+            raise existing_failure(name, path)
+    return Subject(name, source, chosen, home)
+
+
+def model_source(given: ProblemText, tree: Tree) -> str:
+    """The model as a file that stands alone; a class that a file makes inputs for is its ``Model``.
+
+    Raises:
+        UserFacingError: there is none.
+    """
+    text = tree.read(given.path or "") if given.kind is ProblemKind.path else None
+    if text is None or given.symbol in (None, "Model", "reference"):
+        return problem_source(given, tree)
+    try:
+        known = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    except UNPARSABLE:
+        known = set()
+    if not {given.symbol, "get_inputs"} <= known or "Model" in known:
+        return problem_source(given, tree)
+    return f'{text.rstrip()}\n\n\nclass Model({given.symbol}):\n    """The model that is fused."""\n'
+
+
+class Route:
+    """The first stage of ``fuse``."""
+
+    name = StageName.route
+
+    def run(self, context: StageContext) -> StageResult:
+        """The traced model, and what it consists of."""
+        context.note("reading the repository")
+        bench, request = open_bench(context), context.request
+        subject = fuse_subject(request.kernel, request.problem, bench.tree, request.options.layout)
+        check_host(bench.gate, subject.layout.needs_of(f"fused_{subject.name}", bench.tree), bench.tree, subject.name)
+        context.note("tracing the model")
+        captured = bench.gate.capture("model", subject.source, whole=True).result
+        context.artifact("orchestrator/model.py", subject.source.encode(), "text/x-python")
+        output = {
+            "source": subject.source,
+            "captured": to_json(captured),
+            "route": list(route(traced_of(subject.source, captured))),
+        }
+        return StageResult(output)
+
+
+@dataclass(frozen=True)
+class FuseBench(Bench):
+    """A model that is fused."""
+
+    source: str
+    traced: Traced
+    route: tuple[str, ...]
+
+    @cached_property
+    def home(self) -> FusedHome:
+        """Where it goes."""
+        return self.layout.fused(self.context.request.kernel, self.tree)
+
+    def answer(self, part: Part) -> tuple[str | None, str]:
+        """A part's file and nothing, or None and why the compiler does not write it."""
+        captured = self.gate.capture(f"part-{part.digest}", part.source, lasting=True).result
+        if captured.graph is None:
+            return None, f"it does not run: {captured.error}"
+        graph = captured.graph
+
+        def ask() -> list[str | None]:
+            brief = Brief(part.name, parse(part.source), graph, style_of(part.name))
+            answer = author_named(AuthorName.compiler).propose(brief)
+            return [None, answer.sentence] if isinstance(answer, AuthorRefusal) else [answer.source, ""]
+
+        source, refusal = self.context.memo(f"written-{part.digest}", ask)
+        return source, refusal
+
+    def refusal(self, part: Part) -> str | None:
+        """Why the compiler does not write a part."""
+        source, refusal = self.answer(part)
+        return refusal if source is None else None
+
+    def judged(self, key: str, text: str, composed: Composed) -> Verdict:
+        """The verdict on a program.
+
+        Raises:
+            UserFacingError: the GPU host failed.
+        """
+        asked = (
+            partial(self.verdict, f"{key}-{claim.symbol}", claim.problem, text, claim.symbol, claim.composed)
+            for claim in claims(self.traced, self.source, composed)
+        )
+        return first_failing(ask() for ask in asked)
+
+    def verdict(self, key: str, problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
+        """The verdict on a part, or on a callable of a program.
+
+        Raises:
+            UserFacingError: the GPU host failed.
+        """
+        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", symbol)
+        verdict = self.gate.verify(key, parse(problem), candidate, dtypes=("float32",), composed=composed)
+        if verdict.status is Status.environment_error:
+            raise UserFacingError(replace(verdict_failure(verdict, "compiler"), code=FailureCode.environment))
+        return verdict
+
+    def styled(self, files: dict[str, str]) -> tuple[tuple[FileChange, ...], StyleOutcome]:
+        """Files as the library's style check leaves them, with the packages that they need."""
+        folders = [PurePosixPath(self.home.folder), *PurePosixPath(self.home.folder).parents][:3]
+        packages = {f"{folder}/__init__.py": "" for folder in folders if not self.tree.exists(str(folder))}
+        changes = tuple(FileChange(path, text) for path, text in (packages | files).items())
+        return self.gate.style("style", self.layout, self.tree, changes)
+
+    def summary(self, chosen: Cut) -> FuseSummary:
+        """The cut, before anything of it is proved."""
+        whole = totals(self.traced, chosen)
+        kept = Counter((packet_of(self.traced.nodes[name].op), reason) for name, reason in chosen.kept.items())
+        parts = tuple(
+            FusedPart(
+                part.name,
+                part.operators,
+                tuple(f"{' x '.join(map(str, shape)) or 'one'} {dtype}" for shape, dtype in part.shapes),
+                len(chosen.places[part.name]),
+                part.bytes_apart,
+                part.bytes_fused,
+                chosen.saving(part.name),
+            )
+            for part in chosen.parts.values()
+        )
+        return FuseSummary(
+            self.route,
+            parts,
+            tuple(KeptOperator(operator, reason, count) for (operator, reason), count in kept.items()),
+            picture(self.traced, chosen),
+            whole["operators"],
+            whole["bytes"],
+            self.source,
+            REPRODUCE,
+        )
+
+    def result(
+        self,
+        stage: StageName,
+        summary: FuseSummary,
+        changes: tuple[FileChange, ...],
+        before: tuple[FileChange, ...],
+        purpose: CommitPurpose = CommitPurpose.revision,
+        left: dict[str, Any] | None = None,
+    ) -> StageResult:
+        """The end of a stage with a checkpoint; ``before`` are the changes that the branch has."""
+        new = only_new(changes, self.tree, before)
+        keep_json(self.context, f"{stage.value}.json", summary)
+        told = {"summary": to_json(summary), "changes": to_json(changes), HEARD: len(self.context.feedback)}
+        return StageResult(
+            told | (left or {}),
+            (
+                *((CommitUpdate(purpose, new, stage, self.context.attempt),) if new else ()),
+                PullRequestUpdate(None, self.source, summary.verdict, fusion=summary),
+                *((ReadyUpdate(),) if summary.tests is not None else ()),
+                CheckpointUpdate(stage, self.context.attempt, summary, not self.context.request.options.auto),
+            ),
+        )
+
+
+def _reopened(context: StageContext) -> FuseBench:
+    bench, left = open_bench(context), context.result_of(StageName.route)
+    source = str(left["source"])
+    traced = traced_of(source, from_json(CaptureResult, left["captured"]))
+    return FuseBench(context, bench.tree, bench.layout, source, traced, tuple(left["route"]))
+
+
+def _cut_of(bench: FuseBench, left: dict[str, Any]) -> Cut:
+    return cut_again(bench.traced, left["places"], left["kept"])
+
+
+class Extract:
+    """The second stage of ``fuse``."""
+
+    name = StageName.extract
+
+    def run(self, context: StageContext) -> StageResult:
+        """The cut, with the refactored program judged against the model; the model and its test are committed."""
+        bench, earlier = _reopened(context), own_result(context, self.name)
+        context.note("cutting the model into parts")
+        chosen, answered = self._chosen(bench, earlier)
+        listed = {"total": totals(bench.traced, chosen), "subgraphs": subgraphs(chosen), "torch": dict(chosen.kept)}
+        context.artifact("subgraphs.json", json.dumps(listed, indent=1).encode(), "application/json")
+        context.artifact("cut.md", f"```mermaid\n{picture(bench.traced, chosen)}```\n".encode(), "text/markdown")
+        if not chosen.parts:
+            raise UserFacingError(NOTHING_TO_GAIN)
+        context.note("judging the refactored program")
+        fused = refactored(bench.traced, chosen)
+        context.artifact("orchestrator/fused.py", fused.encode(), "text/x-python")
+        verdict = bench.judged("refactored", fused, torch_anywhere(fused))
+        if verdict.status is not Status.passed:
+            raise UserFacingError(cut_failure(verdict))
+        context.note("running the library's style check")
+        module = bench.home.folder.removeprefix("src/").replace("/", ".")
+        files = {
+            f"{bench.home.folder}/original.py": bench.source,
+            bench.home.suite: suite_source(bench.traced, module),
+        }
+        changes, _ = bench.styled(files)
+        left = {
+            "places": [list(where.nodes) for name in chosen.parts for where in chosen.places[name]],
+            "kept": dict(chosen.kept),
+            "written": {part.name: bench.answer(part)[0] for part in chosen.parts.values()},
+        }
+        summary = replace(bench.summary(chosen), answered=answered)
+        before = changes_from_json(earlier["changes"]) if earlier else ()
+        return bench.result(self.name, summary, changes, before, CommitPurpose.reference, left)
+
+    def _chosen(self, bench: FuseBench, earlier: dict[str, Any] | None) -> tuple[Cut, tuple[str, ...]]:
+        if earlier is None:
+            return cut(bench.traced, bench.refusal), ()
+        points = new_points(bench.context.feedback, earlier)
+        return revised(bench.traced, _cut_of(bench, earlier), [point.text for point in points], bench.refusal)
+
+
+class Dispatch:
+    """The third stage of ``fuse``."""
+
+    name = StageName.dispatch
+
+    def run(self, context: StageContext) -> StageResult:
+        """The verdict on each part; all are asked for at once, and one that fails stays with torch."""
+        bench, left = _reopened(context), context.result_of(StageName.extract)
+        parts = _cut_of(bench, left).parts.values()
+        context.note(f"proving {len(parts)} parts")
+        asks: dict[str, Callable[[], Verdict]] = {
+            part.name: partial(bench.verdict, f"part-{part.name}", part.source, left["written"][part.name], part.name)
+            for part in parts
+        }
+        for name, ask in asks.items():
+            context.meanwhile(name, ask)
+        proved, reasons = dict[str, list[str]](), dict[str, str]()
+        for part in parts:
+            verdict = asks[part.name]()
+            _keep(context, part, left["written"][part.name], verdict)
+            if verdict.status is Status.passed:
+                proved[part.name] = list(verdict.kernels)
+            else:
+                reasons[part.name] = why(verdict)
+        if not proved:
+            message = "none of the parts could be proved, so that all of the model stays with torch"
+            attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
+            raise UserFacingError(Failure(FailureCode.verdict, message, NOT_PUSHED, attempts=attempts))
+        return StageResult({"proved": proved, "reasons": reasons})
+
+
+def _keep(context: StageContext, part: Part, source: str, verdict: Verdict) -> None:
+    """Keep a part's record."""
+    folder = f"kernels_out/{part.name}"
+    context.artifact(f"{folder}/problem.py", part.source.encode(), "text/x-python")
+    context.artifact(f"{folder}/candidate.py", source.encode(), "text/x-python")
+    keep_json(context, f"{folder}/verdict.json", verdict)
+
+
+class Compose:
+    """The fourth stage of ``fuse``."""
+
+    name = StageName.compose
+
+    def run(self, context: StageContext) -> StageResult:
+        """The program of the proved parts, judged as a whole and committed."""
+        bench, extracted = _reopened(context), context.result_of(StageName.extract)
+        outcomes, chosen = context.result_of(StageName.dispatch), _cut_of(bench, extracted)
+        proved: dict[str, list[str]] = outcomes["proved"]
+        whole = composed_of(bench.traced, chosen, {name: extracted["written"][name] for name in proved})
+        context.note("running the library's style check")
+        path = f"{bench.home.folder}/composed_kernel.py"
+        files = {change.path: change.text or "" for change in changes_from_json(extracted["changes"])}
+        changes, style = bench.styled(files | {path: whole.source})
+        formatted = moved(whole, next(change.text or "" for change in changes if change.path == path))
+        if formatted is None:  # a rule of the library rewrites what is proved
+            changes = tuple(replace(c, text=whole.source) if c.path == path else c for c in changes)
+        whole = formatted or whole
+        context.note("judging the whole")
+        kernels = tuple(dict.fromkeys(kernel for names in proved.values() for kernel in names))
+        verdict = bench.judged("whole", whole.source, Composed(whole.torch_lines, kernels))
+        keep_json(context, "compose_out/verdict.json", verdict)
+        context.artifact("compose_out/composed_kernel.py", whole.source.encode(), "text/x-python")
+        if verdict.status is not Status.passed:
+            failure = verdict_failure(verdict, "compiler")
+            message = f"each part is proved, but the program that is composed of them is not: {why(verdict)}"
+            raise UserFacingError(replace(failure, message=message, fix=NOT_PUSHED))
+        cut_summary = from_json(FuseSummary, extracted["summary"])
+        reasons: dict[str, str] = outcomes["reasons"]
+        parts = tuple(replace(p, proved=p.name in proved, reason=reasons.get(p.name)) for p in cut_summary.parts)
+        paths = tuple(change.path for change in changes)
+        before = changes_from_json((own_result(context, self.name) or extracted)["changes"])
+        summary = replace(cut_summary, parts=parts, answered=(), files=paths, verdict=verdict, style=style)
+        return bench.result(self.name, summary, changes, before, CommitPurpose.composition)
+
+
+class ValidateFused:
+    """The last stage of ``fuse``."""
+
+    name = StageName.validate
+
+    def run(self, context: StageContext) -> StageResult:
+        """The report: the test of the whole in the library, and its times where a GPU is there."""
+        bench, composed = _reopened(context), context.result_of(StageName.compose)
+        changes = changes_from_json(composed["changes"])
+        context.note("running the test of the whole")
+        suite = SuiteRun("pytest", ("-q", bench.home.suite), roots_of(bench.home.folder))
+        tests = bench.gate.tests("tests", suite, changes)
+        ran = any(c.outcome is CaseOutcome.passed and c.node.endswith(f"::{TEST}") for c in tests.cases)
+        if not tests.passed or not ran:
+            message = f"the test of the whole does not pass in the library: {tests.summary}"
+            raise UserFacingError(Failure(FailureCode.tests, message, NOT_PUSHED, log=tests.log))
+        context.note("measuring")
+        text = next(c.text or "" for c in changes if c.path.endswith("/composed_kernel.py"))
+        problem = parse(bench.source)
+        symbol = claims(bench.traced, bench.source, Composed((), ()))[-1].symbol
+        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", symbol)
+        budget_s = timing_budget_s(max(1, len(problem.workloads)))
+        measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
+        summary = replace(
+            from_json(FuseSummary, composed["summary"]),
+            tests=replace(tests, collected=()),
+            benchmark=measured,
+            provenance=provenance(context.request, measured),
+        )
+        return bench.result(self.name, summary, changes, changes)
