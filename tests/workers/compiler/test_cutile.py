@@ -41,7 +41,9 @@ def statements(source: str, kernel: str) -> list[str]:
     """The lines of a kernel that compute, but for the module's name and what only addresses differ in."""
     node = next(n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == kernel)
     lines = [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AugAssign)]
-    places = r"\b(load|arange|program_id|bid|num_programs)\b|offsets = |mask = |rows = |cols = |cast\(|astype\((eps|\w+), ct"
+    places = (
+        r"\b(load|arange|program_id|bid|num_programs)\b|offsets = |mask = |rows = |cols = |cast\(|astype\((eps|\w+), ct"
+    )
     plain = [re.sub(r"\btl\.", "ct.", line) for line in lines if not re.search(places, line)]
     plain = [re.sub(r", propagate_nan=[\w.]+", "", line).replace("keep_dims", "keepdims") for line in plain]
     return [re.sub(r"\bct\.sigmoid\(", "_sigmoid(", line) for line in plain]

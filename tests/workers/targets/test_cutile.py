@@ -14,7 +14,7 @@ from service.cli import app
 from tests.workers.compiler.captured import captured
 from tests.workers.compiler.test_cutile import EMITTED, emitted
 from workers.contracts import FailureCode, UserFacingError
-from workers.targets import cutile
+from workers.targets import cutile, cutile_compiling
 from workers.targets.cutile import compiled, kernel_requests
 from workers.targets.cutile_compiling import device_functions
 
@@ -130,3 +130,13 @@ def test_the_real_compiler_refuses_a_kernel_that_is_none() -> None:
     with pytest.raises(UserFacingError) as raised:
         compiled(source, kernel_requests(captured("reglu")[0], proposal), os.environ["CUTILE_PYTHON"])
     assert "no_such_function" in (raised.value.failure.log or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [("1.7.0", None), ("2.0.0", "cuTile is 2.0.0 here, and kernels are written for 1.x")],
+)
+def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sentence: str | None) -> None:
+    monkeypatch.setattr(cutile_compiling.importlib.metadata, "version", lambda name: version)
+    monkeypatch.setattr(cutile_compiling.importlib, "import_module", lambda name: None)
+    assert cutile_compiling.unusable() == sentence
