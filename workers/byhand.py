@@ -60,6 +60,7 @@ from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
 from workers.stylecheck import check_style
+from workers.targets import cutile
 from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 
@@ -81,6 +82,7 @@ __all__ = [
 ]
 
 SEED = re.compile("[0-9a-f]{32}")
+COMPILED_TO = ("gpu", "cutile")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Compiled:
     refusal: str | None
     operator: str | None = None  # what is refused
     elements: int = 0  # of the problem's inputs, at its largest size
+    note: str | None = None  # what the language's own compiler made of it
 
 
 @dataclass(frozen=True)
@@ -163,18 +166,24 @@ class Answer:
         return self.result.payload
 
 
-def compile_problem(source: str, name: str, limit_s: float = LONGEST_S) -> Compiled:
+def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: str = "gpu") -> Compiled:
     """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``, and
     ``ModelNew`` where the problem is in the KernelBench form; ``limit_s``: the seconds that capture may take.
 
     Raises:
-        UserFacingError: the problem cannot be used, or the environment is at fault.
+        UserFacingError: the problem cannot be used, there is no such target, the environment is at fault, or what was written
+            is refused by the compiler of its language.
     """
-    problem, answer, tail = _proposed(source, name, limit_s=limit_s)
+    if target not in COMPILED_TO:
+        fix = f"Targets: {', '.join(f'`{known}`' for known in COMPILED_TO)}."
+        raise UserFacingError(Failure(FailureCode.refused, f"`compile` writes nothing for `{target}`", fix))
+    style = replace(_style(name), target=target)
+    problem, answer, tail = _proposed(source, name, limit_s=limit_s, style=style)
     elements = _elements(problem)
     if isinstance(answer, AuthorRefusal):
         return Compiled(None, None, answer.sentence, answer.operator, elements)
-    return Compiled(answer.source + tail, answer.plan, None, elements=elements)
+    note = cutile.compiled(answer.source, cutile.kernel_requests(problem, answer)) if target == "cutile" else None
+    return Compiled(answer.source + tail, answer.plan, None, elements=elements, note=note)
 
 
 def suite(
@@ -297,11 +306,15 @@ def _proposed(
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
     rewritten = parse(captured.problem_source) if captured.problem_source else None
-    names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
-    style = style or SourceStyle(*names, entry="candidate", tunable=tunable)
+    style = style or replace(_style(name), tunable=tunable)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
     tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
     return rewritten or problem, answer, tail
+
+
+def _style(name: str) -> SourceStyle:
+    """One self-contained file."""
+    return SourceStyle(f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward", entry="candidate")
 
 
 def verify(problem_source: str, candidate_source: str, seed: str | None = None) -> Answer:

@@ -30,12 +30,13 @@ def compile_(
     problem: ProblemFile,
     out: Annotated[Path | None, typer.Option(help="Where to write the candidate; standard output by default.")] = None,
     name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
+    to: Annotated[str, typer.Option(help="The language: `gpu` (Triton), or `cutile`.")] = "gpu",
 ) -> None:
     """Have the compiler author write a kernel; exit 2 and one sentence where it must refuse."""
     from workers import byhand
 
     with reporting(kernels=True):
-        compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name))
+        compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name), target=to)
     if compiled.source is None:
         say(f"The compiler author refuses: {compiled.refusal}")
         raise typer.Exit(EXIT_REFUSED)
@@ -44,6 +45,8 @@ def compile_(
     else:
         out.write_text(compiled.source, encoding="utf-8")
         say(f"Wrote {out}.")
+    if compiled.note is not None:
+        say(f"{kernel_name(problem, name)}: {compiled.note}.")
 
 
 @app.command()

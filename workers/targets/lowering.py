@@ -1,4 +1,4 @@
-"""Has Triton-Ascend lower the kernels of a port, in an environment of its own. The one file of targets that is not pure."""
+"""Has Triton-Ascend lower the kernels of a port, in an environment of its own. Not pure, as ``cutile``."""
 
 from __future__ import annotations
 

@@ -40,5 +40,5 @@ class CompilerAuthor:
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:
     rendered = render(programs, style)
     knobs = knobs_of(programs) if style.tunable else ()
-    signature = signature_of(programs) if style.section else None
+    signature = signature_of(programs) if style.section or style.target == "cutile" else None
     return Proposal(rendered.source, plan_of(programs), knobs, signature, rendered.imports, limits_of(programs))

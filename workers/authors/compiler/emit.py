@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import plain
+from workers.authors.compiler.languages import LANGUAGES, TRITON, Language
 from workers.authors.compiler.launchers import (
     backward_launcher,
     definition,
@@ -21,6 +23,10 @@ from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.statements import INDENT, prefixed, sentence_docstring, wrapped
 from workers.authors.compiler.values import Value, topological
 from workers.authors.protocol import SourceStyle
+
+_SIGMOID = """@triton.jit
+def _sigmoid(x):
+    return 1.0 / (1.0 + tl.exp(-x))"""
 
 _TANH = """@triton.jit
 def _tanh(x):
@@ -83,7 +89,8 @@ _MULTIPLIED = """@triton.jit
 def _multiplied(x, y):
     return x * y"""
 
-_SOURCES = {
+_SOURCES = {  # in Triton's words
+    "sigmoid": _SIGMOID,
     "tanh": _TANH,
     "log1p": _LOG1P,
     "expm1": _EXPM1,
@@ -96,11 +103,15 @@ _SOURCES = {
 }
 
 
-def device_functions(values: list[Value]) -> list[str]:
-    """The source of the device functions that values call, each once."""
+def device_functions(values: list[Value], language: Language = TRITON) -> list[str]:
+    """The source of the device functions that values call, each once, in a language that spells functions of numbers as Triton."""
     kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
     used = {value.op for value in values} | kinds
-    return [source for op, source in _SOURCES.items() if op in used]
+    own = {op for op, text in language.dialect.calls.items() if not text.startswith("_")}
+    sources = [source for op, source in _SOURCES.items() if op in used - own]
+    if language is TRITON:
+        return sources
+    return [re.sub(r"\btl\.", f"{language.module}.", s).replace(TRITON.function, language.function) for s in sources]
 
 
 CALCULATE_SETTINGS = '''def calculate_settings(n):
@@ -230,7 +241,8 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     text = "\n".join(functions)
     settings = _settings_in(text)
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
-    blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
+    functions_of = device_functions(values, LANGUAGES[style.target])
+    blocks = [*imports.helpers, *functions_of, *settings, *dict.fromkeys(kernels), *functions]
     source = prefixed("\n\n\n".join(blocks) + "\n", style)
     if style.section:
         return Rendered(wrapped(source, style.line_length), tuple(filter(None, imports.lines)))
@@ -251,7 +263,8 @@ def _imports(style: SourceStyle, text: str, tanh: bool) -> Imports:
     missing = [name for name in used if name not in offered]
     standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
     lines = [f"import {module}" for module in standard]
-    lines += [*([""] if standard else []), "import torch", "import triton", "import triton.language as tl"]
+    language = LANGUAGES[style.target].imports
+    lines += [*([""] if standard else []), *sorted(["import torch", *language], key=lambda line: line.split()[1])]
     given = sorted([*((offered[name], name) for name in used if name in offered), *([LIBDEVICE_TANH] if tanh else [])])
     lines += ["", *_from_imports(given, style.single_line_imports)] if given else []
     return Imports(tuple(lines), tuple(HELPERS[name][0] for name in missing))

@@ -47,6 +47,7 @@ class Dialect:
     calls: Mapping[str, str]
     logical: Mapping[str, tuple[str, int]]
     floats_in_calls: bool
+    language: str = "it"  # what a refusal says has no way to write an operator
 
 
 TRITON = Dialect(
@@ -81,6 +82,23 @@ TRITON = Dialect(
     },
     {"logical_and": ("&", AND), "logical_or": ("|", OR)},
     True,
+)
+# What cuTile lacks (`erf`, CUDA's own `tanh`) is refused.
+CUTILE = Dialect(
+    {
+        **{
+            op: text.replace("tl.", "ct.")
+            for op, text in TRITON.calls.items()
+            if op not in {"erf", "libdevice_tanh"} and "propagate_nan" not in text
+        },
+        "sigmoid": "_sigmoid({0})",
+        "maximum": "ct.maximum({0}, {1}, propagate_nan=True)",
+        "minimum": "ct.minimum({0}, {1}, propagate_nan=True)",
+        "float": "ct.astype({0}, ct.float32)",
+    },
+    TRITON.logical,
+    True,
+    "cuTile",
 )
 FORMULA = Dialect(
     {
@@ -187,7 +205,7 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
     if value.op == "cat" and not dialect.floats_in_calls:
         return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:
-        raise CannotCompileError(f"it has no way to write `{value.op}` yet", value.op)
+        raise CannotCompileError(f"{dialect.language} has no way to write `{value.op}` yet", value.op)
     arguments = [
         number(arg.number, dialect.floats_in_calls and not value.integer)
         if arg.number is not None

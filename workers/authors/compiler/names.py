@@ -33,6 +33,7 @@ RESERVED = frozenset(
         "torch",
         "triton",
         "tl",
+        "ct",
         "ctx",
         "grid",
         "shape",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from workers.authors.compiler.schedules.ascend import AscendFlat, AscendRefused, AscendTile
 from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.schedules.cutile import CutileFlat, CutileRefused, CutileTile
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
 from workers.authors.compiler.schedules.segmented import Segmented
@@ -16,4 +17,5 @@ from workers.authors.compiler.schedules.tile import Tile
 SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
     "gpu": (ProductSchedule, Segmented, Flat, Tile),
     "ascend": (AscendRefused, AscendFlat, AscendTile),
+    "cutile": (CutileRefused, CutileFlat, CutileTile),
 }

@@ -12,6 +12,7 @@ from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
 from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
+from workers.authors.compiler.languages import TRITON, Language
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
@@ -32,6 +33,7 @@ class Schedule(ABC):
     """
 
     SOURCES: ClassVar[Mapping[str, str]] = {}  # functions that its launcher calls, by the beginning of the call
+    LAUNCH_SIZES: ClassVar[frozenset[str]] = frozenset()  # that the launch asks for, whatever the kernels do
 
     program: Program
     task: KernelTask
@@ -105,7 +107,7 @@ class Schedule(ABC):
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes that the kernels ask for."""
         lines = []
-        asked = {size for kernel in self.kernels for size in kernel.sizes}
+        asked = self.LAUNCH_SIZES.union(*(kernel.sizes for kernel in self.kernels))
         if "n_elements" in asked:
             lines.append(f"n_elements = {self.host.elements}")
         if "n_cols" in asked or "n_rows" in asked:
@@ -187,6 +189,8 @@ def started(
 
 class KernelWriter:
     """Writes a kernel: what the kernels of all schedules have in common."""
+
+    language: ClassVar[Language] = TRITON
 
     def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
         self.program, self.names, self.scalars, self.task = program, names.fork(), scalars, task
@@ -271,7 +275,7 @@ class KernelWriter:
 
     def scope(self, depth: int = 1) -> Statements:
         """Open a scope of statements."""
-        return Statements(self.names, self.scalars.written, self.shared, depth)
+        return Statements(self.names, self.scalars.written, self.shared, depth, self.language.dialect)
 
     def _fills(self, reductions: list[Value]) -> dict[str, Lane]:
         """A tensor whose maximum is taken is loaded as minus infinity outside of the mask, so that it needs no second mask."""
@@ -285,10 +289,10 @@ class KernelWriter:
         lane = self.others.get(str(load.datum))
         return '-float("inf")' if lane is Lane.negative_infinity else "0.0"
 
-    @staticmethod
-    def converted(text: str, load: Value) -> str:
+    @classmethod
+    def converted(cls, text: str, load: Value) -> str:
         """Bring what is loaded to the type that is computed in: whole numbers stay whole."""
-        return f"{text} != 0" if load.boolean else text if load.integer else f"{text}.to(tl.float32)"
+        return f"{text} != 0" if load.boolean else text if load.integer else cls.language.converted(text)
 
     def neutral_outside(self, value: Value, kind: str, whole_rows: bool) -> bool:
         """Whether a value may be reduced without a mask."""
@@ -299,7 +303,7 @@ class KernelWriter:
 
     def scalar_lines(self) -> list[str]:
         """Bring the numbers that the kernel is given to float32: inside torch.compile they arrive as float64."""
-        return [f"{INDENT}{name} = tl.cast({name}, tl.float32)" for name in self.scalars.used]
+        return [f"{INDENT}{name} = {self.language.float32(name)}" for name in self.scalars.used]
 
     def _type_lines(self, read: Iterable[Value]) -> list[str]:
         nodes = dict.fromkeys(self.program.domain.base(str(load.datum)) for load in read)
@@ -318,12 +322,12 @@ class KernelWriter:
         tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
         numbers = tuple(self.scalars.used.values())
         parameters = [
-            *(f"{tensor}_ptr" for tensor in tensors),
+            *(f"{tensor}{self.language.tensor}" for tensor in tensors),
             *(number.name for number in numbers),
             *sizes,
-            *(f"{constant}: tl.constexpr" for constant in constants),
+            *(f"{constant}: {self.language.constant}" for constant in constants),
         ]
-        lines = ["@triton.jit", f"def {self.task.name}("]
+        lines = [self.language.kernel, f"def {self.task.name}("]
         lines += [f"{INDENT}{parameter}," for parameter in parameters]
         lines += ["):", *docstring(self.task.docstring), *(INDENT + line for line in self._type_lines(read)), *body]
         return KernelSource(

@@ -7,11 +7,12 @@ from typing import Self
 
 from workers.authors.compiler.domain import SCALAR
 from workers.authors.compiler.host import HostScope, Scalars
-from workers.authors.compiler.kernels import Form, KernelSource, KernelTask
+from workers.authors.compiler.kernels import Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.statements import INDENT, write_loop
+from workers.authors.compiler.values import Value
 
 FLAT_BLOCK = 4096
 
@@ -80,21 +81,15 @@ class FlatKernel(KernelWriter):
         for load in self.loads:
             name = self.tensor(load)
             scope.env[load] = name
-            if load.space == SCALAR:
-                text = f"tl.load({name}_ptr)"
-            else:
-                other = ", other=0.0" if self._mask else ""
-                text = f"tl.load({name}_ptr + offsets{self._mask}{other}{self.hint(load)})"
-            scope.line(f"{name} = {self.converted(text, load)}")
+            scope.line(f"{name} = {self.converted(self._loaded(load), load)}")
         scope.line("")
         for loop in self.loops:
             write_loop(scope, self.scope(scope.depth + 1), loop, f"for _ in range({loop.count}):", lambda *_: None)
-        stored: list[tuple[str, str]] = []
-        for store in self.task.stores:
-            text = scope.env.get(store.value) or scope.assign(store.value, store.name)
-            stored.append((store.buffer, text))
-        for buffer, text in stored:
-            scope.line(f"tl.store({buffer}_ptr + offsets, {text}{self._mask})")
+        stored = [
+            (store, scope.env.get(store.value) or scope.assign(store.value, store.name)) for store in self.task.stores
+        ]
+        for store, text in stored:
+            scope.line(self._stored(store, text))
         hints = self.hint_lines(scope.lines)
         head = [*self._place(), *self.scalar_lines(), *hints, ""]
         if self.form.strides_the_grid:
@@ -106,6 +101,16 @@ class FlatKernel(KernelWriter):
             *(["EVICT_FIRST"] if hints else []),
         ]
         return self.finish(head + scope.lines, sizes, tuple(constants))
+
+    def _loaded(self, load: Value) -> str:
+        name = self.tensor(load)
+        if load.space == SCALAR:
+            return f"tl.load({name}_ptr)"
+        other = ", other=0.0" if self._mask else ""
+        return f"tl.load({name}_ptr + offsets{self._mask}{other}{self.hint(load)})"
+
+    def _stored(self, store: Store, text: str) -> str:
+        return f"tl.store({store.buffer}_ptr + offsets, {text}{self._mask})"
 
     def _place(self) -> list[str]:
         mask = f"    mask = {'(offsets < n_elements) | EVEN' if self.form.tunable else 'offsets < n_elements'}"

@@ -410,8 +410,11 @@ class TileKernel(KernelWriter):
                 known = body.env.get(store.value)
                 stored.append((store, known or body.assign(store.value, store.name)))
         for store, text in stored:
-            place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
-            body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
+            body.line(self._stored(store, text))
+
+    def _stored(self, store: Store, text: str) -> str:
+        place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
+        return f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})"
 
     def _repeat(self, body: Statements, loop: RerolledLoop) -> None:
         if not any(value in body.env for value in loop.ends if value is not None):
@@ -427,16 +430,17 @@ class TileKernel(KernelWriter):
         kind = str(value.datum)
         inner = self._masked(body, value.args[0], kind, False)
         name = self.names.of(value)
-        if kind == "argmax":
-            body.line(f"{name}_of = {inner}")
-            body.lines += [INDENT * body.depth + line for line in argmax_lines(name, f"{name}_of")]
-        elif kind == "prod":
-            body.line(f"{name} = tl.reduce({inner}, 1, _multiplied, keep_dims=True)")
-        else:
-            body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
-        if loses_nan(value, self.task.values):
-            body.line(with_nan(name, inner, ", axis=1, keep_dims=True"))
+        for line in self._reduction(name, kind, inner, loses_nan(value, self.task.values)):
+            body.line(line)
         body.env[value] = name
+
+    def _reduction(self, name: str, kind: str, inner: str, loses_nan: bool) -> list[str]:
+        if kind == "argmax":
+            return [f"{name}_of = {inner}", *argmax_lines(name, f"{name}_of")]
+        if kind == "prod":
+            return [f"{name} = tl.reduce({inner}, 1, _multiplied, keep_dims=True)"]
+        line = f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)"
+        return [line, *([with_nan(name, inner, ", axis=1, keep_dims=True")] if loses_nan else [])]
 
     def _scan(self, body: Statements, value: Value) -> None:
         kind, _, reverse = str(value.datum).partition(" ")
@@ -449,14 +453,16 @@ class TileKernel(KernelWriter):
         text = body.reduced(value)
         if self.neutral_outside(value, kind, over_rows):
             return text
-        return f"tl.where({'mask' if value.space.cols else 'row_mask'}, {text}, {NEUTRAL[kind]})"
+        mask = "mask" if value.space.cols else "row_mask"
+        return f"{self.language.module}.where({mask}, {text}, {NEUTRAL[kind]})"
 
     def _accumulators(self) -> list[str]:
         lines = []
         for store in self.task.pieces:
             if store.summed:
                 shape = "(BLOCK_ROWS, BLOCK_SIZE)" if store.value.space.cols else "(BLOCK_ROWS, 1)"
-                lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
+                module = self.language.module
+                lines.append(f"    {store.name} = {module}.zeros({shape}, dtype={module}.float32)")
         return lines
 
     def _loop(self) -> list[str]:

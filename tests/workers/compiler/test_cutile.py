@@ -1,0 +1,93 @@
+"""cuTile from the program that Triton is written from: the same statements in another language, and what it cannot express."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.workers.compiler.captured import captured, names, style
+from workers.authors.compiler import CompilerAuthor
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal
+
+EMITTED = ["reglu", "geglu_tanh", "relu_squared", "swiglu", "rms_norm", "layer_norm", "softmax", "dyt", "frob"]
+
+
+def answer(name: str, target: str = "cutile") -> Proposal | AuthorRefusal:
+    problem, graph = captured(name)
+    return CompilerAuthor().propose(Brief(name, problem, graph, replace(style(name), target=target)))
+
+
+def emitted(name: str, target: str = "cutile") -> Proposal:
+    given = answer(name, target)
+    assert isinstance(given, Proposal), given
+    return given
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_word_of_triton_is_left_and_every_function_is_defined(name: str) -> None:
+    given = answer(name)
+    if isinstance(given, AuthorRefusal):
+        return
+    assert not re.search(r"\b(tl|triton)\b|_ptr\b|num_warps|num_stages", given.source)
+    defined = {node.name for node in ast.parse(given.source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    called = set(re.findall(r"(?<![\w.])(_\w+)\(", given.source))
+    assert called <= defined
+
+
+def statements(source: str, kernel: str) -> list[str]:
+    """The lines of a kernel that compute, but for the module's name and what only addresses differ in."""
+    node = next(n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == kernel)
+    lines = [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AugAssign)]
+    places = (
+        r"\b(load|arange|program_id|bid|num_programs)\b|offsets = |mask = |rows = |cols = |cast\(|astype\((eps|\w+), ct"
+    )
+    plain = [re.sub(r"\btl\.", "ct.", line) for line in lines if not re.search(places, line)]
+    plain = [re.sub(r", propagate_nan=[\w.]+", "", line).replace("keep_dims", "keepdims") for line in plain]
+    return [re.sub(r"\bct\.sigmoid\(", "_sigmoid(", line) for line in plain]
+
+
+@pytest.mark.parametrize("name", EMITTED)
+@pytest.mark.parametrize("timed", ["forward", "backward"])
+def test_both_languages_compute_the_same_statements(name: str, timed: str) -> None:
+    kernel = f"_{name}_{timed}_kernel"
+    assert statements(emitted(name).source, kernel) == statements(emitted(name, "gpu").source, kernel)
+
+
+def test_a_tile_beyond_the_last_column_is_what_the_reduction_ignores() -> None:
+    source = emitted("softmax").source
+    assert "padding_mode=ct.PaddingMode.NEG_INF" in source and "ct.max(x, axis=1, keepdims=True)" in source
+    assert "padding_mode=ct.PaddingMode.ZERO" in emitted("rms_norm").source
+    assert "ct.where(mask, " in emitted("layer_norm").source
+
+
+def test_rows_that_no_tile_holds_are_an_error_of_the_launcher_and_a_limit_of_the_proposal() -> None:
+    proposal = emitted("softmax")
+    assert 'raise ValueError(f"{n_cols} columns are more than the 65536 that a tile holds")' in proposal.source
+    assert [(limit.size, limit.most) for limit in proposal.limits] == [("V", 32768)]
+
+
+def test_a_call_without_rows_starts_no_kernel() -> None:
+    for name, size in (("swiglu", "n_elements"), ("rms_norm", "n_programs")):
+        source = emitted(name).source
+        assert source.count(f"if {size}:\n            ct.launch(") == source.count("ct.launch(") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("bias_gelu", "cuTile has no way to write `erf` yet"),
+        ("matmul", "the cuTile target has no schedule for matrix products"),
+        ("group_norm", "the cuTile target has no schedule for groups within a row"),
+        ("packed_geglu", "the cuTile target has no schedule for chunks of a row"),
+        ("cross_entropy", "the cuTile target has no schedule for look-ups"),
+        ("argmin_rows", "the cuTile target has no schedule for `argmax` of a row"),
+        ("rope_one", "the cuTile target has no schedule for tensors that have some of the rows"),
+        ("middle_max", "the cuTile target has no schedule for dimensions that are reduced in the middle"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused_by_its_operator(name: str, sentence: str) -> None:
+    given = answer(name)
+    assert isinstance(given, AuthorRefusal) and given.sentence == sentence

@@ -1,0 +1,253 @@
+"""Schedules for cuTile: arrays are cut into tiles that a program loads and stores by their number. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
+from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.host import HostScope, Scalars
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.languages import CUTILE
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.rounding import ROUNDED
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
+from workers.authors.compiler.schedules.flat import FLAT_BLOCK, Flat, FlatKernel
+from workers.authors.compiler.schedules.tile import (
+    NUM_PROGRAMS,
+    WIDEST_ALONE,
+    WIDEST_TOGETHER,
+    WIDEST_WITH_SUMS,
+    Tile,
+    TileKernel,
+)
+from workers.authors.compiler.statements import INDENT, Statements
+from workers.authors.compiler.values import Value
+
+TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
+    """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
+    BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
+    return max(1, n_elements // BLOCK_SIZE), BLOCK_SIZE'''
+ELEMENTS, ELEMENTS_WITH_SUMS, WIDEST_BLOCK = 4096, 8192, 4096
+INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
+SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
+VIEWS = {FULL: "n_rows, n_cols", ROW: "n_rows, 1", COL: "1, n_cols", SCALAR: "1, 1"}
+DERIVED = re.compile(r" *(cols|rows|col_mask|row_mask|mask) = ")  # lines that are left out where nothing reads them
+
+
+class CutileRefused(Schedule):
+    """What has no schedule in this language yet."""
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        return _lacking(task, program) is not None
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Refuses.
+
+        Raises:
+            CannotCompileError: always.
+        """
+        what, operator = _lacking(task, program) or ("this", "")
+        raise CannotCompileError(f"the cuTile target has no schedule for {what}", operator)
+
+
+def _lacking(task: KernelTask, program: Program) -> tuple[str, str] | None:
+    """What a task takes that no schedule here has, and its operator."""
+    values, domain = task.values, program.domain
+    loads = [value for value in values if value.op == "load"]
+    if program.product is not None:
+        return "matrix products", "matmul"
+    if task.sums_segments or domain.segment_axes:
+        return "groups within a row", "reshape"
+    if domain.is_strided:
+        return "dimensions that are reduced in the middle", "reshape"
+    if any(load.datum in domain.chunks for load in loads) or any(store.chunk for store in task.pieces):
+        return "chunks of a row", "chunk"
+    if any(
+        load.space.rows and domain.rows_of(str(load.datum)) != domain.row_axes
+        for load in loads
+        if _is_input(load, program)
+    ):
+        return "tensors that have some of the rows", "expand"
+    for value in values:
+        if value.op in {"pick", "scan", ROUNDED} or (value.op == "over_cols" and value.datum in {"argmax", "prod"}):
+            return {"pick": "look-ups", "scan": "scans", ROUNDED: "roundings in the middle"}.get(
+                value.op, f"`{value.datum}` of a row"
+            ), str(value.datum)
+    return None
+
+
+def _is_input(load: Value, program: Program) -> bool:
+    return str(load.datum) in program.domain.shapes
+
+
+def _launched(kernel: KernelSource, size: str, grid: str, settings: list[str]) -> list[str]:
+    """Lines that start a kernel, unless there is nothing to do: a tile has to lie in its array."""
+    arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes, *settings]
+    call = ["torch.cuda.current_stream(),", f"{grid},", f"{kernel.name},", "("]
+    lines = [*call, *(f"{INDENT}{argument}," for argument in arguments), "),"]
+    return [f"if {size}:", f"{INDENT}ct.launch(", *(INDENT * 2 + line for line in lines), f"{INDENT})"]
+
+
+class CutileKernel(KernelWriter):
+    """What kernels of this language have in common."""
+
+    language = CUTILE
+
+    def loaded(self, load: Value, index: str, shape: str) -> str:
+        """The tile of a tensor; ``fill`` says what lies beyond its last row or column."""
+        mode = "NEG_INF" if "inf" in self.fill(load) else "ZERO"
+        return f"ct.load({self.tensor(load)}_array, {index}, {shape}, padding_mode=ct.PaddingMode.{mode})"
+
+    def stored(self, store: Store, text: str, index: str, shape: str) -> str:
+        """The statement that stores a tile in its tensor's dtype; what is beyond the last row or column is dropped."""
+        array = f"{store.buffer}_array"
+        whole = text if store.value.space == store.space else f"ct.broadcast_to({text}, {shape})"
+        return f"ct.store({array}, {index}, ct.astype({whole}, {array}.dtype))"
+
+    def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
+        """The kernel without masks, places and sizes that it does not use."""
+        kept: list[str] = []
+        for line in reversed(body):
+            name = DERIVED.match(line)
+            if name is None or re.search(rf"\b{name[1]}\b", "\n".join(kept)):
+                kept.insert(0, line)
+        used = set(re.findall(r"\w+", "\n".join(kept)))
+        source = super().finish(kept, tuple(size for size in sizes if size in used), constants)
+        return replace(source, tensors=tuple(f"{name}.view({self.view(name)})" for name in source.tensors))
+
+    def view(self, name: str) -> str:
+        """The shape in which a kernel takes a tensor."""
+        return "-1"
+
+
+class CutileFlatKernel(CutileKernel, FlatKernel):
+    def _loaded(self, load: Value) -> str:
+        return (
+            self.loaded(load, "(0,)", "(1,)") if load.space == SCALAR else self.loaded(load, "(tile,)", "(BLOCK_SIZE,)")
+        )
+
+    def _stored(self, store: Store, text: str) -> str:
+        return self.stored(store, text, "(tile,)", "(BLOCK_SIZE,)")
+
+    def _place(self) -> list[str]:
+        return [f"{INDENT}tile = ct.bid(0)"]
+
+
+class CutileFlat(Flat):
+    """Element-wise: a program takes one tile of elements."""
+
+    LAUNCH_SIZES: ClassVar = frozenset({"n_elements"})
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Writes the kernel."""
+        return cls(program, task, CutileFlatKernel(program, names, scalars, task).write(), host)
+
+    def setting_lines(self) -> list[str]:
+        """The line that chooses the tile."""
+        return [f"BLOCK_SIZE = {FLAT_BLOCK}"]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each tile."""
+        return _launched(self.kernel, "n_elements", "(ct.cdiv(n_elements, BLOCK_SIZE),)", ["BLOCK_SIZE"])
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """Tuning knows Triton's settings alone."""
+        return []
+
+
+class CutileTileKernel(CutileKernel, TileKernel):
+    _staged = False
+
+    def view(self, name: str) -> str:
+        """Rows and columns, of which a tensor may have one."""
+        for store in self.task.pieces:
+            if store.buffer == name and store.summed:
+                return f"n_programs, {'n_cols' if store.space == COL else 'n_blocks' if self._blocks else '1'}"
+            if store.buffer == name:
+                return VIEWS[store.space]
+        return VIEWS[next(load.space for load in self.loads if self.tensor(load) == name)]
+
+    def _index(self, space: Space, row: str = "tile") -> str:
+        return INDICES[space].format(row=row, col="col_tile" if self._blocks else "0")
+
+    def _columns(self, head: Statements) -> None:
+        head.line("program = ct.bid(0)" if self._loops else "tile = ct.bid(0)")
+        if self._blocks:
+            head.line("col_tile = ct.bid(1)")
+        place = "col_tile * BLOCK_SIZE + " if self._blocks else ""
+        head.line(f"cols = ({place}ct.arange(BLOCK_SIZE, dtype=ct.int32))[None, :]")
+        head.line("col_mask = cols < n_cols")
+
+    def _rows(self, body: Statements) -> None:
+        body.line("rows = (tile * BLOCK_ROWS + ct.arange(BLOCK_ROWS, dtype=ct.int32))[:, None]")
+        body.line("row_mask = rows < n_rows")
+        body.line("mask = row_mask & col_mask")
+
+    def _load(self, scope: Statements, load: Value) -> None:
+        name = scope.env[load] = self.tensor(load)
+        text = self.loaded(load, self._index(load.space), SHAPES[load.space])
+        scope.line(f"{name} = {self.converted(text, load)}")
+
+    def _stored(self, store: Store, text: str) -> str:
+        return self.stored(store, text, self._index(store.space), SHAPES[store.space])
+
+    def _reduction(self, name: str, kind: str, inner: str, loses_nan: bool) -> list[str]:
+        nan = ", propagate_nan=True" if loses_nan else ""
+        return [f"{name} = ct.{kind}({inner}, axis=1, keepdims=True{nan})"]
+
+    def _loop(self) -> list[str]:
+        return ["", f"{INDENT}for tile in range(program, ct.cdiv(n_rows, BLOCK_ROWS), ct.num_blocks(0)):"]
+
+    def _partials(self) -> list[str]:
+        lines = [""] if self.task.sums_rows else []
+        for store in self.task.pieces:
+            if store.summed:
+                total = f"ct.sum({store.name}, {'axis=0, ' if store.space == COL else ''}keepdims=True)"
+                lines.append(f"{INDENT}ct.store({store.buffer}_array, {self._index(FULL, 'program')}, {total})")
+        return lines
+
+
+class CutileTile(Tile):
+    """Rows: a program takes a tile of whole rows, or a block of columns of some; with sums over rows, many in turn."""
+
+    LAUNCH_SIZES: ClassVar = frozenset({"n_rows", "n_cols"})
+    SOURCES: ClassVar = {"_tile_shape(": TILE_SHAPE, "_num_programs(": NUM_PROGRAMS}
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """The kernel for tiles; rows that no tile holds are an error of the launcher."""
+        kernel = CutileTileKernel(program, names, scalars, task).write()
+        full = sum(value.op == "load" and value.space == FULL for value in task.values)
+        widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
+        return cls(program, task, kernel, host, most=widest if task.reduces_cols else None)
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the number of columns, and the programs where they keep sums."""
+        elements = ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS
+        width = "n_cols" if self.task.reduces_cols else f"min(n_cols, {WIDEST_BLOCK})"
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE = _tile_shape({width}, {elements})"]
+        if self.most is not None:
+            message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a tile holds")'
+            lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
+        tiles = "ct.cdiv(n_rows, BLOCK_ROWS)"
+        if self.task.is_persistent:
+            lines.append(f"n_programs = _num_programs({self.source}.device, {tiles})")
+        else:
+            lines.append(f"n_programs = {tiles}")
+        return [*lines, *([] if self.task.reduces_cols else ["n_blocks = ct.cdiv(n_cols, BLOCK_SIZE)"])]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start the kernel."""
+        grid = "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
+        return _launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"])
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """Tuning knows Triton's settings alone."""
+        return []

@@ -1,0 +1,134 @@
+"""cuTile's own compiler on the kernels of a module, in a process of its own; it needs no GPU."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.resources import as_file, files
+
+from gpu_runner.contracts import Problem
+from gpu_runner.contracts.graph import Expr
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
+from workers.authors.compiler.schedules.cutile import TILE_SHAPE
+from workers.authors.protocol import Proposal
+from workers.contracts import Failure, FailureCode, UserFacingError
+
+ARCHITECTURE = "sm_90"
+DTYPES = ("float32", "bfloat16")
+LONGEST_S = 300.0
+PYTHON = sys.executable  # of the environment that has cuTile
+SCRIPT = "cutile_compiling.py"
+FIX = "Run: pip install 'kernelsmith[cutile]'"
+USUAL_COLUMNS = 4096  # where a problem has no workloads
+ALLOCATION = re.compile(r"(\w+) = torch\.empty(?:_like)?\(.*dtype=torch\.(\w+)")
+
+
+def kernel_requests(problem: Problem, proposal: Proposal) -> list[dict[str, object]]:
+    """Each kernel that a module launches: the ranks and dtypes of its parameters, and its tile at the most columns."""
+    requests: list[dict[str, object]] = []
+    tree = ast.parse(proposal.source)
+    kernels = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for launcher in kernels.values():
+        dtypes = _dtypes(problem, proposal, launcher)
+        for call in (node for node in ast.walk(launcher) if isinstance(node, ast.Call)):
+            if ast.unparse(call.func) != "ct.launch":
+                continue
+            kernel, arguments = call.args[2], call.args[3]
+            assert isinstance(kernel, ast.Name) and isinstance(arguments, ast.Tuple)
+            constants = _constants(launcher, _columns(problem, proposal, kernel.id))
+            parameters = zip(kernels[kernel.id].args.args, arguments.elts, strict=True)
+            made = [_parameter(one, argument, dtypes, constants) for one, argument in parameters]
+            requests.append({"name": kernel.id, "parameters": made})
+    return requests
+
+
+def _dtypes(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -> dict[str, str]:
+    """Dtypes that do not follow the call, by the launcher's names; what backward is handed of forward is float32."""
+    assert proposal.signature is not None
+    own = {spec.name: spec.dtype for spec in problem.inputs if spec.dtype}
+    own |= dict.fromkeys(proposal.signature.saved, "float32")
+    passes = (proposal.signature.forward_arguments, proposal.signature.backward_arguments)
+    known = [arg.arg for arg in launcher.args.args]
+    for names in passes:
+        if len(names) == len(known):
+            own |= {text: own[name] for text, name in zip(known, names, strict=True) if name in own}
+    return own | dict(ALLOCATION.findall(ast.unparse(launcher)))
+
+
+def _constants(launcher: ast.FunctionDef, columns: int) -> dict[str, object]:
+    """The tile that a launcher chooses for rows of so many columns."""
+    scope: dict[str, object] = {"n_cols": columns}
+    lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
+    chosen = [line for line in lines if line.startswith("BLOCK_")]
+    exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines about whole numbers
+    return scope
+
+
+def _columns(problem: Problem, proposal: Proposal, kernel: str) -> int:
+    spaces = [sketch.iteration_space for sketch in proposal.plan.kernels if sketch.name == kernel]
+    counts = [USUAL_COLUMNS] if not problem.workloads else [1]
+    for text in (space.partition("columns ")[2] for space in spaces):
+        for workload in problem.workloads if text else ():
+            try:
+                counts.append(int(evaluate(Expr(text), numbers_of(problem, workload))))
+            except CannotCompileError:
+                counts.append(USUAL_COLUMNS)
+    return min(max(counts), *(limit.most for limit in proposal.limits), max(counts))
+
+
+def _parameter(
+    parameter: ast.arg, argument: ast.expr, dtypes: dict[str, str], constants: dict[str, object]
+) -> dict[str, object]:
+    if parameter.annotation is not None:
+        return {"constant": constants[parameter.arg]}
+    if isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith(".view"):
+        tensor = parameter.arg.removesuffix("_array")
+        return {"ndim": len(argument.args), "dtype": dtypes.get(tensor)}
+    return {"dtype": "int32" if parameter.arg.startswith("n_") else "float32"}
+
+
+def compiled(
+    source: str, requests: list[dict[str, object]], python: str | None = None, architecture: str = ARCHITECTURE
+) -> str:
+    """Compiles every kernel in every dtype, and gives a sentence on it; nothing of this process's environment is passed.
+
+    Raises:
+        UserFacingError: cuTile's compiler is missing or another one, or a kernel does not compile; with the compiler's words.
+    """
+    request = {"source": source, "kernels": requests, "dtypes": DTYPES, "architecture": architecture}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        as_file(files("workers.targets").joinpath(SCRIPT)) as script,
+    ):
+        environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "CUDA_TILE_TEMP_DIR": folder}
+        try:
+            done = subprocess.run(
+                [python or PYTHON, "-I", str(script)],
+                input=json.dumps(request),
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_S,
+                env=environment,
+                cwd=folder,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            message = f"cuTile's compiler cannot be run: {error}"
+            raise UserFacingError(Failure(FailureCode.environment, message, FIX)) from error
+    if done.returncode != 0:
+        log = done.stderr.strip()[-2000:] or None
+        raise UserFacingError(Failure(FailureCode.environment, "cuTile's compiler cannot be used", FIX, log=log))
+    answer = json.loads(done.stdout)
+    if "missing" in answer:
+        raise UserFacingError(Failure(FailureCode.environment, str(answer["missing"]), FIX))
+    for kernel in answer["kernels"]:
+        if "error" in kernel:
+            message = f"cuTile does not compile `{kernel['name']}` in {kernel['dtype']} for {architecture}"
+            raise UserFacingError(
+                Failure(FailureCode.verdict, message, "Nothing was written.", log=str(kernel["error"]))
+            )
+    return f"compiled for {architecture} in {' and '.join(DTYPES)}; values not verified on this host"
