@@ -817,6 +817,7 @@ class _Plan:
             place
             for place, case in enumerate(cases)
             if place and case.content is Content.ordinary and case.name not in _NOT_DEALT and not case.echoes
+            if not self._is_beyond_a_cut(case)
         ]
         able = [
             place

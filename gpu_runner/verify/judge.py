@@ -60,7 +60,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
 _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
-MOST_NARROW, NARROW = 2, 2.0  # of errors, which are at most so many times what is allowed: a verdict is drawn once more
+MOST_NARROW, NARROW = 2, 3.0  # of errors, which are at most so many times what is allowed: a verdict is drawn once more
 MOST_ONE_SIDED = 20
 MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
 KERNELBENCH_SEEDS = 5
