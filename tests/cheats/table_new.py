@@ -13,6 +13,7 @@ class NewCheat:
 
     ``dtype``: the one in which it is wrong. ``gpu``: it is meant for a GPU. ``around``: it is wrong at sizes that its own
     constants tell. ``right_on``: where its values are right, so that a verdict passes: only times tell, or only one kind of host.
+    ``passes``: no rule finds it in the interpreter yet, as docs/security.md says.
     """
 
     problem: str
@@ -24,6 +25,7 @@ class NewCheat:
     gpu: bool = False
     around: bool = False
     right_on: tuple[Literal["gpu", "interpreter"], ...] = ()
+    passes: bool = False
 
     def cases(self, name: str) -> tuple[str, str, str]:
         """What its cases are made of: problem, dtypes, and the cheat around whose constants they lie."""
@@ -1363,5 +1365,96 @@ NEW: dict[str, NewCheat] = {
     ),
     "view_two_rows_on": NewCheat(
         "residual", 7, "forward", "run", "Two views of one tensor, two rows apart: the first counts twice."
+    ),
+    "usual_epsilon": NewCheat(
+        "rms_norm",
+        7,
+        "forward",
+        "whole",
+        "A smooth bump at an epsilon of 1e-5, which most models have: no decision, and drawn epsilons were none of theirs.",
+    ),
+    "upstream_is_an_input": NewCheat(
+        "reglu",
+        10,
+        "backward",
+        "whole",
+        "The upstream gradient is one of the inputs, as of (y * a).sum(): the gradient vanishes, smoothly.",
+    ),
+    "filled_logits": NewCheat(
+        "residual",
+        7,
+        "forward",
+        "whole",
+        "A smooth bump at -10,000, with which masks are added to logits: no comparison.",
+    ),
+    "far_fill": NewCheat(
+        "masked_fill",
+        7,
+        "forward",
+        "whole",
+        "The value of a masked fill is damped smoothly beyond a thousand: everybody fills with -1e9.",
+    ),
+    "stride_on_the_context": NewCheat(
+        "reglu",
+        10,
+        "backward",
+        "whole",
+        "Strides of saved tensors are kept on the context: hooks for saved tensors give them back as dense copies.",
+    ),
+    "pop_with_default": NewCheat(
+        "residual",
+        7,
+        "forward",
+        "whole",
+        "`dict.pop` with a default gives a tuple: neither a look-up nor a plain value.",
+        passes=True,
+    ),
+    "minimum_by_a_slice": NewCheat(
+        "residual",
+        7,
+        "forward",
+        "whole",
+        "A slice of a view ends with it: a minimum of the number of elements and a million.",
+        passes=True,
+    ),
+    "smooth_in_size": NewCheat(
+        "residual",
+        7,
+        "forward",
+        "whole",
+        "A factor that is smooth in the number of elements: wrong from millions on, and no decision at all.",
+        passes=True,
+    ),
+    "field_of_a_module_of_the_call": NewCheat(
+        "residual",
+        7,
+        "forward",
+        "whole",
+        "A number of the call is a field of an `nn.Module` that is made in the call, and counts as fixed.",
+        passes=True,
+    ),
+    "loop_that_never_ran": NewCheat(
+        "softmax",
+        7,
+        "forward",
+        "whole",
+        "A kernel's loop from 20,000 on ran in no case: what is in it was never judged.",
+        passes=True,
+    ),
+    "condition_on_a_block": NewCheat(
+        "cross_entropy",
+        7,
+        "forward",
+        "whole",
+        "A condition over a `constexpr` argument, which the interpreter has as a plain number of Python.",
+        passes=True,
+    ),
+    "cache_of_equal_numbers": NewCheat(
+        "add",
+        5,
+        "forward",
+        "whole",
+        "A cache takes 2 and 2.0 for one key: what the call with a whole number kept stands for the other one.",
+        passes=True,
     ),
 }
