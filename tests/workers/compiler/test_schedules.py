@@ -90,7 +90,7 @@ def test_what_a_turn_loads_counts_the_numbers_of_its_rows() -> None:
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 8)" in proposal("rms_norm").source
 
 
-@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(n_elements, 4096)")])
+@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(max(n_elements, 1), 4096)")])
 def test_a_block_is_decided_where_fixed_dimensions_may_not_fill_one(width: int, block: str) -> None:
     problem, graph = captured("reglu")
     specs = tuple(replace(s, dims=tuple(str(width) if d == "I" else d for d in s.dims)) for s in problem.inputs)

@@ -38,7 +38,7 @@ class Flat(Schedule):
         """Lines that choose the settings by the number of elements."""
         even = _fills_blocks(self.program, self.form)
         full = not self.form.tunable and _fixed_elements(self.program) >= FLAT_BLOCK  # in every call that has elements
-        most = str(FLAT_BLOCK) if full else f"min(n_elements, {FLAT_BLOCK})"
+        most = str(FLAT_BLOCK) if full else f"min(max(n_elements, 1), {FLAT_BLOCK})"
         rule = f"BLOCK_SIZE, num_warps = calculate_settings({most})"
         if even:  # a mask would keep other shapes than the problem's from memory of others
             message = f'raise ValueError(f"{{n_elements}} elements are no multiple of {FLAT_BLOCK}")'
