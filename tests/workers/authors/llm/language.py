@@ -43,7 +43,7 @@ INTERNAL = language.words("_semantic _generator _builder")
 
 def text() -> str:
     """The whole prompt."""
-    return "\n".join(["<!-- language, version 2 -->", *_host(), "", *_kernels()]) + "\n"
+    return "\n".join(["<!-- language, version 3 -->", *_host(), "", *_kernels()]) + "\n"
 
 
 def _host() -> list[str]:
@@ -154,9 +154,9 @@ def _shown(signature: inspect.Signature) -> str:
 
 def _value(default: Any) -> str:
     if isinstance(default, tl.dtype):
-        return f"tl.{default}"
+        return next(f"tl.{name}" for name, value in vars(tl).items() if value is default)
     if isinstance(default, tl.PropagateNan):
-        return f"tl.{default}"
+        return f"tl.PropagateNan.{default.name}"  # the class itself is called otherwise
     return repr(default)
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+import triton.language as tl
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -63,7 +64,7 @@ def test_changed_prompt_has_another_version() -> None:
     assert digests == snapshot(
         {
             "system": (3, "2643d2a9a2f5"),
-            "language": (2, "b281e000b90a"),
+            "language": (3, "a00e3d9bda00"),
             "examples": (1, "83cd918bc9ae"),
             "analyze": (2, "01c86fada43b"),
             "generate": (3, "9fce07238cd4"),
@@ -214,6 +215,17 @@ def test_language_of_the_prompts_is_that_of_the_runner_and_of_the_installed_trit
     assert "`tl.dot(input, other, acc=None, input_precision=None" in told
     for word in ("num_stages", "torch.cuda.get_device_properties", "cheating", "unproved"):
         assert word in told
+
+
+def test_every_name_of_the_language_that_the_prompt_says_is_one_of_the_installed_triton() -> None:
+    said = set(re.findall(r"\btl\.(\w+(?:\.\w+)*)", language_text.text()))
+    missing = []
+    for name in sorted(said):
+        found: object = tl
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        missing += [name] if found is None else []
+    assert missing == []
 
 
 @pytest.mark.parametrize("name", ["tl.dot", "num_stages", "num_warps", "input_precision", "tf32", "shared memory"])
