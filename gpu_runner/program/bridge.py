@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -91,6 +92,8 @@ class _Bridge:
                     "unknown attribute", f"The attribute `{name}` of a tensor is not in the language of host code."
                 )
             raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+        if name == "type":
+            return Native(name, functools.partial(_converted, value), value)
         if name == "tolist":
             return Native(name, lambda: self._listed(value), value)
         found = getattr(value, name)
@@ -330,6 +333,15 @@ class Operator:
             levels = signature.bind(*by_place, **by_name).arguments
             evaluator.passed = [levels.get(name, FIXED) for name in given.arguments], {}
         return self._real.apply(*given.args, *given.kwargs.values())
+
+
+def _converted(tensor: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
+    """What ``type`` makes of a tensor; without a type it is text that names the device, and nothing of it is tried on another."""
+    if not args and not named:
+        raise Violation(
+            "unknown attribute", "`type()` of a tensor says where it lies as text; use `dtype` and `device`."
+        )
+    return tensor.type(*args, **named)
 
 
 def _check_names(made: Class, real: type, known: frozenset[str]) -> None:

@@ -37,6 +37,8 @@ from gpu_runner.program.scopes import binds, own_nodes
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
+MOST_DEPTH = 3  # of containers in each other
+_CUT = "cut"
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 # Of a tensor: what the kind of device says, which is one and the same in all cases of a verdict, and what the problem says.
 _KINDS, _AS_PASSED = ("is_cuda", "is_cpu", "is_meta", "is_sparse", "layout"), ("device", "dtype")
@@ -56,11 +58,11 @@ _COPIES = (
 # Functions by what their results hang on: on where the program runs, on their arguments, on a type among these.
 _ENVIRONMENT = (
     "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
-    "triton.runtime.driver.", "importlib.metadata.", "packaging.",
+    "triton.runtime.driver.", "importlib.metadata.",
 )  # fmt: skip
 _PURE = (
     "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",
-    "isinstance", "callable", "typing.cast",
+    "isinstance", "callable", "typing.cast", "packaging.",
 )  # fmt: skip
 _OF_TYPES = ("torch.promote_types", "torch.result_type", "torch.broadcast_shapes")
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
@@ -80,7 +82,8 @@ Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kern
 
 @dataclass
 class Lanes:
-    """An operation of a kernel at one place: its first result and operands, each VARIES once it had another value."""
+    """An operation at one place, of a kernel or of what native code calls: its first result and operands, each VARIES once it had
+    another value."""
 
     operation: str
     result: Any = None
@@ -115,10 +118,17 @@ class Decisions:
 
     def see(self, node: ast.expr, value: Any) -> None:
         """Note the value of an expression of host code."""
-        known = self.values.get(node, UNSEEN)
-        if known is not VARIES:
-            now = _comparable(value)
-            self.values[node] = now if known is UNSEEN or known == now else VARIES
+        self.values[node] = _seen(self.values.get(node, UNSEEN), value)
+
+    def operate(self, place: Place, operation: str, operands: Sequence[Any], result: Any) -> None:
+        """Note what an operation of host code that is no expression made of its operands."""
+        lanes = self.lanes.setdefault((place, operation), Lanes(operation, UNSEEN, [UNSEEN] * len(operands)))
+        lanes.result = _seen(lanes.result, result)
+        lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, operands, strict=False)]
+
+    def cut(self, place: Place, bound: int, size: int) -> None:
+        """Note whether a slice ends where its sequence does, though it was to go on to a bound."""
+        self.operate(place, _CUT, (bound, size), (bound if bound >= 0 else -bound) > size)
 
     def launches(self, kernel: str, parameters: set[str]) -> None:
         """Note which parameters of a launch are fixed; one that ever is not stays so."""
@@ -136,18 +146,25 @@ class Decisions:
                     yield place_of(path, node, f"anything but {value!r}")
         for ((*where, text), _), lanes in self.lanes.items():
             is_computed = lanes.result is not VARIES and VARIES in lanes.operands
-            if is_computed and not _is_absorbed(lanes.operation, lanes.operands):
+            if not is_computed or _is_absorbed(lanes.operation, lanes.operands):
+                continue
+            if lanes.operation == _CUT:  # one that never is may be so by its bound, as half of a row
+                if lanes.result or lanes.operands[1] is not VARIES:
+                    yield (*where, f"{text} is {'not ' * bool(lanes.result)}cut")  # type: ignore[misc]
+            else:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
 
-    def _operand(self, node: ast.AST) -> Any:
-        """The value of an operand where it never had another, else VARIES."""
+    def _operand(self, node: ast.AST, items: frozenset[str] = frozenset()) -> Any:
+        """The value of an operand where it never had another, else VARIES; ``items``: names that a comprehension goes through."""
         if isinstance(node, ast.Constant):
             return node.value
+        if isinstance(node, ast.GeneratorExp):
+            items |= frozenset().union(*(names_in(each.target) for each in node.generators))
         value = self.values.get(node, UNSEEN) if isinstance(node, ast.expr) else UNSEEN
-        if value is not UNSEEN and value is not OPAQUE:
+        if value is not UNSEEN and value is not OPAQUE and not (items and items & names_in(node)):
             return value
         parts = ast.iter_child_nodes(node)
-        return VARIES if any(self._operand(part) is VARIES for part in parts) else OPAQUE
+        return VARIES if any(self._operand(part, items) is VARIES for part in parts) else OPAQUE
 
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""
@@ -172,10 +189,29 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, bool | int | float | str)
 
 
-def _comparable(value: Any) -> Any:
+def is_known(value: Any) -> bool:
+    """Whether a value is a number or text, or a container of such alone, so that it is seen whether it changes."""
+    if isinstance(value, tuple | list | set | frozenset | dict):
+        return not _has_opaque(_comparable(value))
+    return is_plain(value)
+
+
+def _has_opaque(known: Any) -> bool:
+    return known is OPAQUE or (isinstance(known, tuple) and any(map(_has_opaque, known)))
+
+
+def _seen(known: Any, value: Any) -> Any:
+    """The one value so far, or VARIES."""
+    if known is VARIES:
+        return known
+    now = _comparable(value)
+    return now if known is UNSEEN or known == now else VARIES
+
+
+def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
     """What two values of one expression are compared by; OPAQUE for tensors and other objects."""
-    if isinstance(value, tuple | list) and len(value) <= MOST_ITEMS:
-        return tuple(_comparable(item) if isinstance(item, _IMMUTABLE) else OPAQUE for item in value)
+    if isinstance(value, tuple | list | dict) and len(value) <= MOST_ITEMS and depth:
+        return tuple(_comparable(item, depth - 1) for item in (value.items() if isinstance(value, dict) else value))
     if isinstance(value, set | frozenset) and len(value) <= MOST_ITEMS:
         return frozenset(item for item in value if isinstance(item, _IMMUTABLE))
     if not isinstance(value, _IMMUTABLE):

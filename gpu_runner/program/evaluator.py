@@ -12,6 +12,8 @@ import builtins
 import copy
 import functools
 import inspect
+import itertools
+import operator
 import string
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +41,8 @@ from gpu_runner.program.coverage import (
     HELD,
     MOST_ITEMS,
     Decisions,
+    Place,
+    is_known,
     is_lasting,
     is_made_by_torch,
     is_plain,
@@ -47,6 +51,7 @@ from gpu_runner.program.coverage import (
     never_fixed,
     only_raises,
     only_spread,
+    place_of,
     stored_in,
 )
 from gpu_runner.program.objects import (
@@ -125,6 +130,7 @@ class Evaluator:
         self.items: list[int] | None = None  # and the items of its tuple
         self.touched = False  # whether something hung on a call since a `try` began
         self.enters = False  # whether the call that begins is the judge's
+        self.calling: Place | None = None  # where a call stands that hangs on what the call of the program was given
         self.opens = False  # whether the call that begins is of what may set a context's attributes
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
@@ -320,7 +326,7 @@ class Evaluator:
     def _computes(self, node: ast.expr, value: Any, frame: Frame, level: int) -> None:
         """Know an expression as one whose value might change from call to call, as those do that it is computed of."""
         known = self.decisions.computed
-        if level and not self.loading and node not in known and node not in self.refusing and is_plain(value):
+        if level and not self.loading and node not in known and node not in self.refusing and is_known(value):
             known[node] = frame.module.path
 
     def _looks_up(self, node: ast.expr, of: tuple[Any, int], at_key: tuple[Any, int], value: Any, frame: Frame) -> None:
@@ -862,13 +868,30 @@ class Evaluator:
         owner, table = self.value(node.value, frame), self.last
         key, level = self.value(node.slice, frame), self.last
         value = self.item(owner, key)
-        if isinstance(key, slice) and isinstance(owner, range | str | list | tuple):
-            self._happens(node, max(table, level), len(value) < len(owner), frame, "shorter")
-        elif not isinstance(node.slice, ast.Constant | ast.Slice):
+        self._note_cuts(node, owner, key, max(table, level), frame)
+        if not isinstance(key, slice) and not isinstance(node.slice, ast.Constant | ast.Slice):
             self._looks_up(node, (owner, table), (key, level), value, frame)
         is_item = level == FIXED and (table == FIXED or isinstance(owner, tuple))
         self.level = table if is_item else PASSED if isinstance(owner, torch.Tensor) else GIVEN
         return value
+
+    def _note_cuts(self, node: ast.expr, owner: Any, key: Any, level: int, frame: Frame) -> None:
+        """Note of each bound of a slice whether what is sliced ends before it."""
+        if not level or self.loading or node in self.refusing:
+            return
+        sizes = list(
+            owner.shape if isinstance(owner, torch.Tensor) else (len(owner),) if isinstance(owner, SIZED) else ()
+        )
+        keys = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
+        dots = next((at for at, part in enumerate(keys) if part is Ellipsis), None)
+        if dots is not None:
+            keys[dots : dots + 1] = [slice(None)] * (len(sizes) - len(keys) + 1)
+        for at, (part, size) in enumerate(zip(keys, sizes, strict=False)):
+            for end in ("start", "stop") if isinstance(part, slice) else ():
+                bound = getattr(part, end)
+                if isinstance(bound, int):
+                    *where, text = place_of(frame.module.path, node)
+                    self.decisions.cut((*where, f"the {end} of {text} at {at}"), bound, size)  # type: ignore[arg-type]
 
     def _slice(self, node: ast.Slice, frame: Frame) -> slice:
         ends = [None if part is None else self.value(part, frame) for part in (node.lower, node.upper, node.step)]
@@ -1029,8 +1052,10 @@ class Evaluator:
             generator = node.generators[place]
             items = first if place == 0 else self.iterate(self.value(generator.iter, inner))
             level = outermost if place == 0 else self.last
+            self._happens(generator.iter, level, False, frame, "not empty")
             for item in items:
                 self._step(node, frame)
+                self._happens(generator.iter, level, True, frame, "not empty")
                 self.store(generator.target, item, inner, level)
                 if all(self._decide(test, inner) for test in generator.ifs):
                     yield from walk(place + 1)
@@ -1118,10 +1143,11 @@ class Evaluator:
         self.passed, self.returned = (levels, by_name) if takes_levels else None, None
         self.level = max([level, *levels, *by_name.values()])
         before = list(function.owner) if name_of(function) == "sort" and isinstance(function.owner, list) else None
+        outer, self.calling = self.calling, self._begins(node, function, args, frame)
         try:
             value = self.call(function, tuple(args), named)
         finally:
-            self.passed = None
+            self.passed, self.calling = None, outer
         if self.loading:
             return value
         of = self.level  # what it computes with, and what the functions that it called did
@@ -1140,6 +1166,14 @@ class Evaluator:
             function.owner.__dict__.setdefault("program_levels", {})["saved_tensors"] = max(PASSED, *levels)
         return value
 
+    def _begins(self, node: ast.Call, function: Any, args: Sequence[Any], frame: Frame) -> Place | None:
+        """The place of a call that hangs on the call of the program. Note what it looks up of a table that it changes."""
+        if not self.level or self.loading or node in self.refusing:
+            return None
+        if name_of(function) in ("pop", "setdefault") and isinstance(function.owner, dict) and args:
+            self._note_look_up(node, function.owner, args, function.owner.get(args[0]), frame, [self.level])
+        return place_of(frame.module.path, node)
+
     def _note_call(
         self,
         node: ast.Call,
@@ -1156,7 +1190,11 @@ class Evaluator:
             self._note_order(node, name, args, value, frame, level)
         elif name in ("get", "operator.getitem") and isinstance(function, Native):
             self._note_look_up(node, function.owner, args, value, frame, levels)
+        elif function is zip or name == "itertools.zip_longest":
+            self._note_ends(node, name, args, level, frame)
         elif not (name == "len" and isinstance(args[0], torch.Size)):
+            if function in (int, float) and args and isinstance(args[0], str):
+                self._happens(node, level, False, frame, "read from no text")
             if name in _ROUNDS and isinstance(value, int):
                 self._happens(node, level, bool(value), frame, "not zero")
             if name == "divmod":
@@ -1179,6 +1217,15 @@ class Evaluator:
             for at, (each, item) in enumerate(zip(of, items, strict=True)):
                 what = f"the {name}imum" if each is not None else f"item {at}"
                 self._happens(each or node, level, bool(item == value), frame, what)
+
+    def _note_ends(self, node: ast.Call, name: str, args: Sequence[Any], level: int, frame: Frame) -> None:
+        """Note which of some sequences ends what goes through all at once; of one whose length nobody knows, that it never does."""
+        if len(args) < 2 or any(keyword.arg == "strict" for keyword in node.keywords):
+            return
+        sizes = [operator.length_hint(each, -1) for each in args]
+        last, what = (min, "shortest") if name == "zip" else (max, "longest")
+        for at, size in enumerate(sizes):
+            self._happens(node, level, size == last(sizes) >= 0, frame, f"of the length of item {at}, the {what}")
 
     def _note_sorted(
         self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: Frame, level: int
@@ -1313,10 +1360,26 @@ class Evaluator:
         return function(*args, **named)
 
     def callback(self, value: Any) -> Any:
-        """A builtin as native code is given it, which calls it as the evaluator would."""
+        """A library's function as native code is given it, which calls it as the evaluator would; each call of it is noted."""
         if _is_builtin(value) or (isinstance(value, type) and not isinstance(value, torch.dtype)):
-            return Native(value.__name__, lambda *args, **named: self.call(value, args, named), value)
-        return value
+            name, call = value.__name__, functools.partial(self.call, value)
+        elif isinstance(value, Native) and value.name not in _HANDS_ON:
+            name, call = value.name, functools.partial(_carried_out, value)
+        else:
+            return value
+        if self.calling is None:
+            return Native(name, lambda *args, **named: call(args, named), value)
+        *where, text = self.calling
+        calls = itertools.count()
+
+        def noted(*args: Any, **named: Any) -> Any:
+            given = call(args, named)
+            if is_known(given):
+                place = (*where, f"item {min(next(calls), MOST_ITEMS)} of {text}")
+                self.decisions.operate(place, name, args, given)  # type: ignore[arg-type]
+            return given
+
+        return Native(name, noted, value)
 
     def is_callable(self, value: Any) -> bool:
         """What ``callable`` says."""
@@ -1821,6 +1884,10 @@ class Evaluator:
         ast.Lambda: _lambda, ast.JoinedStr: _joined, ast.FormattedValue: _formatted,
         ast.Yield: _yield, ast.Starred: _starred, ast.Call: _call,
     }  # fmt: skip
+
+
+def _carried_out(function: Native, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return function(*args, **named)
 
 
 class ContextCall:

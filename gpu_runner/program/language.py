@@ -206,7 +206,7 @@ ATTRIBUTES: dict[type, frozenset[str]] = {
     float: words("is_integer real imag as_integer_ratio hex"),
     complex: words("real imag conjugate"),
     range: words("start stop step index count"),
-    slice: words("start stop step indices"),
+    slice: words("start stop step"),
     bytes: words("hex"),
 }
 TORCH_SIZE = words("numel")

@@ -106,6 +106,7 @@ class _Caches:
 
     def _around(self, function: Any) -> Any:
         known: dict[Any, Any] = {}
+        kinds: dict[object, type] = {}  # of the numbers at each place: 2 and 2.0 have one entry
         evaluator = self._evaluator
 
         def call(*args: Any, **named: Any) -> Any:
@@ -114,6 +115,11 @@ class _Caches:
                     "remembers between calls",
                     "A cached function takes more than numbers, text and dtypes, and so keeps what it found.",
                 )
+            for place, value in (*enumerate(args), *named.items()):
+                if isinstance(value, int | float) and kinds.setdefault(place, type(value)) is not type(value):
+                    raise unproved(
+                        "A cached function takes numbers of two types, such as 2 and 2.0, for which it keeps one result."
+                    )
             launches = evaluator.launches
             given = evaluator.call(function, args, named)
             self._freeze([given])

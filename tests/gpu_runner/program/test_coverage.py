@@ -131,12 +131,58 @@ CONSTANT = {
         "n = {x.shape[0]: 0, 9: 1}[9]",
         "`{x.shape[0]: 0, 9: 1}` is one with equal keys",
     ),
-    "a slice that cuts": ("n = len(range(x.shape[0])[:9])", "`range(x.shape[0])[:9]` is shorter"),
+    "a slice that never cuts": (
+        "n = len(range(x.shape[0])[:9])",
+        "the stop of `range(x.shape[0])[:9]` at 0 is not cut",
+    ),
+    "a slice that always cuts": ("n = len(range(9)[:x.shape[0]])", "the stop of `range(9)[:x.shape[0]]` at 0 is cut"),
+    "a slice of a tensor": ("n = x.view(-1)[:9].numel()", "the stop of `x.view(-1)[:9]` at 0 is not cut"),
+    "a slice of a tensor behind dots": ("n = x[..., :9].numel()", "the stop of `x[..., :9]` at 0 is not cut"),
+    "a slice of a buffer": (
+        "n = x.new_empty(9)[:x.shape[0]].numel()",
+        "the stop of `x.new_empty(9)[:x.shape[0]]` at 0 is cut",
+    ),
+    "what map compares": (
+        "import operator\n    (flag,) = map(operator.gt, (x.shape[0],), (9,))",
+        "item 0 of `map(operator.gt, (x.shape[0],), (9,))` is anything but False",
+    ),
+    "what map compares of several": (
+        "import operator\n    a, b = map(operator.gt, (x.shape[0], x.shape[0]), (9, 7))",
+        "item 0 of `map(operator.gt, (x.shape[0], x.shape[0]), (9, 7))` is anything but False",
+    ),
+    "what two sets share": ("flag = [*{x.shape[0]} & {9}]", "`{x.shape[0]} & {9}` is anything but frozenset()"),
+    "what is popped of a table": (
+        "flag, _ = {9: (1, x)}.pop(x.shape[0], (0, x))",
+        "`{9: (1, x)}.pop(x.shape[0], (0, x))` is found",
+    ),
+    "a list by a function": (
+        "flags = sorted({x.shape[0], 9} - {x.shape[0]})",
+        "`{x.shape[0], 9} - {x.shape[0]}` is anything but frozenset({9})",
+    ),
+    "the shorter of two by zip": (
+        "n = sum(1 for _ in zip(range(x.shape[0]), range(9)))",
+        "`zip(range(x.shape[0]), range(9))` is of the length of item 1, the shortest",
+    ),
+    "a number read from text": (
+        "n = int(f'{str(x.shape[0]):.1}')",
+        "`int(f'{str(x.shape[0]):.1}')` is read from no text",
+    ),
+    "an empty comprehension": (
+        "found = [0.5 for _ in range(9, x.shape[0], 1 << 40)] + [1.0]",
+        "`range(9, x.shape[0], 1 << 40)` is not empty",
+    ),
     "the least of a list": ("n = min([x.shape[0], 9])", "`9` is the minimum"),
     "the first in order": ("n = sorted([x.shape[0], 9])[0]", "`sorted([x.shape[0], 9])` is in another order"),
     "a quotient": ("n = divmod(x.shape[0], 9)[0]", "`divmod(x.shape[0], 9)` is more than a remainder"),
 }
 CHANGES = {
+    "the half of a row": "y = x[: x.shape[0] // 2]",
+    "a whole row": "y = x[: x.shape[0]]",
+    "the first of a row": "y = x[:4]",
+    "two in step": "pairs = [a + b for a, b in zip(x.shape, x.stride())]",
+    "sizes by map": "n, m = map(int, (x.shape[0], 4))",
+    "sizes but the last": "rest = tuple(size for size in (x.shape[0], 4)[1:])",
+    "sizes in a list": "sizes = list((x.shape[0], 4))",
     "a size": "n = x.shape[0] * 2",
     "how many dimensions": "n = len(x.shape) - 1",
     "nothing times a size": "n = 0\n    n = n * x.shape[0]",
