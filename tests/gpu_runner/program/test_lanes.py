@@ -25,8 +25,29 @@ HIDDEN = {
     "the least of two that are joined": f"tl.min(tl.join(x, {LARGE}), axis=1)",
     "a function of a reduction": "tl.reduce(x, 0, _pick)",
     "what programs tell each other": "tl.atomic_add(flags_ptr, row) > 1000",
+    "a condition on a block's size": "x if BLOCK > 31 else 0.0",
+    "a quotient of a block's size": "x * (BLOCK // 4096)",
+    "a comparison in a helper": "_part(x, BLOCK, 1)",
+    "a function of constants": "x * _share(BLOCK)",
+    "the least of two constants": "x * min(BLOCK, 4096)",
+    "a rounded quotient": "x * triton.cdiv(BLOCK, 4096)",
+    "a quotient in place": "n + 0; n_again //= 4096",
+    "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
+INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides
 HELPER = """
+@triton.constexpr_function
+def _share(block):
+    return 0.5 if block > 4096 else 1.0
+
+
+@triton.jit
+def _part(x, block: tl.constexpr, mode: tl.constexpr):
+    if mode == 1:
+        x = x + 1
+    return x if block > 4095 else x * 2
+
+
 @triton.jit
 def _pick(a, b):
     return tl.where(a > 1e9, a, b)
@@ -39,21 +60,23 @@ def _kernel("""
 @pytest.fixture(scope="module")
 def one_sided() -> dict[str, set[str]]:
     """The decisions of one outcome on the line of each, all in one kernel."""
-    body = "\n    ".join(f"_{at} = {text}" for at, text in enumerate(HIDDEN.values()))
+    body = "\n    ".join(f"n_again = {text}" for text in HIDDEN.values())
     text = CANDIDATE.replace("{body}", body).replace("\n@triton.jit\ndef _kernel(", HELPER)
     text = text.replace("torch.empty(x.shape, dtype=torch.int32)", "torch.zeros(x.shape, dtype=torch.int32)")
     problem, context = parse_problem(PROBLEM), surroundings()
-    (proof,), _ = prove(problem, [Case("drawn", (("T", 10), ("H", 40)), "float32", 5)], context)
+    cases = [Case("drawn", (("T", 10), ("H", width)), "float32", 5) for width in (40, 20)]
+    proofs, _ = prove(problem, cases, context)
     source = CandidateSource((SourceFile("candidate.py", text),))
-    with loaded("candidate", source, proof.form, context) as session:
-        call = make_call(proof, poison=True)
-        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+    with loaded("candidate", source, proofs[0].form, context) as session:
+        for call in (make_call(proof, poison=True) for proof in proofs):
+            decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
     lines = text.splitlines()
     return {
         name: {
             decision.text
             for decision, outcome in decisions.items()
-            if outcome != BOTH and ("a > 1e9" if "_pick" in text else text) in lines[decision.line - 1]
+            if outcome != BOTH
+            and next((inner for call, inner in INNER.items() if call in text), text) in lines[decision.line - 1]
         }
         for name, text in HIDDEN.items()
     }
