@@ -34,11 +34,31 @@ HIDDEN = {
     "a quotient in place": "n + 0; n_again //= 4096",
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
+# Each decides by what the file fixes alone.
+FIXED = {
+    "a mode of a helper": "_mode(x, 1, gain=BLOCK)",
+    "a mode that its caller fixes": "_again(x, BLOCK)",
+    "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
+    "whether a pointer is None": "x if flags_ptr is not None else 0.0",
+    "a number of the text": "min(4, 8) if 4 > 8 else x",
+}
 INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides
 HELPER = """
 @triton.constexpr_function
 def _share(block):
     return 0.5 if block > 4096 else 1.0
+
+
+@triton.jit
+def _mode(x, mode: tl.constexpr, gain: tl.constexpr = 2, power: tl.constexpr = 1):
+    if mode == 1 and power < 2:
+        x = x * gain
+    return x
+
+
+@triton.jit
+def _again(x, gain: tl.constexpr, mode: tl.constexpr = 0):
+    return _mode(x, mode, gain)
 
 
 @triton.jit
@@ -58,9 +78,9 @@ def _kernel("""
 
 
 @pytest.fixture(scope="module")
-def one_sided() -> dict[str, set[str]]:
-    """The decisions of one outcome on the line of each, all in one kernel."""
-    body = "\n    ".join(f"n_again = {text}" for text in HIDDEN.values())
+def one_sided() -> list[tuple[str, str]]:
+    """The decisions of one outcome, all of one kernel: the line of each in the file, and its text."""
+    body = "\n    ".join(f"n_again = {text}" for text in (HIDDEN | FIXED).values())
     text = CANDIDATE.replace("{body}", body).replace("\n@triton.jit\ndef _kernel(", HELPER)
     text = text.replace("torch.empty(x.shape, dtype=torch.int32)", "torch.zeros(x.shape, dtype=torch.int32)")
     problem, context = parse_problem(PROBLEM), surroundings()
@@ -71,18 +91,18 @@ def one_sided() -> dict[str, set[str]]:
         for call in (make_call(proof, poison=True) for proof in proofs):
             decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
     lines = text.splitlines()
-    return {
-        name: {
-            decision.text
-            for decision, outcome in decisions.items()
-            if outcome != BOTH
-            and next((inner for call, inner in INNER.items() if call in text), text) in lines[decision.line - 1]
-        }
-        for name, text in HIDDEN.items()
-    }
+    return [(lines[decision.line - 1], decision.text) for decision, outcome in decisions.items() if outcome != BOTH]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_kernel_hides_is_seen(name: str, one_sided: dict[str, set[str]]) -> None:
-    assert one_sided[name]
+def test_what_a_kernel_hides_is_seen(name: str, one_sided: list[tuple[str, str]]) -> None:
+    text = HIDDEN[name]
+    where = next((inner for call, inner in INNER.items() if call in text), text)
+    assert [decision for line, decision in one_sided if where in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIXED)
+def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str, str]]) -> None:
+    assert not [decision for line, decision in one_sided if FIXED[name] in line or "mode == 1" in line]
