@@ -69,7 +69,7 @@ class Kernel:
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
         self.evaluator.launch()
-        self._note_fixed(args)
+        self._note_fixed(args, named)
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -79,12 +79,16 @@ class Kernel:
             grid = tuple(self.evaluator.iterate(grid)) if isinstance(grid, list | tuple) else (grid,)
         return self.real[grid](*args, **named)
 
-    def _note_fixed(self, args: tuple[Any, ...]) -> None:
-        """Note which of its arguments hang on nothing but the file."""
+    def _note_fixed(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Note which of its arguments hang on nothing but the file; of a dtype, host code and the problem decide."""
         passed, self.evaluator.passed = self.evaluator.passed, None
         by_place, by_name = passed if passed is not None and len(passed[0]) == len(args) else ([], {})
         levels = dict(zip(self.real.arg_names, by_place, strict=False)) | by_name
-        fixed = {name for name, level in levels.items() if level == FIXED} | _of_configurations(self.real)
+        values = dict(zip(self.real.arg_names, args, strict=False)) | named
+        types_of_data = {name for name, value in values.items() if type(value).__name__ == "dtype"}
+        fixed = (
+            {name for name, level in levels.items() if level == FIXED} | types_of_data | _of_configurations(self.real)
+        )
         self.evaluator.decisions.launches(self.place, fixed)
 
     def prepare(self) -> None:

@@ -25,7 +25,6 @@ from gpu_runner.program.coverage import (
     Lanes,
     Place,
     is_plain,
-    names_in,
     place_of,
 )
 from gpu_runner.program.language import words
@@ -488,7 +487,7 @@ class Text:
     @functools.cache  # noqa: B019 - texts are known for as long as the process lives
     def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
         """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
-        names = names_in(node) & self.bound
+        names = _names_in(node) & self.bound
         if constant and names <= parameters:
             return True
         return (
@@ -544,10 +543,19 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node, [each.target for each in node.generators]
     else:
         return
-    if read is not None and (not _calls_same(read) or names_in(read) & varying):
+    if read is not None and (not _calls_same(read) or _names_in(read) & varying):
         for part in (part for each in within for part in ast.walk(each)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 yield part.id
+
+
+@functools.cache
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """The names in an expression, but those of whose values it asks the type alone, which host code and the problem decide."""
+    if isinstance(node, ast.Name):
+        return frozenset([node.id])
+    parts = () if isinstance(node, ast.Attribute) and node.attr in ("dtype", "type") else ast.iter_child_nodes(node)
+    return frozenset().union(*map(_names_in, parts))
 
 
 @functools.cache

@@ -39,6 +39,7 @@ FIXED = {
     "a mode of a helper": "_mode(x, 1, gain=BLOCK)",
     "a mode that its caller fixes": "_again(x, BLOCK)",
     "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
+    "a type": "x * 2.0 if x_ptr.dtype.element_ty == tl.float64 else x",
     "whether a pointer is None": "x if flags_ptr is not None else 0.0",
     "a number of the text": "min(4, 8) if 4 > 8 else x",
 }
