@@ -337,6 +337,9 @@ class Noting(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(ast.copy_location(named, node)), node)
 
     def visit_If(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
+        if isinstance(node, ast.If) and (_only_asserts(node.body) or _only_asserts(node.orelse)):
+            node.body, node.orelse = [[self.visit(each) for each in part] for part in (node.body, node.orelse)]
+            return node
         self.generic_visit(node)
         node.test = _decided(node.test)
         return node
@@ -400,6 +403,14 @@ def _decided(node: ast.expr) -> ast.expr:
     elif not isinstance(node, ast.Compare | ast.Constant) and not _is_noted(node):
         return _call(_DECIDES, node, node)
     return node
+
+
+def _only_asserts(statements: list[ast.stmt]) -> bool:
+    """Whether all that a branch does is to refuse, as ``raise`` does in host code."""
+    calls = [each.value.func for each in statements if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    return (
+        0 < len(statements) == sum(isinstance(each, ast.Attribute) and each.attr == "static_assert" for each in calls)
+    )
 
 
 def _is_noted(node: ast.expr) -> bool:
