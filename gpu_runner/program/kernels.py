@@ -69,7 +69,7 @@ class Kernel:
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
         self.evaluator.launch()
-        self._note_fixed(args)
+        self._note_fixed(args, named)
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -79,12 +79,17 @@ class Kernel:
             grid = tuple(self.evaluator.iterate(grid)) if isinstance(grid, list | tuple) else (grid,)
         return self.real[grid](*args, **named)
 
-    def _note_fixed(self, args: tuple[Any, ...]) -> None:
-        """Note which of its arguments hang on nothing but the file."""
+    def _note_fixed(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Note which of its arguments hang on nothing but the file; of a dtype, host code and the problem decide."""
         passed, self.evaluator.passed = self.evaluator.passed, None
         by_place, by_name = passed if passed is not None and len(passed[0]) == len(args) else ([], {})
         levels = dict(zip(self.real.arg_names, by_place, strict=False)) | by_name
-        self.evaluator.decisions.launches(self.place, {name for name, level in levels.items() if level == FIXED})
+        values = dict(zip(self.real.arg_names, args, strict=False)) | named
+        types_of_data = {name for name, value in values.items() if type(value).__name__ == "dtype"}
+        fixed = (
+            {name for name, level in levels.items() if level == FIXED} | types_of_data | _of_configurations(self.real)
+        )
+        self.evaluator.decisions.launches(self.place, fixed)
 
     def prepare(self) -> None:
         """Look up what the kernel's text names outside of it, in it and in the kernels that it calls."""
@@ -107,6 +112,16 @@ class Kernel:
             elif name not in BUILTINS:
                 names[name] = _given(self.evaluator.load(name, self.function.closure), "")
         return names
+
+
+def _of_configurations(real: Any) -> set[str]:
+    """The arguments that an autotuner's configurations give: the file has written them."""
+    own = {name for config in getattr(real, "configs", ()) for name in config.kwargs}
+    return (
+        own | _of_configurations(real.fn)
+        if hasattr(real, "fn") and not isinstance(real.fn, types.FunctionType)
+        else own
+    )
 
 
 def _given(value: Any, holder: str = "argument") -> Any:
@@ -235,7 +250,7 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
         violation.path = violation.path or function.closure.module.path
         raise violation
     holder = Kernel(function.name, None, function, function.evaluator)
-    plain = _compiled(function, holder.globals)
+    plain = _compiled(function, holder.globals, noted=kind != "jit")
     holder.place = plain.__code__.co_filename
     if kind == "jit":
         holder.real = triton.jit(plain, **options) if options else triton.jit(plain)
@@ -244,8 +259,11 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
     return holder
 
 
-def _compiled(function: Function, names: dict[str, Any]) -> Any:
-    """A Python function of a kernel's checked tree. Its source, which Triton reads again, is that tree's own text."""
+def _compiled(function: Function, names: dict[str, Any], *, noted: bool) -> Any:
+    """A Python function of a kernel's checked tree. Its source, which Triton reads again, is that tree's own text.
+
+    What a function decides that Python runs is ``noted``; of a kernel the interpreter has it noted.
+    """
     node = function.node
     assert isinstance(node, ast.FunctionDef)
     bare = copy.deepcopy(node)
@@ -261,7 +279,11 @@ def _compiled(function: Function, names: dict[str, Any]) -> Any:
     lines = [line + "\n" for line in text.splitlines()]
     linecache.cache[place] = (len(text), None, lines, place)
     lanes.register(place, path, bare, text, bound_names(node)[0])
-    code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
+    tree = ast.parse(text)
+    if noted and lanes.noting:
+        tree = ast.fix_missing_locations(lanes.Noting().visit(tree))
+        names |= lanes.noting
+    code = compile(tree, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
     import triton.language as tl
 
     names |= {"__builtins__": _plain_builtins(), "__name__": function.closure.module.name, "__kernelsmith_tl__": tl}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
 import functools
 import inspect
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +25,6 @@ from gpu_runner.program.coverage import (
     Lanes,
     Place,
     is_plain,
-    names_in,
     place_of,
 )
 from gpu_runner.program.language import words
@@ -30,10 +32,23 @@ from gpu_runner.program.objects import unproved
 
 MOST_PLACES = 2**16  # at which kernels compute; each step of a loop with written bounds is one
 MOST_COMPARED = 8  # elements along an axis of which each is to be the largest once
-MOST_BETWEEN = 3  # frames of Triton's between a kernel and one that it calls
+MOST_BETWEEN = 4  # frames of Triton's between a kernel and one that it calls
 # What gives the same in every program and call, of the same arguments. Whatever else a kernel calls may read memory or its place.
 _SAME = frozenset(
-    ["arange", "cdiv", "zeros", "full", "where", "minimum", "maximum", "cast", "range", "static_range", "to"]
+    [
+        "arange",
+        "cdiv",
+        "next_power_of_2",
+        "zeros",
+        "full",
+        "where",
+        "minimum",
+        "maximum",
+        "cast",
+        "range",
+        "static_range",
+        "to",
+    ]
 )
 
 
@@ -52,7 +67,6 @@ _WATCHED = frozenset(["binary_op", "unary_op", "ternary_op"])
 
 def watch_blocks(decisions: Decisions) -> None:
     """Have the interpreter of this process note what kernels decide; once."""
-    from triton import language
     from triton.runtime import interpreter
 
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
@@ -112,8 +126,7 @@ def watch_blocks(decisions: Decisions) -> None:
     _watch_memory(interpreter)
     nans.watch(interpreter)
     _watch_others(interpreter, decisions)
-    for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__"):
-        setattr(language.constexpr, name, _watched(getattr(language.constexpr, name), decisions))
+    _watch_constants(interpreter, decisions)
 
 
 def _computing(method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
@@ -291,17 +304,183 @@ def _happened(data: Any) -> int:
     return BOTH if data.any() else FAILED
 
 
-def _watched(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def watched(*args: Any) -> Any:
-        result = method(*args)
-        value = getattr(result, "value", result)
-        caller = sys._getframe(1)  # noqa: SLF001 - the interpreter's kernels are Python, and nothing else knows where one stands
-        if isinstance(value, bool) and isinstance(_KERNELS[caller.f_code.co_filename], Text):
+# -- plain numbers, such as constexpr arguments, with which the interpreter computes as Python does
+
+
+_DECIDES, _COMPUTES, _LOOPS_OVER = "__kernelsmith_decides__", "__kernelsmith_computes__", "__kernelsmith_loops__"
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv,
+    "Mod": operator.mod, "Pow": operator.pow, "LShift": operator.lshift, "RShift": operator.rshift, "BitOr": operator.or_,
+    "BitXor": operator.xor, "BitAnd": operator.and_, "MatMult": operator.matmul,
+}  # fmt: skip
+_NO_NUMBERS = frozenset(["isinstance", "print", "getattr", "str", "tuple", "list", "range"])
+noting: dict[
+    str, Any
+] = {}  # what the names of calls stand for that kernels are given here; none where nothing is noted
+
+
+class Noting(ast.NodeTransformer):
+    """A kernel's tree that has what it decides and computes of plain numbers noted, each call at the place of its expression."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        # Triton makes a tensor of what is assigned, but not of what is added in place.
+        assert isinstance(node.target, ast.Name)
+        named = ast.NamedExpr(node.target, self.visit(_in_full(node)))
+        return ast.copy_location(ast.Expr(ast.copy_location(named, node)), node)
+
+    def visit_If(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
+        if isinstance(node, ast.If) and (_only_asserts(node.body) or _only_asserts(node.orelse)):
+            node.body, node.orelse = [[self.visit(each) for each in part] for part in (node.body, node.orelse)]
+            return node
+        self.generic_visit(node)
+        node.test = _decided(node.test)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self.visit_If(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        return self.visit_If(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        # Whether something is None, host code has decided.
+        return node if any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops) else _call(_DECIDES, node, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        node.values = [*map(_decided, node.values[:-1]), node.values[-1]]
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return _decided(node) if isinstance(node.op, ast.Not) else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call(_COMPUTES, node, ast.Constant(type(node.op).__name__), node.left, node.right)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        # A kernel notes for itself what it computes.
+        is_function = isinstance(node.func, ast.Attribute) or (
+            isinstance(node.func, ast.Name) and node.func.id in dir(builtins) and node.func.id not in _NO_NUMBERS
+        )
+        if not is_function or node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
+            return node
+        return _call(_COMPUTES, node, node.func, *node.args)
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        self.generic_visit(node)
+        node.iter = _call(_LOOPS_OVER, node.iter, node.iter)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.iter = _call(_LOOPS_OVER, node.iter, node.iter)
+        node.ifs = [_decided(each) for each in node.ifs]
+        return node
+
+
+def _call(name: str, at: ast.expr, *args: ast.expr) -> ast.Call:
+    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), at)
+
+
+def _decided(node: ast.expr) -> ast.expr:
+    """A condition of whose parts each has its outcome noted."""
+    if isinstance(node, ast.BoolOp):
+        node.values = [_decided(each) for each in node.values]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node.operand = _decided(node.operand)
+    elif not isinstance(node, ast.Compare | ast.Constant) and not _is_noted(node):
+        return _call(_DECIDES, node, node)
+    return node
+
+
+def _only_asserts(statements: list[ast.stmt]) -> bool:
+    """Whether all that a branch does is to refuse, as ``raise`` does in host code."""
+    calls = [each.value.func for each in statements if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    return (
+        0 < len(statements) == sum(isinstance(each, ast.Attribute) and each.attr == "static_assert" for each in calls)
+    )
+
+
+def _is_noted(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _DECIDES
+
+
+def _in_full(node: ast.AugAssign) -> ast.BinOp:
+    """What an augmented assignment computes, at its place."""
+    target = copy.deepcopy(node.target)
+    target.ctx = ast.Load()
+    return ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+
+
+def _plain(value: Any) -> Any:
+    """A number or text, a constexpr's too; None for anything else."""
+    value = value.value if type(value).__name__ == "constexpr" else value
+    return value if is_plain(value) else None
+
+
+def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
+    """Note what kernels decide and compute of plain numbers, and which loops ran."""
+
+    def decides(value: Any) -> Any:
+        if _plain(value) is not None:
             _note_constant(decisions, HELD if value else FAILED)
+        return value
+
+    def computes(operation: Any, *operands: Any) -> Any:
+        result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands)
+        value, known = _plain(result), [_plain(each) for each in operands]
+        if value is None or not known or None in known:
+            return result
+        name = operation if isinstance(operation, str) else operation.__name__
+        if name in ("min", "max"):
+            for at, each in enumerate(known):
+                _note_constant(decisions, BOTH if each == value else FAILED, f"its argument {at + 1}")
+        else:
+            _compute_constant(decisions, name, value, known)
         return result
 
-    return watched
+    def loops_over(values: Any) -> Any:
+        if isinstance(values, range | tuple | list):
+            _note_constant(decisions, BOTH if values else FAILED, "not empty")
+        return values
+
+    noting.update({_DECIDES: decides, _COMPUTES: computes, _LOOPS_OVER: loops_over})
+    transform = interpreter.FunctionRewriter._transform_ast  # noqa: SLF001 - there is no public place for it
+
+    @functools.wraps(transform)
+    def transform_ast(self: Any, text: str) -> ast.AST:
+        if not isinstance(_KERNELS[self.filename], Text):
+            return transform(self, text)  # type: ignore[no-any-return]
+        self.fn.__globals__.update(noting)
+        plain, self.ast_transformer = self.ast_transformer, _Before(self.ast_transformer)
+        try:
+            return transform(self, text)  # type: ignore[no-any-return]
+        finally:
+            self.ast_transformer = plain
+
+    interpreter.FunctionRewriter._transform_ast = transform_ast  # noqa: SLF001 - as above
+
+
+@dataclass
+class _Before:
+    """Triton's transformer, with Noting before it."""
+
+    transformer: Any
+
+    def visit(self, tree: ast.AST) -> Any:
+        return self.transformer.visit(Noting().visit(tree))
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,10 +498,14 @@ class Text:
     @functools.cache  # noqa: B019 - texts are known for as long as the process lives
     def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
         """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
-        names = names_in(node) & self.bound
+        names = _names_in(node) & self.bound
         if constant and names <= parameters:
             return True
-        return bool(parameters) and _calls_same(node) and not names & _varying(self.tree, self.bound - parameters)
+        return (
+            (constant or bool(parameters))
+            and _calls_same(node)
+            and not names & _varying(self.tree, self.bound - parameters)
+        )
 
 
 _LOOPS: dict[ast.If, list[ast.AST]] = {}  # by condition, the loops around it that it may leave, or go on with
@@ -371,10 +554,19 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node, [each.target for each in node.generators]
     else:
         return
-    if read is not None and (not _calls_same(read) or names_in(read) & varying):
+    if read is not None and (not _calls_same(read) or _names_in(read) & varying):
         for part in (part for each in within for part in ast.walk(each)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 yield part.id
+
+
+@functools.cache
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """The names in an expression, but those of whose values it asks the type alone, which host code and the problem decide."""
+    if isinstance(node, ast.Name):
+        return frozenset([node.id])
+    parts = () if isinstance(node, ast.Attribute) and node.attr in ("dtype", "type") else ast.iter_child_nodes(node)
+    return frozenset().union(*map(_names_in, parts))
 
 
 @functools.cache
@@ -400,9 +592,9 @@ def register(place: str, path: str, made: ast.FunctionDef, text: str, bound: fro
     """Know a kernel by the ``place`` of its ``text``, which is that of the tree ``made`` with the lines of the candidate's file."""
     nodes = {}
     for node, original in zip(ast.walk(ast.parse(text).body[0]), ast.walk(made), strict=True):
-        if isinstance(node, ast.expr) and isinstance(original, ast.expr):
+        if isinstance(node, ast.expr | ast.AugAssign) and isinstance(original, ast.expr | ast.AugAssign):
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
-            nodes[ends] = original
+            nodes[ends] = _in_full(original) if isinstance(original, ast.AugAssign) else original
     _KERNELS[place] = Text(path, place, nodes, bound, _steps(made), made)
 
 
@@ -431,7 +623,7 @@ class _Site:
     node: ast.expr
     via: str
     place: Place
-    is_called: bool  # by another kernel
+    callers: tuple[tuple[Text, ast.expr | None], ...]  # the calls of kernels that reach it, the innermost first
     is_between: bool  # programs
 
     @functools.cache  # noqa: B019 - sites are known for as long as the process lives
@@ -471,17 +663,48 @@ def _note_picked(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
             _note(decisions, site, _happened, operand.data == result.data, counts, what)
 
 
-def _note_constant(decisions: Decisions, outcome: int) -> None:
+def _note_constant(decisions: Decisions, outcome: int, what: str = "") -> None:
     """Add what the innermost kernel on the stack decides now over its constants."""
-    site = _site(sys._getframe(2))  # noqa: SLF001 - as above
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and not site.is_between and not _is_fixed(site, decisions, constant=True):
-        decisions.add_at(site.place, outcome)
+        decisions.add_at(site.place_of(what), outcome)
+
+
+def _compute_constant(decisions: Decisions, operation: str, result: Any, operands: list[Any]) -> None:
+    """Note what the innermost kernel on the stack computes now of its constants."""
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is None or site.is_between or _is_fixed(site, decisions, constant=True):
+        return
+    key = site.place, operation
+    if key not in decisions.lanes:
+        _refuse_many(decisions)
+        decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
+    lanes = decisions.lanes[key]
+    lanes.result = _one(lanes.result, result)
+    lanes.operands = [_one(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
+
+
+def _one(known: Any, value: Any) -> Any:
+    return value if known is UNSEEN else VARIES if known is VARIES or known != value else known
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
-    # Of a kernel that another one calls nobody knows what its parameters hang on.
-    parameters = frozenset() if site.is_called else decisions.fixed.get(site.text.place, frozenset())
+    # Of a kernel that another one calls nobody knows what its parameters hang on, but for constants.
+    parameters = frozenset() if site.callers and not constant else _fixed(site.text, site.callers, decisions)
     return site.text.is_fixed(site.node, parameters, constant=constant)
+
+
+def _fixed(text: Text, callers: tuple[tuple[Text, ast.expr | None], ...], decisions: Decisions) -> frozenset[str]:
+    """The parameters of a kernel that hang on nothing but the file: of one that others call, those that its call fixes."""
+    if not callers:
+        return decisions.fixed.get(text.place, frozenset())
+    (caller, call), *others = callers
+    if not isinstance(call, ast.Call) or any(isinstance(arg, ast.Starred) for arg in call.args):
+        return frozenset()
+    own = _fixed(caller, tuple(others), decisions)
+    names = [arg.arg for arg in text.tree.args.args]
+    given = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+    return frozenset(name for name in names if name not in given or caller.is_fixed(given[name], own, constant=True))
 
 
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
@@ -501,15 +724,19 @@ def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, 
     if _is_fixed(site, decisions):
         return
     if lanes is None:
-        if len(decisions.lanes) >= MOST_PLACES:
-            raise unproved(
-                f"Its kernels compute in more than {MOST_PLACES:,} places, steps of loops with written bounds among them."
-            )
+        _refuse_many(decisions)
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     counts = _where_all(_read(result), _finite(result, operands))
     lanes.result = _seen(lanes.result, result.data[counts])
     data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
     lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+
+
+def _refuse_many(decisions: Decisions) -> None:
+    if len(decisions.lanes) >= MOST_PLACES:
+        raise unproved(
+            f"Its kernels compute in more than {MOST_PLACES:,} places, steps of loops with written bounds among them."
+        )
 
 
 def _seen(known: Any, data: Any) -> Any:
@@ -559,7 +786,12 @@ def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...], w
             reached += [f"called at line {call.lineno}"]
             reached += [f"{name} = {value}" for name, value in zip(caller.steps.get(call, ()), at, strict=True)]
     via = f" ({', '.join(reached)})" if reached else ""
-    return _Site(text, node, via, place_of(text.path, node, via=via), len(where) > 1, _is_between_programs(node))
+    texts = [each[0] for each in where]
+    # A comprehension has a frame of its own.
+    callers = tuple(
+        (caller, call) for (caller, call, _), inner in zip(where[1:], texts, strict=False) if caller is not inner
+    )
+    return _Site(text, node, via, place_of(text.path, node, via=via), callers, _is_between_programs(node))
 
 
 @functools.cache

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from gpu_runner.program import lanes
+
 MOST_EVENTS = 4096  # of one case; of the rest there is one digest
 _LITERALS = frozenset({"lift_fresh", "lift_fresh_copy"})  # operators by which `torch.tensor` hands on what it was given
 _MOST_LITERALS = 4096  # elements
@@ -131,7 +133,7 @@ def _names(fn: Any, seen: set[int]) -> Iterator[tuple[str, str]]:
         return
     seen.add(id(fn.__code__))
     for name in sorted(set(_loaded(fn.__code__))):
-        if name not in fn.__globals__:
+        if name not in fn.__globals__ or name in lanes.noting:
             continue
         value = fn.__globals__[name]
         inner = function_of(value)

@@ -25,8 +25,52 @@ HIDDEN = {
     "the least of two that are joined": f"tl.min(tl.join(x, {LARGE}), axis=1)",
     "a function of a reduction": "tl.reduce(x, 0, _pick)",
     "what programs tell each other": "tl.atomic_add(flags_ptr, row) > 1000",
+    "a condition on a block's size": "x if BLOCK > 31 else 0.0",
+    "a quotient of a block's size": "x * (BLOCK // 4096)",
+    "a comparison in a helper": "_part(x, BLOCK, 1)",
+    "a function of constants": "x * _share(BLOCK)",
+    "the least of two constants": "x * min(BLOCK, 4096)",
+    "a rounded quotient": "x * triton.cdiv(BLOCK, 4096)",
+    "a quotient in place": "n + 0; n_again //= 4096",
+    "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
+# Each decides by what the file fixes alone, or refuses.
+FIXED = {
+    "a mode of a helper": "_mode(x, 1, gain=BLOCK)",
+    "a mode that its caller fixes": "_again(x, BLOCK)",
+    "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
+    "a type": "x * 2.0 if x_ptr.dtype.element_ty == tl.float64 else x",
+    "whether a pointer is None": "x if flags_ptr is not None else 0.0",
+    "a number of the text": "min(4, 8) if 4 > 8 else x",
+}
+INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides
 HELPER = """
+@triton.constexpr_function
+def _share(block):
+    return 0.5 if block > 4096 else 1.0
+
+
+@triton.jit
+def _mode(x, mode: tl.constexpr, gain: tl.constexpr = 2, power: tl.constexpr = 1):
+    if mode == 1 and power < 2:
+        x = x * gain
+    if gain == 1:
+        tl.static_assert(False, "no gain")
+    return x
+
+
+@triton.jit
+def _again(x, gain: tl.constexpr, mode: tl.constexpr = 0):
+    return _mode(x, mode, gain)
+
+
+@triton.jit
+def _part(x, block: tl.constexpr, mode: tl.constexpr):
+    if mode == 1:
+        x = x + 1
+    return x if block > 4095 else x * 2
+
+
 @triton.jit
 def _pick(a, b):
     return tl.where(a > 1e9, a, b)
@@ -37,29 +81,33 @@ def _kernel("""
 
 
 @pytest.fixture(scope="module")
-def one_sided() -> dict[str, set[str]]:
-    """The decisions of one outcome on the line of each, all in one kernel."""
-    body = "\n    ".join(f"_{at} = {text}" for at, text in enumerate(HIDDEN.values()))
+def one_sided() -> list[tuple[str, str]]:
+    """The decisions of one outcome, all of one kernel: the line of each in the file, and its text."""
+    body = "\n    ".join(f"n_again = {text}" for text in (HIDDEN | FIXED).values())
     text = CANDIDATE.replace("{body}", body).replace("\n@triton.jit\ndef _kernel(", HELPER)
     text = text.replace("torch.empty(x.shape, dtype=torch.int32)", "torch.zeros(x.shape, dtype=torch.int32)")
     problem, context = parse_problem(PROBLEM), surroundings()
-    (proof,), _ = prove(problem, [Case("drawn", (("T", 10), ("H", 40)), "float32", 5)], context)
+    cases = [Case("drawn", (("T", 10), ("H", width)), "float32", 5) for width in (40, 20)]
+    proofs, _ = prove(problem, cases, context)
     source = CandidateSource((SourceFile("candidate.py", text),))
-    with loaded("candidate", source, proof.form, context) as session:
-        call = make_call(proof, poison=True)
-        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+    with loaded("candidate", source, proofs[0].form, context) as session:
+        for call in (make_call(proof, poison=True) for proof in proofs):
+            decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
     lines = text.splitlines()
-    return {
-        name: {
-            decision.text
-            for decision, outcome in decisions.items()
-            if outcome != BOTH and ("a > 1e9" if "_pick" in text else text) in lines[decision.line - 1]
-        }
-        for name, text in HIDDEN.items()
-    }
+    return [(lines[decision.line - 1], decision.text) for decision, outcome in decisions.items() if outcome != BOTH]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_kernel_hides_is_seen(name: str, one_sided: dict[str, set[str]]) -> None:
-    assert one_sided[name]
+def test_what_a_kernel_hides_is_seen(name: str, one_sided: list[tuple[str, str]]) -> None:
+    text = HIDDEN[name]
+    where = next((inner for call, inner in INNER.items() if call in text), text)
+    assert [decision for line, decision in one_sided if where in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIXED)
+def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str, str]]) -> None:
+    assert not [
+        decision for line, decision in one_sided if FIXED[name] in line or "mode == 1" in line or "gain == 1" in line
+    ]
