@@ -79,7 +79,7 @@ PLAN = {
 BLOCKS = """\
 def reglu_forward(a, b):
     n_elements = a.numel()
-    BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, 4096))"""
+    BLOCK_SIZE, num_warps = calculate_settings(min(max(n_elements, 1), 4096))"""
 REMARKS = (
     Remark(1, "Use fewer warps for short rows."),
     Remark(2, "Why int64 here?", PATH, 25, "offsets = tl.program_id(0).to(tl.int64)"),

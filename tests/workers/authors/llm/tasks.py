@@ -72,7 +72,7 @@ KERNEL_TASKS: dict[str, Wrong] = {
     "swiglu": Wrong(
         "arg.contiguous() if isinstance(arg, torch.Tensor) else arg",
         "arg",
-        Status.incorrect_values,
+        Status.out_of_bounds,
         "Never assume that rows are adjacent",
     ),
     "reglu": Wrong(
