@@ -38,7 +38,7 @@ MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has som
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
-_CUT = "cut"
+_CUT = "cut at its"
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 # Of a tensor: what the kind of device says, which is one and the same in all cases of a verdict, and what the problem says.
 _KINDS, _AS_PASSED = ("is_cuda", "is_cpu", "is_meta", "is_sparse", "layout"), ("device", "dtype")
@@ -126,9 +126,9 @@ class Decisions:
         lanes.result = _seen(lanes.result, result)
         lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, operands, strict=False)]
 
-    def cut(self, place: Place, bound: int, size: int) -> None:
-        """Note whether a slice ends where its sequence does, though it was to go on to a bound."""
-        self.operate(place, _CUT, (bound, size), (bound if bound >= 0 else -bound) > size)
+    def cut(self, place: Place, end: str, bound: int, size: int) -> None:
+        """Note whether an end of a slice is moved to that of its sequence, beyond which its bound lies."""
+        self.operate(place, f"{_CUT} {end}", (bound, size), (bound if bound >= 0 else -bound) > size)
 
     def launches(self, kernel: str, parameters: set[str]) -> None:
         """Note which parameters of a launch are fixed; one that ever is not stays so."""
@@ -148,9 +148,9 @@ class Decisions:
             is_computed = lanes.result is not VARIES and VARIES in lanes.operands
             if not is_computed or _is_absorbed(lanes.operation, lanes.operands):
                 continue
-            if lanes.operation == _CUT:  # one that never is may be so by its bound, as half of a row
+            if lanes.operation.startswith(_CUT):  # one that never is may be so by its bound, as half of a row
                 if lanes.result or lanes.operands[1] is not VARIES:
-                    yield (*where, f"{text} is {'not ' * bool(lanes.result)}cut")  # type: ignore[misc]
+                    yield (*where, f"{text} is {'not ' * bool(lanes.result)}{lanes.operation}")  # type: ignore[misc]
             else:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
 

@@ -891,7 +891,7 @@ class Evaluator:
                 bound = getattr(part, end)
                 if isinstance(bound, int):
                     *where, text = place_of(frame.module.path, node)
-                    self.decisions.cut((*where, f"the {end} of {text} at {at}"), bound, size)  # type: ignore[arg-type]
+                    self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
 
     def _slice(self, node: ast.Slice, frame: Frame) -> slice:
         ends = [None if part is None else self.value(part, frame) for part in (node.lower, node.upper, node.step)]
@@ -1194,7 +1194,7 @@ class Evaluator:
             self._note_ends(node, name, args, level, frame)
         elif not (name == "len" and isinstance(args[0], torch.Size)):
             if function in (int, float) and args and isinstance(args[0], str):
-                self._happens(node, level, False, frame, "read from no text")
+                self._happens(node, level, False, frame, "made of anything but text")
             if name in _ROUNDS and isinstance(value, int):
                 self._happens(node, level, bool(value), frame, "not zero")
             if name == "divmod":
@@ -1223,9 +1223,9 @@ class Evaluator:
         if len(args) < 2 or any(keyword.arg == "strict" for keyword in node.keywords):
             return
         sizes = [operator.length_hint(each, -1) for each in args]
-        last, what = (min, "shortest") if name == "zip" else (max, "longest")
+        last = min if name == "zip" else max
         for at, size in enumerate(sizes):
-            self._happens(node, level, size == last(sizes) >= 0, frame, f"of the length of item {at}, the {what}")
+            self._happens(node, level, size == last(sizes) >= 0, frame, f"ended by item {at}")
 
     def _note_sorted(
         self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: Frame, level: int
@@ -1369,14 +1369,12 @@ class Evaluator:
             return value
         if self.calling is None:
             return Native(name, lambda *args, **named: call(args, named), value)
-        *where, text = self.calling
-        calls = itertools.count()
+        place, calls = self.calling, itertools.count()
 
         def noted(*args: Any, **named: Any) -> Any:
             given = call(args, named)
             if is_known(given):
-                place = (*where, f"item {min(next(calls), MOST_ITEMS)} of {text}")
-                self.decisions.operate(place, name, args, given)  # type: ignore[arg-type]
+                self.decisions.operate(place, f"{name} {min(next(calls), MOST_ITEMS)}", args, given)
             return given
 
         return Native(name, noted, value)

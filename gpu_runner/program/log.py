@@ -18,6 +18,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.objects import unproved
 from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
@@ -41,6 +42,11 @@ _COPIES = frozenset(
     {"_to_copy", "cat", "clone", "constant_pad_nd", "copy_", "stack", "lift_fresh_copy", "slice_scatter"}
 )
 _READS = "_local_scalar_dense"  # one number goes to the host
+# Operators that choose, compare, cut or read numbers.
+_DECIDES = frozenset(f"""
+    min max amin amax minimum maximum clamp clamp_min clamp_max sort eq ne lt le gt ge equal any all masked_select unique
+    _unique2 count_nonzero logical_not logical_and logical_or {_READS}
+    """.split())  # fmt: skip
 # What autograd does by itself where an input is used twice, or in part.
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
@@ -121,6 +127,12 @@ class Log(Mode):
             return given
         operands, results = tensors_in((args, dict(kwargs))), tensors_in(given)
         known = [self._known(tensor) for tensor in operands]
+        if (
+            place is not None
+            and known
+            and not any(memory.is_input or memory.inputs or memory.launched for memory in known)
+        ):
+            _check_own(name, operands, results)
         self._note(name, operands, known, results)
         made = Memory(
             frozenset().union(*(memory.inputs for memory in known)),
@@ -331,6 +343,15 @@ class Log(Mode):
         self._memory.pop(reference.cdata, None)
         self._guards[reference.cdata] = (reference, raw, phase, number)
         return view
+
+
+def _check_own(name: str, operands: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+    """Refuse to decide in tensors over numbers of the host, where no decision is seen."""
+    cuts = name in ("_to_copy", "copy_") and not _is_move(name, operands, results)
+    if cuts or name.rstrip("_") in _DECIDES:
+        raise unproved(
+            f"It computes with numbers of its own by torch (`{name}`), where nobody sees what is decided. Use Python's."
+        )
 
 
 def _is_move(name: str, operands: list[torch.Tensor], results: list[torch.Tensor]) -> bool:

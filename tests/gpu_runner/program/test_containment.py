@@ -15,6 +15,8 @@ return ().__class__.__base__.__subclasses__()
 return (1).__class__
 return 'a'.__class__.__mro__
 return len.__self__
+import torch; return torch.zeros(1).type()
+return slice(9, None).indices(20)
 return len.__call__(1)
 return run.__globals__
 return run.__code__
@@ -224,6 +226,8 @@ def deco(f):|||    calls = []|||    def g():|||        calls.append(1)|||       
 from contextlib import contextmanager|||X = []|||@contextmanager|||def m(): yield X|||def run():|||    with m() as x: x.append(1)
 from collections import OrderedDict|||X = OrderedDict()|||def run(): X['a'] = 1
 X = []|||Y = {'x': X}|||def run():|||    match Y['x']:|||        case [*_]: pass|||        case x: x.append(1)
+import functools|||@functools.cache|||def f(n, kind): return 0|||def run(): return f(2, 'a'), f(3.0, 'a')
+import functools|||@functools.lru_cache(maxsize=None)|||def f(n): return 0|||def run(): return f(n=2), f(n=True)
 """
 
 

@@ -133,22 +133,22 @@ CONSTANT = {
     ),
     "a slice that never cuts": (
         "n = len(range(x.shape[0])[:9])",
-        "the stop of `range(x.shape[0])[:9]` at 0 is not cut",
+        "`range(x.shape[0])[:9]` is not cut at its stop 0",
     ),
-    "a slice that always cuts": ("n = len(range(9)[:x.shape[0]])", "the stop of `range(9)[:x.shape[0]]` at 0 is cut"),
-    "a slice of a tensor": ("n = x.view(-1)[:9].numel()", "the stop of `x.view(-1)[:9]` at 0 is not cut"),
-    "a slice of a tensor behind dots": ("n = x[..., :9].numel()", "the stop of `x[..., :9]` at 0 is not cut"),
+    "a slice that always cuts": ("n = len(range(9)[:x.shape[0]])", "`range(9)[:x.shape[0]]` is cut at its stop 0"),
+    "a slice of a tensor": ("n = x.view(-1)[:9].numel()", "`x.view(-1)[:9]` is not cut at its stop 0"),
+    "a slice of a tensor behind dots": ("n = x[..., :9].numel()", "`x[..., :9]` is not cut at its stop 0"),
     "a slice of a buffer": (
         "n = x.new_empty(9)[:x.shape[0]].numel()",
-        "the stop of `x.new_empty(9)[:x.shape[0]]` at 0 is cut",
+        "`x.new_empty(9)[:x.shape[0]]` is cut at its stop 0",
     ),
     "what map compares": (
         "import operator\n    (flag,) = map(operator.gt, (x.shape[0],), (9,))",
-        "item 0 of `map(operator.gt, (x.shape[0],), (9,))` is anything but False",
+        "`map(operator.gt, (x.shape[0],), (9,))` is anything but False",
     ),
     "what map compares of several": (
         "import operator\n    a, b = map(operator.gt, (x.shape[0], x.shape[0]), (9, 7))",
-        "item 0 of `map(operator.gt, (x.shape[0], x.shape[0]), (9, 7))` is anything but False",
+        "`map(operator.gt, (x.shape[0], x.shape[0]), (9, 7))` is anything but False",
     ),
     "what two sets share": ("flag = [*{x.shape[0]} & {9}]", "`{x.shape[0]} & {9}` is anything but frozenset()"),
     "what is popped of a table": (
@@ -161,11 +161,11 @@ CONSTANT = {
     ),
     "the shorter of two by zip": (
         "n = sum(1 for _ in zip(range(x.shape[0]), range(9)))",
-        "`zip(range(x.shape[0]), range(9))` is of the length of item 1, the shortest",
+        "`zip(range(x.shape[0]), range(9))` is ended by item 1",
     ),
     "a number read from text": (
         "n = int(f'{str(x.shape[0]):.1}')",
-        "`int(f'{str(x.shape[0]):.1}')` is read from no text",
+        "`int(f'{str(x.shape[0]):.1}')` is made of anything but text",
     ),
     "an empty comprehension": (
         "found = [0.5 for _ in range(9, x.shape[0], 1 << 40)] + [1.0]",

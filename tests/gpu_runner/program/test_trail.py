@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from gpu_runner import verify
 from gpu_runner.child import candidate
@@ -12,6 +14,7 @@ from gpu_runner.child.handlers import State
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
+from gpu_runner.program.objects import Violation
 from gpu_runner.session import ChildReply
 from gpu_runner.verify.answer import Event, Trail
 from gpu_runner.verify.cases import Case
@@ -108,3 +111,24 @@ def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:
     one, other = tuned(1), tuned(3)
     assert (one.launched, other.launched) == ({"kernel": 1}, {"kernel": 3})
     assert one.trail.to_json() == other.trail.to_json()
+
+
+DECIDES: dict[str, Callable[[], object]] = {
+    "the least": lambda: torch.tensor([7, 9]).min(),
+    "a comparison": lambda: torch.full((2,), 7) > torch.arange(2),
+    "a quotient": lambda: (torch.full((2,), 7.0) / 9).to(torch.int64),
+    "a number read back": lambda: torch.tensor(7).item(),
+}
+
+
+@pytest.mark.parametrize("name", DECIDES)
+def test_tensors_of_numbers_decide_nothing(name: str) -> None:
+    with Log(lambda: ("candidate.py", 3)), pytest.raises(Violation, match="numbers of its own by torch"):
+        DECIDES[name]()
+
+
+def test_tensors_of_inputs_may_be_read() -> None:
+    x = torch.tensor([7, 9])
+    with Log(lambda: ("candidate.py", 3)) as log:
+        log.is_input(x, "x")
+        assert x.ne(9).sum().item() == 1
