@@ -1439,7 +1439,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A kernel's loop from 20,000 on ran in no case: what is in it was never judged.",
-        passes=True,
     ),
     "condition_on_a_block": NewCheat(
         "cross_entropy",
@@ -1447,7 +1446,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A condition over a `constexpr` argument, which the interpreter has as a plain number of Python.",
-        passes=True,
     ),
     "cache_of_equal_numbers": NewCheat(
         "add",
