@@ -58,7 +58,7 @@ _COPIES = (
 # Functions by what their results hang on: on where the program runs, on their arguments, on a type among these.
 _ENVIRONMENT = (
     "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
-    "triton.runtime.driver.", "importlib.metadata.",
+    "triton.runtime.driver.", "importlib.metadata.", "torch.get_float32_matmul_precision",
 )  # fmt: skip
 _PURE = (
     "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",

@@ -116,6 +116,8 @@ class _Continue(BaseException):
 
 _FLOW = (_Return, _Break, _Continue)
 
+_VIEWS = ("items", "keys", "values")  # of a dictionary
+
 
 class Evaluator:
     """Carries out one program. ``extensions`` evaluates what torch and Triton see of it: kernels, autograd, modules of layers."""
@@ -353,7 +355,7 @@ class Evaluator:
 
     def _for(self, node: ast.For, frame: Frame) -> None:
         items = self.value(node.iter, frame)
-        level = self.last
+        level = self._level_of_items(node.iter, frame)
         self._happens(node.iter, level, False, frame, "not empty")
 
         frame.loops.append(level)
@@ -1043,7 +1045,7 @@ class Evaluator:
         names = frozenset(name.id for g in node.generators for name in ast.walk(g.target) if isinstance(name, ast.Name))
         inner = Frame(Kind.function, frame.module, frame, {}, names, {}, frame.function, is_comprehension=True)
         first = iter(self.iterate(self.value(node.generators[0].iter, frame)))
-        outermost = self.last
+        outermost = self._level_of_items(node.generators[0].iter, frame)
 
         def walk(place: int) -> Iterator[Any]:
             if place == len(node.generators):
@@ -1061,6 +1063,15 @@ class Evaluator:
                     yield from walk(place + 1)
 
         return walk(0)
+
+    def _level_of_items(self, node: ast.expr, frame: Frame) -> int:
+        """What the items of an iterable hang on, which was evaluated last: on nothing those of keywords that no call wrote."""
+        is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
+        of = node.func.value if is_view else node  # type: ignore[attr-defined]
+        rest = None if frame.function is None else frame.function.node.args.kwarg
+        if rest is None or not isinstance(of, ast.Name) or of.id != rest.arg:
+            return self.last
+        return FIXED if self.level_of_name(rest.arg, frame) == FIXED else self.last
 
     def _collected(self, node: Any, frame: Frame, make: Callable[[Frame], Any]) -> list[Any]:
         try:

@@ -161,7 +161,7 @@ There is no `reference` in the problem. Nothing was done.
         pytest.param(
             "/kernel craete reglu",
             snapshot(
-                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
             ),
             id="unknown verb",
         ),

@@ -221,7 +221,6 @@ HIDDEN = {
     "a list's length": "met = []\n    for _ in range(n): met.append(1)\n    if len(met) > 31: x = x + 1",
     "None by a condition": "y = next(iter((x,) * (n - 6)), None)\n    if y is None: x = x + 1",
     "None under conditions": "y = x\n    if n > 31: y = None\n    if y is None: x = x + 1",
-    "state of torch": "if torch.get_float32_matmul_precision() == 'medium': x = x + 1",
     "a long table": "n = (0,) * 65\n    n = n[x.shape[0]]",
     "a table of enums": "from enum import Enum\n    class Mode(Enum):\n        a = 7\n        b = 31\n"
     "    t = {Mode.a: 0, Mode.b: 1}\n    m = [Mode.a, Mode.b][n > 31]\n    k = t[m]",

@@ -147,7 +147,7 @@ def _errs(error: float, count: int = 1, status: Status = Status.incorrect_values
         (_errs(1.9), None, Status.passed),
         (_errs(1.9, 2), None, Status.passed),
         (_errs(1.9, 3), None, Status.incorrect_values),
-        (_errs(2.1), None, Status.incorrect_values),
+        (_errs(3.1), None, Status.incorrect_values),
         (_errs(math.nan), None, Status.incorrect_values),
         (_errs(1.9, status=Status.nondeterministic), None, Status.nondeterministic),
         (_errs(1.9), "0" * 32, Status.incorrect_values),
