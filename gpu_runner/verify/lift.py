@@ -71,6 +71,8 @@ class _Noise(_Lift):
             lifted_args, lifted_kwargs = _mapped(_lifted, args), _mapped(_lifted, dict(kwargs))
             with self:
                 return formula(*lifted_args, **lifted_kwargs)
+        if is_scan and args[0].dim():  # terms that cancel to nothing leave what rounding made of them
+            args = (self._moved(_lifted(args[0]), 1, is_written=False), *args[1:])
         found = super().operator(func, args, kwargs)
         if _is_exact(func):
             return found

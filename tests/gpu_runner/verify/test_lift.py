@@ -90,6 +90,15 @@ def test_noise_is_seen_within_an_operator_whose_terms_cancel() -> None:
     assert float((wider - image.repeat_interleave(2, -1)).abs().max()) < 1e-5
 
 
+def test_noise_is_seen_where_the_terms_of_a_scan_cancel_to_nothing() -> None:
+    values = torch.tensor([[0.3, 0.4, -0.7]]).double()
+    values[0, 2] = -(values[0, 0] + values[0, 1])
+    assert float(values.cumsum(-1)[0, -1]) == 0.0
+    with lifted("each"):
+        last = float(values.cumsum(-1)[0, -1])
+    assert 0.0 < abs(last) < 16 * 2.0**-24
+
+
 def test_noise_in_a_scan_takes_no_square_of_the_numbers_of_a_row() -> None:
     values = torch.randn(1, 2**17)  # torch's own formula would make 2^34 numbers of them
     exact = values.double().cumsum(-1)
