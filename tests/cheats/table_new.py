@@ -1407,7 +1407,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "`dict.pop` with a default gives a tuple: neither a look-up nor a plain value.",
-        passes=True,
     ),
     "minimum_by_a_slice": NewCheat(
         "residual",
@@ -1415,7 +1414,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A slice of a view ends with it: a minimum of the number of elements and a million.",
-        passes=True,
     ),
     "smooth_in_size": NewCheat(
         "residual",
@@ -1431,7 +1429,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A number of the call is a field of an `nn.Module` that is made in the call, and counts as fixed.",
-        passes=True,
     ),
     "loop_that_never_ran": NewCheat(
         "softmax",
@@ -1453,6 +1450,5 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A cache takes 2 and 2.0 for one key: what the call with a whole number kept stands for the other one.",
-        passes=True,
     ),
 }
