@@ -4,8 +4,8 @@
     python -m tests.peers measure DIR --out RESULTS [--minutes M]                    # on a GPU host; torch and Triton alone
     python -m tests.peers table RESULTS                                              # the tables of what was measured
 
-The problems are those built in for Liger-Kernel, at their first N sizes, in bfloat16. Each is one benchmark of the runner, in which all
-contenders take turns, with Liger's kernel as the original.
+The problems are those built in for Liger-Kernel, at their first N sizes, in bfloat16. Each is one benchmark of the runner, in which
+all contenders take turns, with Liger's kernel as the original.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ MEMORY_BYTES = 64 * 2**30  # five contenders of the largest losses
 BUDGET_S = 60.0
 PEERS = ("original", "torch_compile", "eager")
 TITLES = {"candidate": "compiler", "original": "Liger", "torch_compile": "torch.compile", "eager": "eager"}
-SUMMARY = "of the floor"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,7 +77,7 @@ def _prepare(folder: Path, library: Path, only: list[str] | None, sizes: int) ->
 
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(folder / TREE, "w:gz") as tree:
-        tree.add(library / "src", "src")
+        tree.add(library / "src", "library/src")  # what a forge packs has a folder of its own around it
     for path in sorted(PROBLEMS.glob("*.py")):
         name, source = path.stem, path.read_text(encoding="utf-8")
         if only is not None and name not in only:
@@ -144,7 +143,8 @@ def _print(results: Path) -> int:
 def _table(rows: list[tuple[str, WorkloadTiming]]) -> Iterator[str]:
     """A row for each kernel, size and pass: microseconds of each contender, and its share of the floor."""
     names = ("candidate", *PEERS)
-    yield f"| kernel | size | pass | floor, us | {' | '.join(TITLES[name] for name in names)} | beside the best peer | peak memory |"
+    titles = " | ".join(TITLES[name] for name in names)
+    yield f"| kernel | size | pass | floor, us | {titles} | to the best peer | peak memory to Liger's |"
     yield f"| --- | --- | --- | ---: | {' | '.join('---:' for _ in names)} | ---: | ---: |"
     shares: dict[tuple[Pass, str], list[float]] = {}
     for name, row in rows:
@@ -160,7 +160,7 @@ def _table(rows: list[tuple[str, WorkloadTiming]]) -> Iterator[str]:
         floor = "" if row.floor_us is None else f"{row.floor_us:.1f}"
         yield f"| {name} | {_size(row)} | {row.timed_pass.value} | {floor} | {' | '.join(cells)} | {ratio} | {memory} |"
     yield ""
-    yield f"| {SUMMARY}, geometric mean | {' | '.join((*(TITLES[name] for name in names), 'best peer of each'))} |"
+    yield f"| of the floor, geometric mean | {titles} | best peer of each |"
     yield f"| --- | {' | '.join('---:' for _ in (*names, ''))} |"
     for timed in Pass:
         cells = [_mean(shares.get((timed, contender), [])) for contender in (*names, "best peer")]
