@@ -46,6 +46,13 @@ def shed_secrets() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell
 
 
+def keep_loopback_direct() -> None:
+    """Have whatever asks this machine itself do so without a proxy of the environment, which would ask another."""
+    name = "no_proxy" if "no_proxy" in os.environ else "NO_PROXY"
+    if (named := os.environ.get(name, "")) != "*":
+        os.environ[name] = ",".join(filter(None, (named, "localhost,127.0.0.1,::1")))
+
+
 def keep_temporary_folder() -> None:
     """Have ``tempfile`` stay with TMPDIR, or /tmp, while its disk is full: it would go on elsewhere, where nobody cleans up."""
     folder = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the folder, no file in it
