@@ -91,6 +91,7 @@ def test_proxy_of_the_environment_is_taken_unless_the_host_needs_none(
     monkeypatch.setenv(name, scheme + forwarding.address)
     with openai_server.openai_server() as server:
         monkeypatch.setenv("KERNELSMITH_OPENAI_MODEL", openai_server.MODEL)
+        monkeypatch.setenv("KERNELSMITH_OPENAI_API_KEY", openai_server.KEY)
         monkeypatch.setenv("KERNELSMITH_OPENAI_BASE_URL", server.base_url)
         server.next(openai_server.call("propose", DATA), openai_server.call("propose", DATA))
         for _ in range(2):
