@@ -15,13 +15,11 @@ from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
-from workers.environment import SECRET_NAME, plain_environment
+from workers.environment import ENV_FILE, SECRET_NAME, plain_environment
 from workers.errors import WorkersError
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
 from workers.models.settings import ProviderSettings
 
-# A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
-ENV_FILE = "KERNELSMITH_ENV_FILE"
 _SCHEMES = {"database_url": ("postgresql", "postgres", "sqlite"), "redis_url": ("redis", "rediss", "unix")}
 
 
