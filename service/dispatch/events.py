@@ -61,6 +61,7 @@ from service.permissions import DECIDING, Refused
 from service.publisher.commits import APPROVE, CANCEL, REVISE, job_id_of
 from service.report.replies import reply_command_errors, reply_decision, reply_no_permission, reply_secret
 from workers.contracts import Decision, DecisionOutcome, JobState, JobView, Verb
+from workers.inbox import NewDelivery
 from workers.redaction import secret_in
 
 log = structlog.get_logger(__name__)
@@ -321,7 +322,18 @@ def _opening(desk: Desk, payload: Payload) -> str:
 
 
 def _review(desk: Desk, payload: Payload) -> str:
-    return carry_out_review(desk, review_of(payload))
+    review = review_of(payload)
+    # Nobody can react to a review: whoever reads what was missed sees by this that its delivery arrived.
+    desk.inbox.record_deliveries((NewDelivery(unheard_review(review.review_id), "pull_request_review", b"", ARRIVED),))
+    return carry_out_review(desk, review)
+
+
+ARRIVED = "its delivery arrived"
+
+
+def unheard_review(review_id: int) -> str:
+    """The delivery's id of a review that is read where its own delivery did not arrive."""
+    return f"unheard-review-{review_id}"
 
 
 def _rerequest(desk: Desk, payload: Payload) -> str:
