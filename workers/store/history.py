@@ -83,11 +83,11 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
-def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> str | None:
-    """The snapshot of the commit at which a night proved a kernel's values last, besides ``not_revision``."""
+def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
+    """The commit at which a night proved a kernel's values last, besides ``not_revision``, and its snapshot."""
     of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
-    return session.scalar(
-        select(MeasuredCommit.snapshot)
+    row = session.execute(
+        select(MeasuredCommit.revision, MeasuredCommit.snapshot)
         .join(MeasuredPoint, MeasuredPoint.revision == MeasuredCommit.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
@@ -95,7 +95,8 @@ def last_proved(session: Session, repository: str, kernel: str, not_revision: st
         .where(MeasuredPoint.source == Source.night.value, MeasuredPoint.value == 0.0)
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
-    )
+    ).first()
+    return None if row is None else (row[0], row[1])
 
 
 def read(
