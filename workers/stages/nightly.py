@@ -153,6 +153,8 @@ class Nightly:
                 context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
             ),
             tuple(context.memo("standing", lambda: list(_standing(night)))),
+            planned.came,
+            planned.gone,
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
@@ -288,6 +290,8 @@ class Planned:
     )  # the other commit at which it was measured last on this model
     gpus: tuple[str, ...] = ()  # others of the model whose hosts were at work in the last days
     week: float | None = None  # when the week began that this night is the first after; None: it is not
+    came: tuple[str, ...] = ()  # kernels that the last commit had not, and those that it had
+    gone: tuple[str, ...] = ()
 
 
 def _planned(night: Night) -> Planned:
@@ -303,6 +307,8 @@ def _planned(night: Night) -> Planned:
         form.get("revisions", {}),
         tuple(form.get("gpus", ())),
         form["week"],
+        tuple(form.get("came", ())),
+        tuple(form.get("gone", ())),
     )
 
 
@@ -330,6 +336,9 @@ def _plan(night: Night) -> dict[str, Any]:
     made = plan(kernels, changed, measured, night.revision, known)
     before = context.history(lambda s: history.last_night(s, repository, night.revision))
     week = None if before is None or week_start(before) == week_start(night.begun_at) else week_start(before)
+    old = None if last is None or named else _tree(context, last[1])
+    then = set(() if old is None else night.bench.layout.existing(old))
+    now = set(() if old is None else night.bench.layout.existing(night.bench.tree))
     return {
         "order": made.order,
         "known": made.known,
@@ -340,6 +349,8 @@ def _plan(night: Night) -> dict[str, Any]:
         "measured": tuple(here),
         "changed": sorted(changed),
         "week": week,
+        "came": sorted(now - then),
+        "gone": sorted(then - now),
     }
 
 

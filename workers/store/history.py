@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
@@ -200,6 +200,33 @@ def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[
 def repositories(session: Session) -> tuple[str, ...]:
     """The repositories that have series."""
     return tuple(session.scalars(select(MeasuredSeries.repository).distinct().order_by(MeasuredSeries.repository)))
+
+
+def rename(session: Session, repository: str, name: str) -> int:
+    """Have a repository's numbers go on under its new name, and give how many series that concerns.
+
+    Where a series has numbers under the new name already the two become one, in which those stay.
+    """
+    old = session.scalars(select(MeasuredSeries).where(MeasuredSeries.repository == repository)).all()
+    for row in old:
+        key = replace(key_of(row), repository=name).digest()
+        other = session.scalar(select(MeasuredSeries.id).where(MeasuredSeries.key == key))
+        if other is None:
+            row.key, row.repository = key, name
+            continue
+        _join(session, MeasuredPoint.revision, MeasuredPoint.series_id, row.id, other)
+        _join(session, SeriesChange.bad_revision, SeriesChange.series_id, row.id, other)
+        session.delete(row)
+    _join(session, MeasuredCommit.revision, MeasuredCommit.repository, repository, name)
+    session.flush()
+    return len(old)
+
+
+def _join(session: Session, row: Any, whole: Any, old: Any, new: Any) -> None:
+    """Move the rows of one whole to another, but those that it has already."""
+    table, known = row.class_, select(row).where(whole == new)
+    session.execute(update(table).where(whole == old, row.not_in(known)).values({whole: new}))
+    session.execute(delete(table).where(whole == old))
 
 
 def forget(session: Session, retention: Retention, now: float) -> int:

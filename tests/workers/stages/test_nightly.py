@@ -21,6 +21,7 @@ from gpu_runner.contracts import (
 from gpu_runner.contracts import (
     Evidence as Found,
 )
+from service.report.nightly import nightly_sections
 from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
@@ -584,3 +585,17 @@ def test_wrong_values_that_a_person_accepted_are_timed_and_told_no_more_on_anoth
     again = library.night(changed("geglu"))
     assert again.kernels[0].wrong, "what was right since is news"
     assert [(one.metric, one.state) for one in again.changes] == [(Metric.wrong_values, State.confirmed)]
+
+
+def test_a_kernel_that_has_another_name_begins_anew_and_the_report_names_both_once() -> None:
+    library = Library()
+    first = library.night(kernels=())
+    assert (first.came, first.gone) == ((), ()), "nothing was there before"
+    path = f"{OPS}/geglu.py"
+    head = LIBRARY.overlaid((FileChange(path, None), FileChange(f"{OPS}/gated_gelu.py", LIBRARY.read(path) or "")))
+    renamed = library.night(head, kernels=())
+    assert (renamed.came, renamed.gone) == (("gated_gelu",), ("geglu",))
+    assert nightly_sections(renamed).count("new: `gated_gelu`; no longer there: `geglu`") == 1
+    again = library.night(head, kernels=())
+    assert (again.came, again.gone) == ((), ())
+    assert library.night(head, kernels=("rms_norm",)).gone == (), "a night of some kernels looks at no other"
