@@ -168,9 +168,9 @@ def _testbed(summary: NightlySummary) -> str:
 def _other_kernels(summary: NightlySummary) -> str:
     if not summary.came and not summary.gone:
         return ""
-    new = f"new: {_named(summary.came)}" if summary.came else ""
-    gone = f"no longer there: {_named(summary.gone)}" if summary.gone else ""
-    return f"**Other kernels:** {'; '.join(part for part in (new, gone) if part)}. The numbers of a kernel begin anew with its name."
+    named = [f"new: {_named(summary.came)}"] if summary.came else []
+    named += [f"no longer there: {_named(summary.gone)}"] if summary.gone else []
+    return f"**Other kernels:** {'; '.join(named)}. The numbers of a kernel begin anew with its name."
 
 
 def _measured(summary: NightlySummary) -> str:
