@@ -454,6 +454,11 @@ def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk
     assert "**No regression at" in night(talk, number, 200.0, "five"), (
         "back at the old level is no news of an accepted change"
     )
+    assert "a confirmed regression in `geglu`" in night(talk, number, 260.0, "six")
+    assert issues(talk, number) == [(issue, title, "open")], "what is worse than what was accepted is news"
+    assert "found at `COMMIT7`" in talk.read(issue)
+    assert "**Recovered at" in night(talk, number, 200.0, "seven")
+    assert "has recovered" in talk.read(issue)
     talk.say(issue, "/kernel triaged once more")
     talk.settle()
     assert "No confirmed change stands here" in talk.read(issue)
