@@ -23,11 +23,13 @@ from service.dispatch.payloads import (
     Review,
     Text,
     comment_text,
+    moved_of,
     opening_text,
     pull_event_of,
     rerequest_of,
     review_of,
 )
+from service.dispatch.schedule import renamed
 from service.dispatch.starting import (
     AnswerError,
     create,
@@ -356,6 +358,12 @@ def _reopen(desk: Desk, payload: Payload) -> str:
     return "noted"
 
 
+def _rename(_desk: Desk, payload: Payload) -> str:
+    old, new = moved_of(payload)
+    renamed(old, new)
+    return "noted"
+
+
 # None: nothing is to be done. The line comments of a review come one by one as
 # pull_request_review_comment; they are read with their review, when it is submitted. That somebody pushed to the bot's
 # branch is seen when the bot wants to commit.
@@ -373,6 +381,8 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("pull_request_review_comment", "created"): None,
     ("check_run", "rerequested"): _rerequest,
     ("check_run", "requested_action"): _rerequest,
+    ("repository", "renamed"): _rename,
+    ("repository", "transferred"): _rename,
     ("installation", "created"): None,
     ("installation_repositories", "added"): None,
 }
