@@ -212,17 +212,17 @@ class _Bridge:
     def in_context(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call what may set attributes of a context."""
         self.open.add(id(ctx))
-        self.evaluator.opens = True
+        self.evaluator.may_set_context = True
         try:
             return self.evaluator.call(function, args, named)
         finally:
-            self.evaluator.opens = False
+            self.evaluator.may_set_context = False
             self.open.discard(id(ctx))
             self.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
 
     def forward(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a forward whose context is set up afterwards."""
-        passed = self.evaluator.passed
+        passed = self.evaluator.argument_levels
         inputs = GIVEN if passed is None else max([FIXED, *passed[0], *passed[1].values()])
         try:
             return self.evaluator.call(function, args, named)
@@ -232,11 +232,11 @@ class _Bridge:
     def set_up(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Set up the context of what a forward gave last."""
         evaluator = self.evaluator
-        returned = evaluator.returned
+        returned = evaluator.returned_levels
         levels = [PASSED, max(PASSED, self.inputs), PASSED]
-        evaluator.passed = levels[: len(args)], dict(zip(named, levels, strict=False))
+        evaluator.argument_levels = levels[: len(args)], dict(zip(named, levels, strict=False))
         self.in_context(ctx, function, args, named)
-        evaluator.returned = returned
+        evaluator.returned_levels = returned
 
     def _make_module(self, made: Class, real: type) -> None:
         evaluator = self.evaluator
@@ -328,10 +328,10 @@ class Operator:
         given = signature.bind(*args, **named)
         given.apply_defaults()
         evaluator = self._bridge.evaluator
-        if evaluator.passed is not None:
-            by_place, by_name = evaluator.passed
+        if evaluator.argument_levels is not None:
+            by_place, by_name = evaluator.argument_levels
             levels = signature.bind(*by_place, **by_name).arguments
-            evaluator.passed = [levels.get(name, FIXED) for name in given.arguments], {}
+            evaluator.argument_levels = [levels.get(name, FIXED) for name in given.arguments], {}
         return self._real.apply(*given.args, *given.kwargs.values())
 
 

@@ -25,6 +25,7 @@ from gpu_runner.program.coverage import (
     Lanes,
     Place,
     is_plain,
+    join_value,
     place_of,
 )
 from gpu_runner.program.language import words
@@ -680,12 +681,8 @@ def _compute_constant(decisions: Decisions, operation: str, result: Any, operand
         _refuse_many(decisions)
         decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     lanes = decisions.lanes[key]
-    lanes.result = _one(lanes.result, result)
-    lanes.operands = [_one(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
-
-
-def _one(known: Any, value: Any) -> Any:
-    return value if known is UNSEEN else VARIES if known is VARIES or known != value else known
+    lanes.result = join_value(lanes.result, result)
+    lanes.operands = [join_value(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
@@ -727,9 +724,9 @@ def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, 
         _refuse_many(decisions)
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     counts = _where_all(_read(result), _finite(result, operands))
-    lanes.result = _seen(lanes.result, result.data[counts])
+    lanes.result = _join_lanes(lanes.result, result.data[counts])
     data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
-    lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+    lanes.operands = [_join_lanes(known, each) for known, each in zip(lanes.operands, data, strict=True)]
 
 
 def _refuse_many(decisions: Decisions) -> None:
@@ -739,8 +736,8 @@ def _refuse_many(decisions: Decisions) -> None:
         )
 
 
-def _seen(known: Any, data: Any) -> Any:
-    """The one value of all lanes so far, or VARIES."""
+def _join_lanes(known: Any, data: Any) -> Any:
+    """What is known of an operation once it gave a block too: the one value of all its lanes so far, or VARIES."""
     if known is VARIES or not data.size:
         return known
     first = data.flat[0] if known is UNSEEN else known
