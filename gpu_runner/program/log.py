@@ -19,6 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import unproved
+from gpu_runner.program.sampling import Sample
 from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
@@ -74,6 +75,7 @@ class Log(Mode):
 
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
     ``opaque`` says that what is done now shows nowhere but here. With ``dry`` kernels are noted and not run: only the trail counts.
+    With a ``sample`` few of their programs are run, and it says what is known of memory.
     With ``compiles_only`` they are compiled and not run; ``was_tuned`` says that one was left out, which its autotuner times.
     """
 
@@ -86,8 +88,10 @@ class Log(Mode):
         dry: bool = False,
         compiles_only: bool = False,
         has_devices: bool = True,
+        sample: Sample | None = None,
     ) -> None:
         super().__init__()
+        self._sample = sample
         self._where = where
         self._opaque = opaque
         self._dry = dry
@@ -126,6 +130,8 @@ class Log(Mode):
         if name in _EMPTY:
             return given
         operands, results = tensors_in((args, dict(kwargs))), tensors_in(given)
+        if self._sample is not None:
+            self._sample.operator(operands, results)
         known = [self._known(tensor) for tensor in operands]
         if (
             place is not None
