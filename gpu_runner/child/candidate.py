@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import math
 import os
 import secrets
@@ -37,6 +38,7 @@ from gpu_runner.program.objects import Violation
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
+MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
 
 
@@ -202,11 +204,12 @@ def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": []}, []
+        return {"values": [], "beyond": []}, []
     decisions, evaluator = state.values["decisions"], state.values["evaluator"]
     arguments = at_scale.spread(meta, tensors)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
     decisions.is_paused, evaluator.decisions = True, Decisions()
+    apart = evaluator.decisions
     try:
         with sampling(given) as sample:
             log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
@@ -220,7 +223,8 @@ def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
             entries, found = at_scale.gathered(meta, values, sample)
     finally:
         decisions.is_paused, evaluator.decisions = False, decisions
-    return {"values": entries}, found
+    beyond = [list(one) for one in itertools.islice(decisions.beyond(apart), MOST_BEYOND)]
+    return {"values": entries, "beyond": beyond}, found
 
 
 def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,7 +24,9 @@ MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has som
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
+ALIKE = 1e-6  # of a number: as far apart are two that a sum in another order gives
 _CUT = "cut at its"
+_ROOTS = frozenset(["sqrt", "rsqrt", "float", "pow", "abs", "fabs", "prod"])
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
@@ -54,6 +57,8 @@ class Decisions:
     values: dict[ast.expr, Any] = field(default_factory=dict)
     # Those that compute with what the call was given, by the path of their file.
     computed: dict[ast.expr, str] = field(default_factory=dict)
+    # By expression of host code, the least and the largest number with a fraction that it gave.
+    fractions: dict[ast.expr, tuple[float, float]] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
     is_paused: bool = False  # of kernels nothing is noted
 
@@ -70,6 +75,9 @@ class Decisions:
     def see(self, node: ast.expr, value: Any) -> None:
         """Note the value of an expression of host code."""
         self.values[node] = join_value(self.values.get(node, UNSEEN), value)
+        if isinstance(value, float) and value == value:
+            least, most = self.fractions.get(node, (value, value))
+            self.fractions[node] = min(least, value), max(most, value)
 
     def operate(self, place: Place, operation: str, operands: Sequence[Any], result: Any) -> None:
         """Note what an operation of host code that is no expression made of its operands."""
@@ -104,6 +112,21 @@ class Decisions:
                     yield (*where, f"{text} is {'not ' * bool(lanes.result)}{lanes.operation}")  # type: ignore[misc]
             else:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
+
+    def beyond(self, other: Decisions) -> Iterator[tuple[str, int, str, float, float, float]]:
+        """Numbers that host code computes at other sizes, in no case seen here, and that do not go with sizes as a product does.
+
+        A product, quotient or power of sizes is at all sizes what it is at few, unless it grows to count, or shrinks to do so: below
+        one, or above, it has been of little or much effect in all cases. A sum, or a function, may be anything elsewhere. By path,
+        line and text, with the number and those between which it was seen.
+        """
+        for node, path in self.computed.items():
+            least, most = self.fractions.get(node, (math.nan, math.nan))
+            for number in other.fractions.get(node, ()):
+                is_new = number < least - ALIKE * abs(least) or number > most + ALIKE * abs(most)
+                if is_new and not (_is_product(node) and _goes_away_from_one(number, least, most)):
+                    yield path, node.lineno, text_of(node), number, least, most
+                    break
 
     def _operand(self, node: ast.AST, items: frozenset[str] = frozenset()) -> Any:
         """The value of an operand where it never had another, else VARIES; ``items``: names that a comprehension goes through."""
@@ -168,6 +191,21 @@ def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
     if not isinstance(value, _IMMUTABLE):
         return OPAQUE
     return value if value == value else "nan"
+
+
+def _is_product(node: ast.expr) -> bool:
+    """Whether an expression is a product, quotient, power or root, or a conversion of one."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Mult | ast.Div | ast.Pow)
+    name = node.func if isinstance(node, ast.Call) else None
+    return isinstance(node, ast.UnaryOp) or getattr(name, "attr", getattr(name, "id", "")) in _ROOTS
+
+
+def _goes_away_from_one(number: float, least: float, most: float) -> bool:
+    """Whether a number lies beyond others on the side of one on which they lie too."""
+    low, high = sorted((abs(least), abs(most)))
+    size = abs(number)
+    return math.isfinite(size) and (size > high >= 1.0 or 0.0 < size < low <= 1.0)
 
 
 def _operands(node: ast.expr) -> Iterable[ast.AST]:

@@ -143,7 +143,21 @@ def examined_at_scale(call: AtScale, reply: ChildReply) -> tuple[tuple[Check, ..
             findings.append(_finding(call, label, how(comparison), comparison))
         elif bool(known.any()):
             checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))
+    judged = {check.output for check in checks} | {finding.evidence.output for finding in findings}
+    left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
+    if left and not findings and not call.may_raise:
+        findings += [_number_of(call, left[0], *row) for row in reply.meta["beyond"][:1]]
     return tuple(checks), tuple(findings)
+
+
+def _number_of(
+    call: AtScale, label: str, path: str, line: int, text: str, number: float, least: float, most: float
+) -> Finding:
+    message = (
+        f"At the size of a workload {text} is {number:.6g}, and in no case was it beyond {least:.6g} to {most:.6g}: "
+        f"nobody saw whether {label} is right with it. What goes with a size as a product does needs no case."
+    )
+    return Finding(Status.unproved, Evidence("at_scale", message, call.label(), line=line), "at scale")
 
 
 def _is_near(comparison: Comparison) -> bool:
