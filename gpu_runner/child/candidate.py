@@ -25,7 +25,7 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.program import nans
+from gpu_runner.program import lookups, nans
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
@@ -173,6 +173,7 @@ def _answer(
     nans.begin(has_some=meta["odd"] and not decisions.is_paused)
     with _logged(log, state):
         kept = steps.all()
+        lookups.settle(decisions)
         trail = log.trail.to_json()
         held = [*arguments.raw.values(), *arguments.raw_upstream]
         facts = {

@@ -114,11 +114,11 @@ class Decisions:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
 
     def beyond(self, other: Decisions) -> Iterator[tuple[str, int, str, float, float, float]]:
-        """Numbers that host code computes at other sizes, in no case seen here, and that do not go with sizes as a product does.
+        """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.
 
-        A product, quotient or power of sizes is at all sizes what it is at few, unless it grows to count, or shrinks to do so: below
-        one, or above, it has been of little or much effect in all cases. A sum, or a function, may be anything elsewhere. By path,
-        line and text, with the number and those between which it was seen.
+        A product, quotient or power of sizes is at all sizes what it is at few, unless it comes closer to one: then it had little
+        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. By path, line and text, with the number
+        and those between which it was seen.
         """
         for node, path in self.computed.items():
             least, most = self.fractions.get(node, (math.nan, math.nan))

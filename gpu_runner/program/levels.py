@@ -101,6 +101,8 @@ def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
     if isinstance(owner, torch.Tensor):
         return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(found, torch.Tensor) else GIVEN
     if isinstance(owner, torch.device):
+        if name == "index" and not torch.cuda.is_available():
+            return GIVEN  # in the interpreter cases tell of the first and of the second GPU
         return FIXED if level <= PASSED else GIVEN
     if isinstance(owner, _PROPERTIES):
         return GIVEN if name in _DIFFERING else FIXED
@@ -115,9 +117,10 @@ def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
 def level_of_result(function: Any, level: int, value: Any) -> int:
     """What a library's function gives hangs on, whose arguments hang on ``level``."""
     name, owner = (function.name, function.owner) if isinstance(function, Native) else ("", None)
+    is_index = name.endswith("current_device") or (name == "get_device" and isinstance(owner, torch.Tensor))
+    if is_index:
+        return FIXED if torch.cuda.is_available() else GIVEN
     if name.startswith(_ENVIRONMENT):
-        return FIXED
-    if name == "get_device" and isinstance(owner, torch.Tensor):
         return FIXED
     if name.startswith("torch.") or isinstance(owner, torch.Tensor):
         is_number = name.startswith(_OF_TYPES) and level == FIXED

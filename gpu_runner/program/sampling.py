@@ -21,7 +21,7 @@ import torch
 from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8  # programs of a launch that is run whole
-MOST_OPERATIONS = 20_000  # on blocks, of one program: as many as fit into half a second
+MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
 
 
 class _Enough(BaseException):
@@ -40,6 +40,8 @@ class Sample:
     is_lost: bool = False  # whether the program that runs has read what is not known
     is_whole: bool = True  # whether all programs of the launch that runs are run
     is_cut: bool = False  # whether one of them took too long
+    was_lost: bool = False  # whether one of them was lost
+    new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
     read: set[int] = field(
         default_factory=set
     )  # memory that programs of the launch that runs have read, by its beginning
@@ -47,15 +49,14 @@ class Sample:
     def reads(self, begin: int, at: Any) -> None:
         """A program reads bytes of some memory."""
         self.read.add(begin)
-        known = self.written.get(begin)
+        known = None if self.is_whole and begin in self.new else self.written.get(begin)
         self.is_lost |= known is not None and not bool(known[at].all())
 
     def writes(self, begin: int, end: int, at: Any, width: int, *, adds: bool = False) -> None:
         """A program writes elements to some memory; where it ``adds``, others would have done so too."""
         if begin not in self.written:
-            if self.is_whole and not self.is_lost:
-                return
-            self.written[begin] = torch.zeros(end - begin, dtype=torch.bool).numpy()
+            self.written[begin] = _nothing(end - begin)
+            self.new.add(begin)
         is_known = not (self.is_lost or (adds and not self.is_whole))
         for byte in range(width):
             self.written[begin][at + byte] = is_known
@@ -63,14 +64,28 @@ class Sample:
     @contextmanager
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
         """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
-        self.is_whole, self.is_lost, self.is_cut, self.read = programs <= MOST_WHOLE, False, False, set()
+        self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= MOST_WHOLE, False, False, False
+        self.read, self.new = set(), set()
         self.alive += [tensor.untyped_storage() for tensor in tensors]
         yield
+        if self.is_whole and not (self.is_cut or self.was_lost):
+            for begin in self.new:  # what it has left is meant to be so
+                del self.written[begin]
+            return
         for tensor in tensors:
             begin = _begin(tensor)
-            is_used = begin in self.read or begin in self.written
-            if begin not in self.inputs and (self.is_cut or not (self.is_whole or is_used)):
+            if begin not in self.inputs and begin not in self.read and begin not in self.written:
                 self._forget(tensor)
+
+    @contextmanager
+    def program(self) -> Iterator[None]:
+        """Begin a program, which ends where it has taken too long."""
+        self.is_lost = False
+        try:
+            yield
+        except _Enough:
+            self.is_cut = True
+        self.was_lost |= self.is_lost
 
     def operator(self, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """What torch makes of memory that is not all known is not known."""
@@ -82,7 +97,7 @@ class Sample:
 
     def _forget(self, tensor: torch.Tensor) -> None:
         self.alive.append(tensor.untyped_storage())
-        self.written[_begin(tensor)] = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.bool).numpy()
+        self.written[_begin(tensor)] = _nothing(tensor.untyped_storage().nbytes())
 
     def known(self, tensor: torch.Tensor, places: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """Which elements of a tensor are known, at some places of each axis."""
@@ -94,6 +109,13 @@ class Sample:
         for axis, place in enumerate(places):
             at += (place * tensor.stride(axis)).reshape([-1 if other == axis else 1 for other in range(len(shape))])
         return torch.from_numpy(self.written[begin][(at * tensor.element_size()).numpy()])
+
+
+def _nothing(count: int) -> Any:
+    """So many bytes of which none is known, in memory that nobody has touched."""
+    from triton.runtime.interpreter import np as numpy
+
+    return numpy.zeros(count, dtype=bool)
 
 
 def _begin(tensor: torch.Tensor) -> int:
@@ -123,11 +145,9 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
             with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
                 for place in _chosen(grid):
                     interpreter.interpreter_builder.set_grid_idx(*place)
-                    sample.is_lost, guarded.operations = False, 0
-                    try:
+                    guarded.operations = 0
+                    with sample.program():
                         self.fn(**given)
-                    except _Enough:
-                        sample.is_cut = True
         finally:
             scope.restore()
         return None

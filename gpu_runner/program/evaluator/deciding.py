@@ -44,6 +44,7 @@ from gpu_runner.program.objects import (
 CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
 
 
+_SPLITS = frozenset(["split", "chunk", "tensor_split", "split_with_sizes"])
 _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
 
 
@@ -153,6 +154,10 @@ class Deciding(State):
             self._note_order(node, name, args, value, frame, level)
         elif name in ("get", "operator.getitem") and isinstance(function, Native):
             self._note_look_up(node, function.owner, args, value, frame, levels)
+        elif name in _SPLITS and isinstance(value, tuple):
+            self._note_event(node, level, len(value) > 1, frame, "more than one part")
+        elif name == "itertools.islice" and len(args) > 1:
+            self._note_islice(node, args, level, frame)
         elif function is zip or name == "itertools.zip_longest":
             self._note_ends(node, name, args, level, frame)
         elif not (name == "len" and isinstance(args[0], torch.Size)):
@@ -168,6 +173,13 @@ class Deciding(State):
         """Note which of some values is the least or largest, or whether they are in order."""
         of: Sequence[ast.expr | None] = node.args
         items = args
+        if (
+            name != "sorted"
+            and len(args) == 1
+            and not (isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS)
+        ):
+            self._note_event(node, level, False, frame, f"each of what it is the {name}imum of")
+            return
         if len(args) == 1 and isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS:
             items = list(args[0])
             display = node.args[0]
@@ -180,6 +192,16 @@ class Deciding(State):
             for at, (each, item) in enumerate(zip(of, items, strict=True)):
                 what = f"the {name}imum" if each is not None else f"item {at}"
                 self._note_event(each or node, level, bool(item == value), frame, what)
+
+    def _note_islice(self, node: ast.Call, args: Sequence[Any], level: int, frame: Frame) -> None:
+        """Note of each bound of ``islice`` whether what it goes through ends before it; without a length, that it never does."""
+        size = operator.length_hint(args[0], -1)
+        for end, bound in zip(("start", "stop") if len(args) > 2 else ("stop",), args[1:3], strict=False):
+            if isinstance(bound, int) and level and not self.loading and node not in self.refusing:
+                if size < 0:
+                    self._note_event(node, level, False, frame, f"ended by its {end}")
+                else:
+                    self.decisions.cut(place_of(frame.module.path, node), end, bound, size)
 
     def _note_ends(self, node: ast.Call, name: str, args: Sequence[Any], level: int, frame: Frame) -> None:
         """Note which of some sequences ends what goes through all at once; of one whose length nobody knows, that it never does."""

@@ -40,6 +40,7 @@ from gpu_runner.program.objects import (
     Super,
     Violation,
     function_name,
+    is_builtin,
     type_name,
     unproved,
 )
@@ -331,6 +332,8 @@ class Expressions(Calls):
             else:
                 named[keyword.arg] = self.value(keyword.value, frame)
                 by_name[keyword.arg] = self.last_level
+        if is_builtin(function) and function_name(function) in ("min", "max") and len(args) == 1:
+            args = self._listed(args)
         self._step(node, frame)
         takes_levels = _takes_levels(function)
         self.argument_levels, self.returned_levels = (levels, by_name) if takes_levels else None, None
@@ -360,6 +363,13 @@ class Expressions(Calls):
         if function_name(function) == "save_for_backward" and isinstance(function.owner, FunctionCtx):
             function.owner.__dict__.setdefault("program_levels", {})["saved_tensors"] = max(PASSED, *levels)
         return value
+
+    def _listed(self, args: list[Any]) -> list[Any]:
+        """The items of what a minimum is of, which is noted item by item; what comes in an order of its own stays what it is."""
+        if isinstance(args[0], list | tuple | set | frozenset | dict | str | range):
+            return args
+        self._check_order(args)
+        return [list(self.iterate(args[0]))]
 
     def _super(self, node: ast.Call, frame: Frame) -> Super:
         if node.args:
