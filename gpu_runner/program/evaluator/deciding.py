@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -156,7 +157,7 @@ class Deciding(State):
             self._note_look_up(node, function.owner, args, value, frame, levels)
         elif name in _SPLITS and isinstance(value, tuple):
             self._note_event(node, level, len(value) > 1, frame, "more than one part")
-        elif name == "itertools.islice" and len(args) > 1:
+        elif function is itertools.islice and len(args) > 1:
             self._note_islice(node, args, level, frame)
         elif function is zip or name == "itertools.zip_longest":
             self._note_ends(node, name, args, level, frame)

@@ -68,6 +68,23 @@ ONE_SIDED = {
         "def go(x, n): return x, n\n    y, n = go(x, x.shape[0])\n    if n > 31: x = x + 1",
         {"`n > 31`": FAILED},
     ),
+    "the least of a set": (
+        "n = min({x.shape[0], 31})",
+        {"`min({x.shape[0], 31})` is each of what it is the minimum of": FAILED},
+    ),
+    "the least that a generator gives": (
+        "n = min(size for size in (x.shape[0], 31))",
+        {
+            "`(x.shape[0], 31)` is not empty": BOTH,
+            "`min((size for size in (x.shape[0], 31)))` is item 0": BOTH,
+            "`min((size for size in (x.shape[0], 31)))` is item 1": FAILED,
+        },
+    ),
+    "the least of many": (
+        "n = min([x.shape[0]] + [31] * 64)",
+        {"`min([x.shape[0]] + [31] * 64)` is each of what it is the minimum of": FAILED},
+    ),
+    "how many parts": ("n = x.split(31)[0].shape[0]", {"`x.split(31)` is more than one part": FAILED}),
     "in a container": ("sizes = [x.shape[0]]\n    if sizes[0] > 31: x = x + 1", {"`sizes[0] > 31`": FAILED}),
     "put into a container later": (
         "sizes = {}\n    sizes['n'] = x.shape[0]\n    if sizes['n'] > 31: x = x + 1",
@@ -83,7 +100,7 @@ NONE = {
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
     "on what kind of device it lies": "x = x + 1 if x.device.type == 'cuda' or x.is_cuda else x",
-    "where it lies": "x = x + 1 if x.device.index else x",
+    "on what it lies": "x = x + 1 if x.device.type == 'cuda' else x",
     "whether it is there": "y = x if x is not None else 0",
     "whether it is a tensor": "y = x.contiguous() if isinstance(x, torch.Tensor) else x",
     "a mode of the file's own": "if MODE == 'llama': x = x + 1",
@@ -108,6 +125,16 @@ def test_what_the_file_fixes_or_refuses_is_no_decision(name: str) -> None:
     assert not {text for text, outcome in decided(NONE[name], torch.zeros(7)).items() if outcome != BOTH}
 
 
+@pytest.mark.parametrize("asked", ["x.device.index", "x.get_device() > 0"])
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_on_which_gpu_it_lies_is_a_decision_where_cases_tell_of_two(
+    asked: str, has_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    found = decided(f"x = x + 1 if {asked} else x", torch.zeros(7))
+    assert found == ({} if has_gpu else {f"`{asked}`": FAILED})
+
+
 def test_both_outcomes_add_up() -> None:
     assert decided("if x.shape[0] > 31: x = x + 1", torch.zeros(7), torch.zeros(32)) == {"`x.shape[0] > 31`": BOTH}
 
@@ -120,6 +147,10 @@ CONSTANT = {
     ),
     "how many a set has": ("n = len({x.shape[0], 9})", "`len({x.shape[0], 9})` is anything but 2"),
     "how often it occurs": ("n = (9,).count(x.shape[0])", "`(9,).count(x.shape[0])` is anything but 0"),
+    "where an iterator is cut": (
+        "import itertools\n    n = list(itertools.islice(range(x.shape[0]), 31))",
+        "`itertools.islice(range(x.shape[0]), 31)` is not cut at its stop",
+    ),
     "a text": ("n = f'{x.shape[0]:.0e}'.count('9')", "`f'{x.shape[0]:.0e}'.count('9')` is anything but 0"),
     "in place": ("n = x.shape[0]\n    n >>= 4", "`n >> 4` is not zero"),
     "an entry by a position": ("n = (1, 1, 1, 2)[x.shape[0] - 7]", "`(1, 1, 1, 2)[x.shape[0] - 7]` is 2"),
