@@ -25,7 +25,7 @@ from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.cases import GPU_ELEMENTS, Case, columns_of
+from gpu_runner.verify.cases import Case, columns_of
 from gpu_runner.verify.compare import Comparison, compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import Finding
@@ -35,9 +35,7 @@ from gpu_runner.verify.telling import how
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
-MOST_ELEMENTS = (
-    GPU_ELEMENTS  # of one input at scale: memory that nobody touches, of which a child may still name so much only
-)
+MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
 PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
 SMALL_SIZES = ((11, 13, 17, 19, 23, 29), (16, 32, 48, 64, 80, 96))

@@ -9,6 +9,7 @@ import torch
 
 from gpu_runner.program.coverage import BOTH, FAILED, HELD, MOST_DECISIONS, Decisions
 from gpu_runner.program.lanes import Text
+from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import decided
 
@@ -337,3 +338,27 @@ def test_decisions_beyond_what_is_kept_prove_nothing_and_none_is_left_out() -> N
     decisions.aside["a.py", 0, 0, True, "y"] = FAILED
     with pytest.raises(Violation, match="more than 2,048 places"):
         decisions.to_json()
+
+
+BEYOND = {
+    "a sum": ("1.0 + x.shape[0] / 1e9", ["`1.0 + x.shape[0] / 1000000000.0`", "`x.shape[0] / 1000000000.0`"]),
+    "a function": ("math.sin(x.shape[0] / 7)", ["`math.sin(x.shape[0] / 7)`"]),
+    "a product that comes to count": ("1e-9 * x.shape[0]", ["`1e-09 * x.shape[0]`"]),
+    "the reciprocal of a size": ("1.0 / x.shape[0]", []),
+    "a root of a size": ("math.sqrt(x.shape[0])", []),
+    "a share": ("x.shape[0] / x.numel()", []),
+    "a number that a case had": ("1.0 + x.shape[0] % 7", []),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_number_is_new_at_another_size_where_it_is_no_product_of_sizes(name: str) -> None:
+    expression, wanted = BEYOND[name]
+    tree = ast.parse(f"import math\nimport torch\n\n\ndef candidate(x):\n    return {expression}\n")
+    seen, later = Decisions(), Decisions()
+    evaluator, candidate = load({"candidate.py": tree}, [""], ["candidate.py"], "candidate", "candidate", None, seen)
+    for size in (7, 8, 100):
+        candidate(torch.zeros(size))
+    evaluator.decisions = later
+    candidate(torch.zeros(4096))
+    assert sorted(text for _, _, text, *_ in seen.beyond(later)) == sorted(wanted)
