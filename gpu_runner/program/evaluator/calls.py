@@ -20,10 +20,7 @@ from gpu_runner.program.budget import (
     bound_rounding,
     bounded_format,
 )
-from gpu_runner.program.coverage import (
-    MOST_ITEMS,
-    is_known,
-)
+from gpu_runner.program.coverage import BOTH, FAILED, MOST_ITEMS, is_known
 from gpu_runner.program.evaluator.names import Names
 from gpu_runner.program.evaluator.state import Return
 from gpu_runner.program.evaluator.values import check_mangled
@@ -170,7 +167,12 @@ class Calls(Names):
 
         def noted(*args: Any, **named: Any) -> Any:
             given = call(args, named)
-            if is_known(given):
+            if name in ("min", "max") and is_known(given) and not self.loading:
+                *where, text = place
+                for at, each in enumerate(args):
+                    what = f"{text}: the {name}imum is argument {at + 1}"
+                    self.decisions.add_at((*where, what), BOTH if each == given else FAILED)  # type: ignore[arg-type]
+            elif is_known(given):
                 self.decisions.operate(place, f"{name} {min(next(calls), MOST_ITEMS)}", args, given)
             return given
 

@@ -174,18 +174,17 @@ class Deciding(State):
         """Note which of some values is the least or largest, or whether they are in order."""
         of: Sequence[ast.expr | None] = node.args
         items = args
-        if (
-            name != "sorted"
-            and len(args) == 1
-            and not (isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS)
-        ):
-            self._note_event(node, level, False, frame, f"each of what it is the {name}imum of")
+        if len(args) == 1 and _is_unseen(name, args[0]):
+            what = "each that it sorts" if name == "sorted" else f"each of what it is the {name}imum of"
+            self._note_event(node, level, False, frame, what)
             return
         if len(args) == 1 and isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS:
             items = list(args[0])
             display = node.args[0]
             of = display.elts if isinstance(display, ast.Tuple | ast.List) else [None] * len(items)
-        if node.keywords or len(of) != len(items) or len(of) < 2:
+        if len(of) != len(items):  # some are spread
+            of = [None] * len(items)
+        if len(items) < 2:
             self._note_computed(node, value, frame, level)
         elif name == "sorted":
             self._note_sorted(node, items, value, frame, level)
@@ -238,6 +237,13 @@ class Deciding(State):
                 kind = "" if handler.type is None else f" {ast.unparse(handler.type)}"
                 place = (frame.module.path, handler.lineno, handler.col_offset, False, f"`except{kind}` is taken")
                 self.decisions.add_at(place, BOTH if handler is taken else FAILED)
+
+
+def _is_unseen(name: str, items: Any) -> bool:
+    """Whether nobody sees which of some items is the least, or how they were ordered: of too many, or of ones without an order."""
+    if isinstance(items, list | tuple):
+        return len(items) > MOST_ITEMS
+    return isinstance(items, set | frozenset) or name != "sorted"
 
 
 @functools.cache

@@ -332,7 +332,7 @@ class Expressions(Calls):
             else:
                 named[keyword.arg] = self.value(keyword.value, frame)
                 by_name[keyword.arg] = self.last_level
-        if is_builtin(function) and function_name(function) in ("min", "max") and len(args) == 1:
+        if is_builtin(function) and function_name(function) in ("min", "max", "sorted") and len(args) == 1:
             args = self._listed(args)
         self._step(node, frame)
         takes_levels = _takes_levels(function)
@@ -365,11 +365,8 @@ class Expressions(Calls):
         return value
 
     def _listed(self, args: list[Any]) -> list[Any]:
-        """The items of what a minimum is of, which is noted item by item; what comes in an order of its own stays what it is."""
-        if isinstance(args[0], list | tuple | set | frozenset | dict | str | range):
-            return args
-        self._check_order(args)
-        return [list(self.iterate(args[0]))]
+        """The items of what a minimum is of, or what is sorted, where they are given one after the other: each is noted."""
+        return [list(args[0])] if isinstance(args[0], Iterator) else args
 
     def _super(self, node: ast.Call, frame: Frame) -> Super:
         if node.args:

@@ -81,6 +81,25 @@ ONE_SIDED = {
             "`min((size for size in (x.shape[0], 31)))` is item 1": FAILED,
         },
     ),
+    "the least by a key": (
+        "n = min((x.shape[0], 31), key=lambda size: size)",
+        {"`31` is the minimum": FAILED, "`x.shape[0]` is the minimum": BOTH},
+    ),
+    "the least of what is spread": (
+        "sizes = x.shape[0], 31\n    n = min(*sizes)",
+        {"`min(*sizes)` is item 0": BOTH, "`min(*sizes)` is item 1": FAILED},
+    ),
+    "the least by another function": (
+        "import functools\n    n = functools.reduce(min, (x.shape[0], 31))",
+        {
+            "`functools.reduce(min, (x.shape[0], 31))`: the minimum is argument 1": BOTH,
+            "`functools.reduce(min, (x.shape[0], 31))`: the minimum is argument 2": FAILED,
+        },
+    ),
+    "the first of a sorted set": (
+        "n = sorted({x.shape[0], 31})[0]",
+        {"`sorted({x.shape[0], 31})` is each that it sorts": FAILED},
+    ),
     "the least of many": (
         "n = min([x.shape[0]] + [31] * 64)",
         {"`min([x.shape[0]] + [31] * 64)` is each of what it is the minimum of": FAILED},
@@ -188,7 +207,7 @@ CONSTANT = {
         "`{9: (1, x)}.pop(x.shape[0], (0, x))` is found",
     ),
     "a list by a function": (
-        "flags = sorted({x.shape[0], 9} - {x.shape[0]})",
+        "flags = list({x.shape[0], 9} - {x.shape[0]})",
         "`{x.shape[0], 9} - {x.shape[0]}` is anything but frozenset({9})",
     ),
     "the shorter of two by zip": (
