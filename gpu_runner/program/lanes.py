@@ -229,7 +229,9 @@ def _watch_atomics(interpreter: Any, decisions: Decisions) -> None:
 
     def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any) -> Any:
         result = swap(self, ptr, cmp, val, *rest)
-        _compute_between(decisions, "equal to what it is compared with", handle, result.data == cmp.data, (cmp, val))
+        _compute_between(
+            decisions, "equal to what it is compared with", handle, result.data == cmp.data, (cmp, val, result)
+        )
         return result
 
     def create_atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
@@ -237,7 +239,7 @@ def _watch_atomics(interpreter: Any, decisions: Decisions) -> None:
         if str(operation).endswith(("MAX", "MIN")):
             wins = val.data > result.data if str(operation).endswith("MAX") else val.data < result.data
             there = numpy.broadcast_to(numpy.asarray(mask.data).astype(bool), wins.shape)
-            _compute_between(decisions, "another one than before", handle, wins[there], (val,))
+            _compute_between(decisions, "another one than before", handle, wins[there], (val, result))
         return result
 
     builder.create_atomic_cas, builder.create_atomic_rmw = create_atomic_cas, create_atomic_rmw

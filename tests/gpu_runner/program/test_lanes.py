@@ -35,6 +35,8 @@ HIDDEN = {
     "the least of constants that are spread": "x * min(*(BLOCK, 4096))",
     "an entry of a table in memory": "tl.load(flags_ptr + (x > 0.3).to(tl.int32))",
     "what a swap was compared with": "tl.atomic_cas(flags_ptr + 5, n, 7)",
+    "what a swap with numbers of the text meets": "tl.atomic_cas(flags_ptr + 30 + 0 * tl.atomic_xchg(flags_ptr + 30, n), 5120, 7)",
+    "an atomic minimum with a number of the text": "tl.atomic_min(flags_ptr + 31 + 0 * tl.atomic_xchg(flags_ptr + 31, n), 5120)",
     "an atomic minimum": "tl.atomic_min(flags_ptr + 6, n + 1)",
     "the order of two": "tl.sort(tl.where(tl.arange(0, 2) == 0, n, 40000))",
     "a condition that was loaded": "x if tl.load(flags_ptr + 8) else x + 1",
