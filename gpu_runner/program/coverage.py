@@ -66,6 +66,7 @@ _PURE = (
 )  # fmt: skip
 _OF_TYPES = ("torch.promote_types", "torch.result_type", "torch.broadcast_shapes")
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
+_PLAIN = (bool, int, float, str)  # a tuple, which is looked through faster than a union
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
 # Of a device's properties only these differ between the cases of a verdict on one GPU.
 _DIFFERING = ("name", "multi_processor_count")
@@ -186,7 +187,7 @@ def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str |
 
 def is_plain(value: Any) -> bool:
     """Whether a value is a number or text."""
-    return isinstance(value, bool | int | float | str)
+    return isinstance(value, _PLAIN)
 
 
 def is_known(value: Any) -> bool:
