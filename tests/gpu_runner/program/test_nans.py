@@ -90,7 +90,7 @@ def test_addresses_of_many_stores_are_known_in_few_pieces() -> None:
     drawn = np.random.default_rng(5)
     nans.begin(has_some=True)
     stored: set[int] = set()
-    for _ in range(600):
+    for _ in range(100):
         addresses = drawn.integers(0, 2**16, 32).astype("uint64") * 4
         nans._remember(addresses, np)
         stored |= set(addresses.tolist())
