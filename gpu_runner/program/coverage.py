@@ -29,6 +29,7 @@ _CUT = "cut at its"
 _ROOTS = frozenset(["sqrt", "rsqrt", "float", "pow", "abs", "fabs", "prod"])
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
+_PLAIN = (bool, int, float, str)  # a tuple, which is looked through faster than a union
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
 
 Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
@@ -160,7 +161,7 @@ def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str |
 
 def is_plain(value: Any) -> bool:
     """Whether a value is a number or text."""
-    return isinstance(value, bool | int | float | str)
+    return isinstance(value, _PLAIN)
 
 
 def is_known(value: Any) -> bool:

@@ -73,9 +73,10 @@ def watch_blocks(decisions: Decisions) -> None:
     from triton.runtime import interpreter
 
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    orders = (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal)
-    compares = (*orders, numpy.equal, numpy.not_equal)
-    joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
+    orders = frozenset([numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal])
+    compares = orders | {numpy.equal, numpy.not_equal}
+    joins = frozenset([numpy.bitwise_and, numpy.bitwise_or])
+    picks = frozenset([numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax])
     binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
     divide, cast = builder.create_idiv, builder.create_fp_to_si
 
@@ -134,6 +135,7 @@ def watch_blocks(decisions: Decisions) -> None:
     _watch_atomics(interpreter, decisions)
     lookups.watch(interpreter, functools.partial(_place_of_look_up, decisions))
     _watch_constants(interpreter, decisions)
+    _forget_frames(interpreter)
 
 
 def _first_of_pairs(data: Any, numpy: Any) -> Any:
@@ -490,6 +492,7 @@ def _plain(value: Any) -> Any:
 
 def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
     """Note what kernels decide and compute of plain numbers, and which loops ran."""
+    from triton.language import core
 
     def decides(value: Any) -> Any:
         if _plain(value) is not None:
@@ -502,6 +505,8 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
 
     def computes(operation: Any, *operands: Any, **named: Any) -> Any:
         result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands, **named)
+        if type(result) is core.tensor:  # of which most are, and which the interpreter notes itself
+            return result
         value, known = _plain(result), [_plain(each) for each in operands]
         if value is None or not known or None in known:
             return result
@@ -808,25 +813,61 @@ def _join_lanes(known: Any, data: Any) -> Any:
 
 def _site(frame: types.FrameType | None) -> _Site | None:
     """The expression at which the innermost kernel on the stack stands; None in Triton's own functions."""
-    where: list[tuple[Text, ast.expr | None, tuple[Any, ...]]] = []
     within: tuple[str, ...] = ()  # functions of Triton's language
-    passed = 0
-    while frame is not None and passed <= MOST_BETWEEN:
+    while frame is not None:
         code = frame.f_code
         text = _KERNELS[code.co_filename]
-        if isinstance(text, Text):
-            node = _node_at(text, code, frame.f_lasti)
-            steps = tuple(_value_of(frame.f_locals.get(name)) for name in text.steps.get(node, ()))
-            where.append((text, node, steps))
-            passed = 0
-        elif where:
-            passed += 1
-        elif text is _STANDARD:
+        if type(text) is Text:
+            if frame is not _reached[0]:
+                # By calls that stay the same for as long as the frame lives, but for that of a generator.
+                _reached[:] = (
+                    None if code.co_flags & inspect.CO_GENERATOR else frame,
+                    tuple(_kernels_above(frame.f_back)),
+                )
+            return _site_of((_stand(text, frame), *_reached[1]), within)
+        if text is _STANDARD:
             if code.co_name not in _REDUCTIONS and code.co_name not in _SORTS:
                 return None
             within = (*within, f"in {code.co_name} at {frame.f_lineno}")
         frame = frame.f_back
-    return _site_of(tuple(where), within) if where else None
+    return None
+
+
+def _forget_frames(interpreter: Any) -> None:
+    """Keep no frame of a launch, and with it the arguments of all frames below, when the launch has ended."""
+    executor = interpreter.GridExecutor
+    call = executor.__call__
+
+    @functools.wraps(call)
+    def launch(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return call(self, *args, **named)
+        finally:
+            _reached[:] = None, ()
+
+    executor.__call__ = launch
+
+
+_Stand = tuple[Text, ast.expr | None, tuple[Any, ...]]  # where a kernel is, and in which steps of its loops
+_reached: list[Any] = [None, ()]  # the innermost kernel's frame that was met last, and where its callers stand
+
+
+def _kernels_above(frame: types.FrameType | None) -> Iterator[_Stand]:
+    """Where the kernels stand that called one another, the innermost first."""
+    passed = 0
+    while frame is not None and passed <= MOST_BETWEEN:
+        text = _KERNELS[frame.f_code.co_filename]
+        passed += 1
+        if type(text) is Text:
+            yield _stand(text, frame)
+            passed = 0
+        frame = frame.f_back
+
+
+def _stand(text: Text, frame: types.FrameType) -> _Stand:
+    node = _node_at(text, frame.f_code, frame.f_lasti)
+    names = text.steps.get(node)
+    return text, node, tuple([_value_of(frame.f_locals.get(name)) for name in names]) if names else ()
 
 
 def _value_of(value: Any) -> Any:
@@ -835,7 +876,7 @@ def _value_of(value: Any) -> Any:
 
 
 @functools.cache
-def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...], within: tuple[str, ...]) -> _Site | None:
+def _site_of(where: tuple[_Stand, ...], within: tuple[str, ...]) -> _Site | None:
     text, node, steps = where[0]
     if node is None:
         return None

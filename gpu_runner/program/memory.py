@@ -152,10 +152,12 @@ class _Guarded:
         Raises:
             Violation: an address lies in none.
         """
-        addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
+        used = None if mask is None else self.np.asarray(mask)
+        addresses = ptr if used is None or used.all() else self.np.asarray(ptr)[used.astype(bool, copy=False)]
         if addresses.size == 0:
             return addresses, None
-        place = self._range_of(int(addresses.min()), int(addresses.max()) + width)
+        low, high = self.np.minimum.reduce(addresses, axis=None), self.np.maximum.reduce(addresses, axis=None)
+        place = self._range_of(int(low), int(high) + width)
         if place is not None:
             return addresses, place
         if self.sample is not None and self.sample.written:
