@@ -183,7 +183,7 @@ def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     condition, yes, no = args
     if condition.number is not None:
         return yes if condition.number else no
-    if yes is no:
+    if yes is no or (yes.number is not None and repr(float(yes.number)) == repr(float(no.number or no.boolean or 0.0)) and no.number is not None):
         return yes
     clamped = _clamp(numbering, condition, yes, no)
     if clamped is not None:

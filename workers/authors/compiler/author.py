@@ -27,7 +27,7 @@ class CompilerAuthor:
         refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
         series = partial(in_series, narrow=narrow)
-        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
+        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts, series)
         for programs_of in ways:
             try:
                 return _proposal(programs_of(brief), brief.style)

@@ -1,18 +1,18 @@
 """A problem with products as a series of steps, each a graph that one kernel computes. Pure.
 
-A step is a product with what follows from it element by element, or whatever lies between products. What a later step needs is
-stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
+A step is a product with what follows from it element by element, or whatever lies between products, taken apart at reductions
+where one kernel does not express it. What a later step needs is stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
@@ -74,21 +74,82 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node
     ]
 
 
-def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[list[Step], tuple[str, ...]]:
-    """The steps of both passes in order, and the nodes that forward keeps for backward.
+@dataclass(frozen=True)
+class Breaks:
+    """Where steps end besides at products: some nodes are computed in a later turn, or after their product is stored."""
+
+    turns: Mapping[str, int] = field(default_factory=dict)
+    late: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()  # not computed again in a later turn, although that would be cheap
+
+
+def steps_of(
+    problem: Problem, graph: Graph, narrow: frozenset[str], fits: Callable[[Step], bool] = lambda _: True
+) -> list[Step]:
+    """The steps of both passes in order, taken apart until ``fits`` holds of all, as far as that goes.
 
     ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known.
     """
+    breaks = Breaks()
+    while True:
+        steps = _steps(problem, graph, narrow, breaks)
+        broken = next((step for step in steps if not fits(step)), None)
+        if broken is None:
+            return steps
+        for other in _further(broken, breaks):
+            early = [step for step in _steps(problem, graph, narrow, other) if step not in steps]
+            if early and fits(early[0]) and early[0].timed is broken.timed:
+                breaks = other
+                break
+        else:
+            return steps  # whoever compiles them says why one does not fit
+
+
+def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
+    """Ways to take a step apart, those that leave most together first.
+
+    What follows a product is computed after it is stored; reductions and what they need go before what needs them; at last what
+    one reduces is stored before.
+    """
+    own = {node.name: node for node in step.graph.nodes if references(node.args) and AGAIN not in node.name}
+    product = next((node.name for node in own.values() if node.op == "matmul"), None)
+    if product is not None:
+        after = {node.name for node in nodes_behind(step.graph, step.graph.outputs, beyond_products=False)}
+        late = frozenset(after & own.keys()) - {product} - breaks.late
+        if late:
+            yield replace(breaks, late=breaks.late | late)
+        return
+    turn = 1 + max(breaks.turns.get(name, 0) for name in own)
+    levels: dict[str, int] = {}
+    for name, node in own.items():
+        below = max((levels.get(ref.name, 0) for ref in references(node.args)), default=0)
+        levels[name] = below + (node.op in REDUCTIONS | SCANS)
+    reduced = [name for name, node in own.items() if node.op in REDUCTIONS | SCANS]
+    parts = [[name for name in reduced if levels[name] <= most] for most in range(max(levels.values()), 0, -1)]
+    parts += [[name] for name in reversed(reduced)]
+    tried: set[frozenset[str]] = set()
+    for part in parts:
+        early = frozenset(node.name for node in nodes_behind(step.graph, part) if node.name in own)
+        if early not in tried and early != own.keys():
+            tried.add(early)
+            yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(own.keys() - early, turn)})
+    for name in reversed(reduced):
+        operand = _viewed(references(own[name].args)[0].name, {node.name: node for node in step.graph.nodes})
+        if operand in own:
+            early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
+            turns = {**breaks.turns, **dict.fromkeys(own.keys() - early, turn)}
+            yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
+
+
+def _steps(problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks) -> list[Step]:
     nodes = {node.name: node for node in graph.nodes}
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
     forward = {node.name for node in nodes_behind(graph, graph.outputs)}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
-    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given))
-    steps = cut.steps([*graph.outputs, *saved])
+    steps = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks).steps([*graph.outputs, *saved])
     kept = frozenset({*given, *graph.outputs, *saved})
-    steps += Cut(problem, graph, narrow, Pass.backward, kept).steps(ends)
-    return steps, saved
+    return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks).steps(ends)
 
 
 def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
@@ -122,19 +183,27 @@ def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
 class Cut:
     """Cuts what a pass computes into steps.
 
-    The rank of a node is even where it lies between products and odd where it follows from one; a step has nodes of one rank.
+    The rank of a node is even where it lies between products and odd where it follows from one, and has a turn, which grows where
+    a step between products is taken apart; a step has nodes of one rank and turn.
     """
 
     def __init__(
-        self, problem: Problem, graph: Graph, narrow: frozenset[str], timed: Pass, available: frozenset[str]
+        self,
+        problem: Problem,
+        graph: Graph,
+        narrow: frozenset[str],
+        timed: Pass,
+        available: frozenset[str],
+        breaks: Breaks,
     ) -> None:
         self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
         self.available = available
         self.nodes = {node.name: node for node in graph.nodes}
         self._sizes = Sizes.divisible(problem.dimensions, graph)
-        self._rank: dict[str, int] = {}
+        self._turns, self._stored = breaks.turns, breaks.stored
+        self._rank: dict[str, tuple[int, int]] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
-        self._late: set[str] = set()  # what is not computed together with the product that it follows from
+        self._late = set(breaks.late)  # what is not computed together with the product that it follows from
 
     def steps(self, ends: Sequence[str]) -> list[Step]:
         """The steps that compute ``ends``, in order."""
@@ -171,18 +240,19 @@ class Cut:
                 needed.update(ref.name for ref in references(node.args))
         return [node for node in self.graph.nodes if node.name in needed]
 
-    def _ranked(self, node: Node) -> tuple[int, str | None]:
+    def _ranked(self, node: Node) -> tuple[tuple[int, int], str | None]:
         operands = [ref.name for ref in references(node.args)]
         if node.name in self.available or not operands:
-            return 0, None
-        rank = max(self._rank[name] for name in operands)
+            return (0, 0), None
+        rank, turn = max(self._rank[name] for name in operands)
         if node.op == "matmul":
-            return rank + 1 + rank % 2, node.name
+            return (rank + 1 + rank % 2, 0), node.name
+        turn = max(turn, self._turns.get(node.name, 0))
         if rank % 2 == 0:
-            return rank, None
+            return (rank, turn), None
         if node.name in self._late:
-            return rank + 1, None
-        products = {self._product[name] for name in operands if self._rank[name] == rank}
+            return (rank + 1, turn), None
+        products = {self._product[name] for name in operands if self._rank[name][0] == rank}
         (product, *others) = products
         if (
             others
@@ -190,8 +260,8 @@ class Cut:
             or node.op not in POINTWISE | VIEWS
             or self._count(node.name) != self._count(product)
         ):
-            return rank + 1, None
-        return rank, product
+            return (rank + 1, turn), None
+        return (rank, 0), product
 
     def _count(self, name: str) -> int:
         count = 1
@@ -203,7 +273,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
+            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -211,8 +281,8 @@ class Cut:
 
     def _groups(self, order: list[Node]) -> list[set[str]]:
         """The nodes of each step, lower ranks first: of one product, or connected between products."""
-        groups: dict[tuple[int, str], set[str]] = {}
-        owner: dict[str, tuple[int, str]] = {}
+        groups: dict[tuple[tuple[int, int], str], set[str]] = {}
+        owner: dict[str, tuple[tuple[int, int], str]] = {}
         for node in order:
             if node.name in self.available or not references(node.args):
                 continue
@@ -230,16 +300,32 @@ class Cut:
                         members |= groups.pop(other)
         return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
 
-    def is_recomputed(self, name: str, *, often: bool) -> bool:
-        """Whether a step computes a node again rather than load it; ``often``: for every block of a product's operand."""
+    def is_recomputed(self, name: str, rank: int, *, often: bool) -> bool:
+        """Whether a step of a rank computes a node again rather than load it; ``often``: for every block of a product's operand."""
         node = self.nodes[name]
         if name in self.available or not references(node.args):
             return True
-        if self._rank[name] > 0 and not often:
+        if self._rank[name][0] not in {0, rank} and not often:
             return False
-        if node.op not in POINTWISE | VIEWS or (often and (node.op not in CHEAP | VIEWS or name in self._summed)):
+        if name in self._stored or node.op not in POINTWISE | VIEWS:
             return False
-        return all(self.is_recomputed(ref.name, often=often) for ref in references(node.args))
+        if often and (node.op not in CHEAP | VIEWS or name in self._summed):
+            return False
+        operands = [ref.name for ref in references(node.args)]
+        if not often and self._rank[name][0] == rank:
+            # Of a step before it that was taken from the same: what that one reduces is few numbers, and products lie in memory.
+            operands = [o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS]
+        return all(self.is_recomputed(operand, rank, often=often) for operand in operands)
+
+    def rank(self, members: set[str]) -> int:
+        """The rank of a step, without its turn."""
+        return self._rank[next(iter(members))][0]
+
+    def is_between_turns(self, name: str) -> bool:
+        """Whether a node is a reduction that was made a step of its own."""
+        return self.nodes[name].op in REDUCTIONS and any(
+            name in {ref.name for ref in references(self.nodes[user].args)} for user in self._turns if user in self._rank
+        )
 
 
 class _Part:
@@ -247,6 +333,7 @@ class _Part:
 
     def __init__(self, cut: Cut, members: set[str], outputs: list[str]) -> None:
         self._cut, self._members, self._outputs = cut, members, outputs
+        self._rank = cut.rank(members)
         self._copies: dict[str, Node] = {}
         self._owners: dict[str, str] = {}  # which role a tensor has by its own name
         self.requested: set[str] = set()
@@ -265,7 +352,7 @@ class _Part:
         inside = not role and name in self._members
         if not (inside or not references(node.args)):
             view = node.op in VIEWS
-            if not view and not self._cut.is_recomputed(name, often=bool(role)):
+            if not view and not self._cut.is_recomputed(name, self._rank, often=bool(role)):
                 self.requested.add(name)
                 return self._input(name, role)
         sides = ["left", "right"] if node.op == "matmul" else [role] * len(references(node.args))
@@ -328,6 +415,8 @@ class _Part:
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
         ends = {node for _, node in graph.gradients}
+        if name not in ends and self._cut.is_between_turns(name):
+            return "float32"
         base = _viewed(name, self._cut.nodes)
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR, place_of, run_sizes
-from workers.authors.compiler.host import Scalars, row_index
+from workers.authors.compiler.host import Scalars, row_index, segment_columns
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
@@ -194,7 +194,9 @@ class LoopedKernel(KernelWriter):
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
         partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
-        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
+        parts = [part for load in self.loads if (part := segment_columns(self.program, self.names, load)) is not None]
+        spans = (size for _, _, names in parts for size in names)
+        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain), *spans]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
         return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
@@ -427,7 +429,11 @@ class LoopedKernel(KernelWriter):
                 shift, width = (chunk.shift, chunk.width[1:-1]) if chunk else ("", "n_cols")
                 start = "packed_offset + " if chunk else "row_offset + "
                 place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
-                if self.partial_rows(load):
+                part = segment_columns(self.program, self.names, load)
+                if part is not None:
+                    index, (column, of, _) = row_index(self.program, self.names, load, "row")[0], part
+                    place = f"({index}) * tl.cast({of[1:-1]}, tl.int64) + {column}" if load.space == FULL else column
+                elif self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
                     inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
                     place = f"{self.tensor(load)}_offsets{shift}"
