@@ -291,6 +291,13 @@ def describe(
         "hidden": hidden,
         "tied": _tied(model),
         "held_elements": elements,
+        "tracking": [
+            path
+            for path, module in model.named_modules()
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - the only name of what they share
+            and module.training
+            and module.track_running_stats
+        ],
     }, []
 
 

@@ -250,7 +250,6 @@ def check(graph: Graph, problem: Problem) -> None:
         ProblemError: naming the output or the input, with its line.
     """
     behind = _inputs_behind(graph)
-    used: set[str] = set()
     for number, output in enumerate(graph.outputs):
         if not behind[output]:
             raise ProblemError(
@@ -258,14 +257,19 @@ def check(graph: Graph, problem: Problem) -> None:
                 _line(problem.source, None),
                 "Compute it from the inputs, or leave it out.",
             )
-        used |= behind[output]
-    for name in graph.inputs:
-        if name not in used:
-            raise ProblemError(
-                f"no output depends on input `{name}`",
-                _line(problem.source, name),
-                f"Use `{name}` in the reference or take it out of its parameters and INPUTS.",
-            )
+    for name in unused_inputs(graph)[:1]:
+        raise ProblemError(
+            f"no output depends on input `{name}`",
+            _line(problem.source, name),
+            f"Use `{name}` in the reference or take it out of its parameters and INPUTS.",
+        )
+
+
+def unused_inputs(graph: Graph) -> list[str]:
+    """The inputs on which no output depends."""
+    behind = _inputs_behind(graph)
+    used = set().union(*(behind[output] for output in graph.outputs))
+    return [name for name in graph.inputs if name not in used]
 
 
 def _inputs_behind(graph: Graph) -> dict[str, frozenset[str]]:

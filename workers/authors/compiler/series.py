@@ -128,8 +128,7 @@ def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
     parts = [[name for name in reduced if levels[name] <= most] for most in range(max(levels.values()), 0, -1)]
     parts += [[name] for name in reversed(reduced)]
     tried: set[frozenset[str]] = set()
-    for part in parts:
-        early = frozenset(node.name for node in nodes_behind(step.graph, part) if node.name in own)
+    for early in (early for part in parts for early in _early(step, own, part)):
         if early not in tried and early != own.keys():
             tried.add(early)
             yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(own.keys() - early, turn)})
@@ -139,6 +138,23 @@ def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
             early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
             turns = {**breaks.turns, **dict.fromkeys(own.keys() - early, turn)}
             yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
+
+
+def _early(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> Iterator[frozenset[str]]:
+    """What some reductions need, first with what follows from them and is no larger, such as a deviation from a variance."""
+    needed = frozenset(node.name for node in nodes_behind(step.graph, reduced) if node.name in own)
+    shapes = {_dims(own[name]) for name in reduced}
+    found = set(reduced)
+    for name, node in own.items():
+        operands = [ref.name for ref in references(node.args) if ref.name in own]
+        if operands and node.op in POINTWISE | VIEWS and _dims(node) in shapes and found.issuperset(operands):
+            found.add(name)
+    yield needed | found
+    yield needed
+
+
+def _dims(node: Node) -> tuple[Dim, ...]:
+    return tuple(dim for dim in node.meta.shape if dim != 1)
 
 
 def _steps(problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks) -> list[Step]:
@@ -322,10 +338,10 @@ class Cut:
         return self._rank[next(iter(members))][0]
 
     def is_between_turns(self, name: str) -> bool:
-        """Whether a node is a reduction that was made a step of its own."""
-        return self.nodes[name].op in REDUCTIONS and any(
-            name in {ref.name for ref in references(self.nodes[user].args)} for user in self._turns if user in self._rank
-        )
+        """Whether a node is stored because a step was taken apart: what reductions come to, which is few numbers."""
+        users = (user for user in self._turns if name in {ref.name for ref in references(self.nodes[user].args)})
+        own = self._rank[name]
+        return name not in self._stored and any(self._rank.get(user, own) != own for user in users)
 
 
 class _Part:
