@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import Problem, ProblemError
+from gpu_runner.contracts.problem import DTYPES
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -94,9 +95,13 @@ def rewritten(problem: Problem, taken: Taken, named_sizes: bool) -> str:
                 if size > 1 and size not in fixed:
                     sizes.setdefault(size, f"D{len(sizes)}")
     tensors = [item for item in takes if item.value is None]
-    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes)!r},\n" for item in tensors)
+    floating = {item.dtype for item in tensors if item.dtype in _FLOATING}
+    # A model of one narrow dtype is a problem of that; where there are several, each tensor keeps its own.
+    call = next(iter(floating)) if len(floating) == 1 else "float32"
+    call = call if call in DTYPES else "float32"
+    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes, call)!r},\n" for item in tensors)
     state = "".join(f"        {item.path!r}: {item.name},\n" for item in takes if item.path is not None)
-    call = ", ".join(item.name for item in takes if item.path is None)
+    arguments = ", ".join(item.name for item in takes if item.path is None)
     workload = {name: size for size, name in sizes.items()}
     idle = {item.path: (item.dtype, item.shape, item.grad, item.init) for item in every if item.idle}
     still = "".join(f"_MODEL.get_submodule({name!r}).track_running_stats = False\n" for name in taken.tracking)
@@ -105,8 +110,9 @@ def rewritten(problem: Problem, taken: Taken, named_sizes: bool) -> str:
         f"{still}{f'_IDLE = {idle!r}' if idle else ''}\n\n"
         f"def reference({_signature(takes)}):\n"
         f"    state = {{\n{state}    }}\n"
-        f"    return torch.func.functional_call(_MODEL, state, ({call},))\n\n\n"
+        f"    return torch.func.functional_call(_MODEL, state, ({arguments},))\n\n\n"
         f"INPUTS = {{\n{inputs}}}\nWORKLOADS = [{workload!r}]\n"
+        f"{f'DTYPES = [{call!r}]{chr(10)}' if call != 'float32' else ''}"
     )
 
 
@@ -115,10 +121,10 @@ def _signature(takes: tuple[ModelInput, ...]) -> str:
     return ", ".join([*plain, *(f"{item.name}={item.value!r}" for item in takes if item.value is not None)])
 
 
-def _spec(item: ModelInput, sizes: dict[int, str]) -> dict[str, Any] | str:
+def _spec(item: ModelInput, sizes: dict[int, str], call: str) -> dict[str, Any] | str:
     dims = " ".join(sizes.get(size, str(size)) if item.path is None else str(size) for size in item.shape)
     spec: dict[str, Any] = {"dims": dims}
-    if item.dtype != "float32":
+    if item.dtype != call:
         spec["dtype"] = item.dtype
     if item.dtype in _WHOLE and item.dtype != "bool":
         spec |= {"low": item.low, "high": item.high}

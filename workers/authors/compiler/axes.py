@@ -153,6 +153,7 @@ class Unifier:
     size: list[Dim] = field(default_factory=list)
     chunks: list[int] = field(default_factory=list)  # axes that number the chunks of a row
     moved: list[int] = field(default_factory=list)  # axes of runs of columns that were cut out of a row
+    cut_out_of: dict[int, int] = field(default_factory=dict)  # by such an axis, the row's
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
     splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
@@ -294,10 +295,15 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
 
 
 def _moved(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
-    """A run of columns has an axis of its own; runs side by side have one that later meets the rows'."""
-    axis = unifier.fresh(node.meta.shape[-1])
+    """A run of columns has an axis of its own; runs side by side have the row's that one was cut out of, or one that meets it later."""
+    length = node.meta.shape[-1]
+    rows = [unifier.cut_out_of.get(dim[0]) for dim in (shape[-1] for shape in operands) if len(dim) == 1]
+    whole = next((axis for axis in rows if axis is not None and unifier.size[unifier.find(axis)] == length), None)
+    axis = unifier.fresh(length) if whole is None or node.op == "slice" else whole
     if node.op == "slice":
         unifier.moved.append(axis)
+        if len(operands[0][-1]) == 1:
+            unifier.cut_out_of[axis] = operands[0][-1][0]
     lead = _align([shape[:-1] for shape in operands], unifier, node.op) if len(operands[0]) > 1 else ()
     return (*lead, (axis,))
 

@@ -75,6 +75,11 @@ class HostScope:
                 over = [known for other in others if (known := self._known(other)) is not None]
                 if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
+        for text, node in self.tensors:  # an axis that only numbers have is as long as another by the size's own words
+            shape = domain.shapes[node]
+            same = [place for place, dim in enumerate(shape) if len(dim) == 1 and domain.sizes[dim[0]] == size]
+            if same:
+                return f"{text}.shape[{same[0] - len(shape)}]"
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(

@@ -136,7 +136,7 @@ class KernelTask:
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
-        if any(value.op in {"pick", "dot"} for value in self.values):
+        if any(value.op in {"pick", "dot", "row", "column"} for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
@@ -169,8 +169,8 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     for value in topological(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
-        elif value.op == "column":
-            writer.env[value] = "column"
+        elif value.op in {"column", "row"}:
+            writer.env[value] = value.op
         elif value.op == "dot":
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")

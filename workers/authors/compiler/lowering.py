@@ -87,9 +87,12 @@ class Lowering:
         axes = self._domain.shapes[node.name][0]
         if not axes:
             return self.numbering.const(0)
-        if axes != self._domain.col_axes:
-            raise CannotCompileError("`arange` numbers something other than the columns of a row", "arange")
-        return self.numbering.column()
+        rows = self._domain.row_axes
+        if axes == self._domain.col_axes:
+            return self.numbering.column()
+        if self._domain.is_strided or axes != rows[len(rows) - len(axes) :]:
+            raise CannotCompileError("`arange` numbers something other than the columns of a row, or the rows", "arange")
+        return self.numbering.row(inner=axes != rows)
 
     def _converted(self, operands: list[Value], node: Node) -> list[Value]:
         """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""

@@ -397,6 +397,7 @@ class _Part:
         """The step."""
         cut = self._cut
         problem, graph = cut.problem, cut.graph
+        self._take_a_dtype()
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
@@ -425,6 +426,20 @@ class _Part:
         )
         return Step(cut.timed, part, own)
 
+    def _take_a_dtype(self) -> None:
+        """A step that is handed float32 alone takes a tensor that tells it the call's dtype, where it stores something in that."""
+        stored = [name for name in self._outputs if self._cut.nodes[name].meta.dtype == "float32"]
+        if not any(self._seen(name) == "bfloat16" for name in stored):
+            return
+        if any(self._spec(own).dtype is None for own in self._inputs):
+            return
+        backward = self._cut.timed is Pass.backward
+        given = [*(self._cut.graph.upstream if backward else ()), *self._cut.graph.inputs]
+        free = (name for name in given if name is not None and self._spec_of(name, name).dtype is None)
+        name = next(free, None)
+        if name is not None:
+            self._input(name, "")
+
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""
         graph, narrow = self._cut.graph, self._cut.narrow
@@ -437,7 +452,10 @@ class _Part:
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
 
     def _spec(self, own: str) -> InputSpec:
-        name, problem = self._inputs[own], self._cut.problem
+        return self._spec_of(own, self._inputs[own])
+
+    def _spec_of(self, own: str, name: str) -> InputSpec:
+        problem = self._cut.problem
         spec = next((spec for spec in problem.inputs if spec.name == name), None)
         if spec is not None:
             return replace(spec, name=own)

@@ -164,6 +164,7 @@ class LoopedKernel(KernelWriter):
             if load.space == SCALAR:
                 self._load(head, load, "")
         body.env.update(head.env)
+        body.env.update({value: "row" for value in self.row_numbers})
         strided = self.program.domain.is_strided
         row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
         body.line(f"row_offset = {row_offset}")

@@ -175,6 +175,9 @@ class ProductKernel(KernelWriter):
         scope = Statements(self.names, self.scalars.written, shared, turn.depth)
         for load in operand.loads:
             self._load_operand(head, scope, load, operand, is_left)
+        inner, (rows, cols) = self._inner("inner", is_left), ("rows", "cols")
+        places = {"row": rows if is_left else inner, "column": inner if is_left else cols}
+        scope.env.update({v: places[v.op] for v in topological([operand.value]) if v.op in places})
         text = scope.env.get(operand.value)
         if text is None or self._type(operand) != self._type(self._other(is_left)):
             text = self._computed(scope, operand, is_left)
@@ -257,8 +260,14 @@ class ProductKernel(KernelWriter):
 
     def _finish(self, body: Statements) -> None:
         """What follows from the product, in registers."""
+        numbered = [value for value in self.task.values if value.op == "row"]
         if self.product.axes.batch:
+            for value in numbered:
+                body.line(f"{self.names.of(value)} = rows")
             body.line("rows += batch * n_rows")
+        places = {"row": "rows", "column": "cols"}
+        body.env.update({value: places[value.op] for value in self.task.values if value.op in places})
+        body.env.update({value: self.names.of(value) for value in numbered if self.product.axes.batch})
         body.line("mask = row_mask & col_mask")
         body.line("offsets = rows * n_cols + cols")
         for load in self.loads:
@@ -292,8 +301,8 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
 
 
 def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
-    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), operand.value)
-    if operand.value is not load:
+    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), None)
+    if load is None or operand.value is not load:
         return f"f({', '.join(dict.fromkeys(names.tensors[str(v.datum)] for v in operand.loads))})"
     shape = [dim for dim in operand.domain.shapes[str(load.datum)] if dim]
     text = names.tensors[str(load.datum)]

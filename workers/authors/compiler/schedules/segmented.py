@@ -121,7 +121,7 @@ class SegmentedKernel(LoopedKernel):
         if (
             self.picks
             or any(self.chunk(load) for load in self.loads)
-            or any(v.op == "column" for v in self.task.values)
+            or any(v.op in {"column", "row"} for v in self.task.values)
         ):
             raise CannotCompileError("`slice` or `gather` is beside tensors with a number for each channel", "slice")
 
