@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -200,7 +202,16 @@ def _over(whole: Dim, divisor: Dim) -> Dim:
     if isinstance(whole, int) and isinstance(divisor, int):
         return whole // divisor
     text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, divisor))
+    left, factors = _factors(text), _factors(by)
+    if left and factors and not Counter(factors) - Counter(left):
+        rest = list((Counter(left) - Counter(factors)).elements())
+        return int(rest[0]) if len(rest) == 1 and rest[0].isdigit() else Expr(" * ".join(rest) or "1")
     return Expr(f"({text}) // ({by})")
+
+
+def _factors(text: str) -> list[str]:
+    """The factors of a product of names and numbers, none of other arithmetic."""
+    return text.split(" * ") if re.fullmatch(r"\w+( \* \w+)*", text) else []
 
 
 def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> tuple[dict[str, Shape], Unifier]:

@@ -348,7 +348,10 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
         key = (step.timed, step.graph.outputs, step.graph.nodes)
         if key not in fitting:
             try:
-                build_design(brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target)
+                design = build_design(
+                    brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target
+                )
+                forward_launcher(design, COMPARED)
                 fitting[key] = True
             except CannotCompileError:
                 fitting[key] = False

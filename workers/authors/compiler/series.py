@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
+from gpu_runner.contracts import Graph, InputSpec, Pass, Problem, Rounding
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, names_in, references
@@ -95,14 +95,40 @@ def steps_of(
         steps = _steps(problem, graph, narrow, breaks)
         broken = next((step for step in steps if not fits(step)), None)
         if broken is None:
-            return steps
+            break
         for other in _further(broken, breaks):
             early = [step for step in _steps(problem, graph, narrow, other) if step not in steps]
             if early and fits(early[0]) and early[0].timed is broken.timed:
                 breaks = other
                 break
         else:
-            return steps  # whoever compiles them says why one does not fit
+            break  # whoever compiles them says why one does not fit
+    return _rounded_again(steps)
+
+
+def _rounded_again(steps: list[Step]) -> list[Step]:
+    """The steps, in which what another step stored is rounded as it was where it is computed again.
+
+    Else a mean of what was stored would be subtracted from what was not. What it is computed from is rounded where it is stored too.
+    """
+    ends = [zip(step.graph.outputs, step.graph.output_dtypes, strict=True) for step in steps]
+    stored = {name for own in ends for name, seen in own if seen == "bfloat16"}
+    computed = [(step, node) for step in steps for node in step.graph.nodes if node.op != "input"]
+    again = {
+        name
+        for step, node in computed
+        if (name := node.name.partition(AGAIN)[0]) in stored and node.name not in step.graph.outputs
+    }
+
+    def rounded(graph: Graph) -> Graph:
+        behind = {node.name for node in nodes_behind(graph, [name for name in graph.outputs if name in again])}
+        own = again | (behind & stored & {*graph.outputs})
+        known = {rounding.node for rounding in graph.rounded}
+        nodes = [n for n in graph.nodes if n.op != "input" and n.meta.dtype == "float32" and n.name not in known]
+        more = tuple(Rounding(n.name, ()) for n in nodes if n.name.partition(AGAIN)[0] in own)
+        return replace(graph, rounded=(*graph.rounded, *more))
+
+    return [replace(step, graph=rounded(step.graph)) for step in steps]
 
 
 def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
@@ -325,13 +351,20 @@ class Cut:
             return False
         if name in self._stored or node.op not in POINTWISE | VIEWS:
             return False
-        if often and (node.op not in CHEAP | VIEWS or name in self._summed):
+        if often and not self._is_number(name) and (node.op not in CHEAP | VIEWS or name in self._summed):
             return False
         operands = [ref.name for ref in references(node.args)]
         if not often and self._rank[name][0] == rank:
             # Of a step before it that was taken from the same: what that one reduces is few numbers, and products lie in memory.
             operands = [o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS]
         return all(self.is_recomputed(operand, rank, often=often) for operand in operands)
+
+    def _is_number(self, name: str) -> bool:
+        """Whether a node is one number, the same whatever the inputs are."""
+        node = self.nodes[name]
+        return node.op == "full" or (
+            not node.meta.shape and node.op in POINTWISE and all(self._is_number(r.name) for r in references(node.args))
+        )
 
     def rank(self, members: set[str]) -> int:
         """The rank of a step, without its turn."""
@@ -398,6 +431,7 @@ class _Part:
         cut = self._cut
         problem, graph = cut.problem, cut.graph
         self._take_a_dtype()
+        self._take_sizes()
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
@@ -439,6 +473,19 @@ class _Part:
         name = next(free, None)
         if name is not None:
             self._input(name, "")
+
+    def _take_sizes(self) -> None:
+        """A step that is handed merged dimensions alone takes a tensor that tells it one of these, where it needs that."""
+        shapes = [self._cut.nodes[name].meta.shape for name in self._inputs.values()]
+        told = {name for shape in shapes for dim in shape if isinstance(dim, Expr) and dim.text.isidentifier() for name in [dim.text]}
+        texts = {name for node in self._copies.values() for text in _texts(node.meta.shape) for name in names_in(text)}
+        given = [name for name in (*self._cut.graph.upstream, *self._cut.graph.inputs) if name is not None]
+        given = given if self._cut.timed is Pass.backward else list(self._cut.graph.inputs)
+        for text in sorted(texts - told):
+            tells = (name for name in given if Expr(text) in self._cut.nodes[name].meta.shape)
+            name = next(tells, None)
+            if name is not None:
+                self._input(name, "")
 
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""
