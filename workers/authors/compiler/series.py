@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpu_runner.contracts import Graph, InputSpec, Pass, Problem, Rounding
+from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
+from workers.authors.compiler.rounding import AsStored
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 # What a product may compute for each block that it loads, again and again: no more than an instruction or two.
@@ -125,7 +126,7 @@ def _rounded_again(steps: list[Step]) -> list[Step]:
         own = again | (behind & stored & {*graph.outputs})
         known = {rounding.node for rounding in graph.rounded}
         nodes = [n for n in graph.nodes if n.op != "input" and n.meta.dtype == "float32" and n.name not in known]
-        more = tuple(Rounding(n.name, ()) for n in nodes if n.name.partition(AGAIN)[0] in own)
+        more = tuple(AsStored(n.name, ()) for n in nodes if n.name.partition(AGAIN)[0] in own)
         return replace(graph, rounded=(*graph.rounded, *more))
 
     return [replace(step, graph=rounded(step.graph)) for step in steps]
@@ -152,18 +153,39 @@ def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
         levels[name] = below + (node.op in REDUCTIONS | SCANS)
     reduced = [name for name, node in own.items() if node.op in REDUCTIONS | SCANS]
     parts = [[name for name in reduced if levels[name] <= most] for most in range(max(levels.values()), 0, -1)]
-    parts += [[name] for name in reversed(reduced)]
+    parts += [[name] for name in reversed(reduced)] + _alike(step, own, reduced)
+    parts.sort(key=len, reverse=True)
     tried: set[frozenset[str]] = set()
     for early in (early for part in parts for early in _early(step, own, part)):
-        if early not in tried and early != own.keys():
+        later = {name for name in own if levels[name] and name not in early}
+        if early not in tried and later:
             tried.add(early)
-            yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(own.keys() - early, turn)})
+            yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)})
     for name in reversed(reduced):
         operand = _viewed(references(own[name].args)[0].name, {node.name: node for node in step.graph.nodes})
         if operand in own:
             early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
-            turns = {**breaks.turns, **dict.fromkeys(own.keys() - early, turn)}
+            later = {other for other in own if levels[other] and other not in early}
+            turns = {**breaks.turns, **dict.fromkeys(later, turn)}
             yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
+
+
+def _alike(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> list[list[str]]:
+    """The reductions that run over the same dimensions of what has the same shape, and need no others."""
+    shapes = {node.name: node.meta.shape for node in step.graph.nodes}
+    kinds: dict[str, tuple[object, ...]] = {}
+    behind: dict[str, set[str]] = {}
+    for name, node in own.items():
+        behind[name] = set().union(*(behind.get(ref.name, set()) for ref in references(node.args)))
+        if name in reduced:
+            shape = shapes[references(node.args)[0].name]
+            kinds[name] = (node.args[1:2], shape)
+            behind[name] = behind[name] | {name}
+    found: dict[tuple[object, ...], list[str]] = {}
+    for name in reduced:
+        if all(kinds[other] == kinds[name] for other in behind[name]):
+            found.setdefault(kinds[name], []).append(name)
+    return list(found.values())
 
 
 def _early(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> Iterator[frozenset[str]]:
@@ -478,7 +500,8 @@ class _Part:
         """A step that is handed merged dimensions alone takes a tensor that tells it one of these, where it needs that."""
         shapes = [self._cut.nodes[name].meta.shape for name in self._inputs.values()]
         told = {name for shape in shapes for dim in shape if isinstance(dim, Expr) and dim.text.isidentifier() for name in [dim.text]}
-        texts = {name for node in self._copies.values() for text in _texts(node.meta.shape) for name in names_in(text)}
+        needed = [text for node in self._copies.values() for text in _texts((*node.meta.shape, *node.args))]
+        texts = {name for text in needed for name in names_in(text)}
         given = [name for name in (*self._cut.graph.upstream, *self._cut.graph.inputs) if name is not None]
         given = given if self._cut.timed is Pass.backward else list(self._cut.graph.inputs)
         for text in sorted(texts - told):
