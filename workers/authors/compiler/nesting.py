@@ -41,7 +41,6 @@ class _Nest:
         self._nodes = {node.name: node for node in graph.nodes}
         self._sizes = dict(sizes)
         self._inner: dict[str, tuple[Node, tuple[int, ...]]] = {}  # by reduction: that of the inner dimensions, and these
-        self._again = self._used_again(graph)
 
     def rewritten(self, node: Node) -> Iterator[Node]:
         """The nodes that take a node's place, the last of which has its name."""
@@ -59,19 +58,13 @@ class _Nest:
         yield first
         yield replace(node, args=(NodeRef(first.name), *node.args[1:]))
 
-    def _used_again(self, graph: Graph) -> set[str]:
-        """The nodes of which something with more elements is computed: a sum that nothing follows is left to few programs."""
-        again: set[str] = set()
-        for node in graph.nodes:
-            waiting, count = [ref.name for ref in references(node.args)], self._count(node.meta.shape)
-            seen: set[str] = set()
-            while waiting:
-                name = waiting.pop()
-                if name not in seen and self._count(self._nodes[name].meta.shape) < count:
-                    seen.add(name)
-                    again.add(name)
-                    waiting += [ref.name for ref in references(self._nodes[name].args)]
-        return again
+    def _used_again(self, name: str, count: int) -> bool:
+        """Whether as many elements follow from a node: a sum that ends a pass is added up by whatever programs there are."""
+        behind = {name}
+        for node in self._nodes.values():
+            if behind.intersection(ref.name for ref in references(node.args)):
+                behind.add(node.name)
+        return any(self._count(self._nodes[other].meta.shape) >= count for other in behind - {name})
 
     def _count(self, shape: tuple[Dim, ...]) -> int:
         try:
@@ -85,7 +78,9 @@ class _Nest:
         shape = self._nodes[operand.name].meta.shape
         gone = reduced_dimensions(node, len(shape))
         rows, length = self._count(node.meta.shape), self._count(tuple(shape[dim] for dim in gone))
-        if not 0 < rows < FEW_ROWS or length < LONG_ROW or (rows == 1 and node.name not in self._again):
+        if not 0 < rows < FEW_ROWS or length < LONG_ROW:
+            return ()
+        if rows == 1 and not self._used_again(node.name, length):
             return ()
         for first in range(1, len(shape)):
             inner = tuple(range(first, len(shape)))
