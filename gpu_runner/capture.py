@@ -46,10 +46,7 @@ def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     last: ProblemError | None = None
     for named_sizes in (True, False):
         try:
-            source, graph = _traced(problem, takes, call, whole, named_sizes)
-            unused = unused_inputs(graph)
-            if any(item.path is not None and item.name in unused for item in takes.items):
-                source, graph = _traced(problem, takes.without(unused), call, whole, named_sizes)
+            source, graph = traced(problem, takes, call, whole, named_sizes)
             return dataclasses.replace(_result(graph, parse_problem(source)), problem_source=source, tied=takes.tied)
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
@@ -59,12 +56,15 @@ def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     raise last
 
 
-def _traced(
+def traced(
     problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool
 ) -> tuple[str, Graph]:
+    """A KernelBench model in the reference form, and its graph; what no value depends on stays the model's own."""
     source = kernelbench.rewritten(problem, takes, named_sizes)
     call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
-    return source, Tracer(call, parse_problem(source), whole=whole).graph()
+    graph = Tracer(call, parse_problem(source), whole=whole).graph()
+    unused = set(unused_inputs(graph)) & {item.name for item in takes.items if item.path is not None and not item.idle}
+    return traced(problem, takes.without(unused), call, whole, named_sizes) if unused else (source, graph)
 
 
 def _captured(problem: Problem, call: Call, whole: bool) -> CaptureResult:
