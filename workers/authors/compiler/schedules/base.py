@@ -130,6 +130,10 @@ class Schedule(ABC):
             return f"({count}, {width})" if width else count
         return f"(n_programs, {f'{width} * ' if width else ''}n_cols)"
 
+    def leaves_partials(self, store: Store) -> bool:
+        """Whether programs leave partial sums of a tensor, which the launcher adds up."""
+        return store.summed
+
     def total_line(self, store: Store, node: str, dtype: str) -> str:
         """The line that adds the partial sums up; ``node`` is the tensor's name in the graph."""
         text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
