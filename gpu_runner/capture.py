@@ -56,9 +56,7 @@ def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     raise last
 
 
-def traced(
-    problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool
-) -> tuple[str, Graph]:
+def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool) -> tuple[str, Graph]:
     """A KernelBench model in the reference form, and its graph; what no value depends on stays the model's own."""
     source = kernelbench.rewritten(problem, takes, named_sizes)
     call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})

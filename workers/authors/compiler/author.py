@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
-from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.nesting import with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
@@ -27,6 +27,10 @@ class CompilerAuthor:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
+        try:
+            require_well_formed(brief.problem, brief.graph)
+        except CannotCompileError as error:
+            return AuthorRefusal(error.sentence, error.operator)
         series = partial(in_series, narrow=narrow)
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
         ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, brief)]

@@ -306,7 +306,7 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
 
 
 def _moved(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
-    """A run of columns has an axis of its own; runs side by side have the row's that one was cut out of, or one that meets it later."""
+    """A run of columns has an axis of its own; runs side by side have a row's that one was cut out of, or may meet it later."""
     length = node.meta.shape[-1]
     rows = [unifier.cut_out_of.get(dim[0]) for dim in (shape[-1] for shape in operands) if len(dim) == 1]
     whole = next((axis for axis in rows if axis is not None and unifier.size[unifier.find(axis)] == length), None)

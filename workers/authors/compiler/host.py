@@ -206,13 +206,13 @@ def segment_columns(program: Program, names: Names, load: Value) -> tuple[str, s
 
 def partial_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
     """Compute, in a launcher, those of the sizes that tensors with fewer rows need."""
-    lines = []
-    for size in dict.fromkeys(sizes):
-        for text, node in host.tensors:
-            for suffix in ("repeats", "rows", "span"):
-                if size == f"{text}_{suffix}" and size != "n_rows":
-                    lines.append(f"{size} = {host.product(_size_axes(host.program, node, suffix))}")
-    return lines
+    return [
+        f"{size} = {host.product(_size_axes(host.program, node, suffix))}"
+        for size in dict.fromkeys(sizes)
+        for text, node in host.tensors
+        for suffix in ("repeats", "rows", "span")
+        if size == f"{text}_{suffix}" and size != "n_rows"
+    ]
 
 
 def _size_axes(program: Program, name: str, suffix: str) -> tuple[int, ...]:

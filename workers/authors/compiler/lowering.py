@@ -91,7 +91,9 @@ class Lowering:
         if axes == self._domain.col_axes:
             return self.numbering.column()
         if self._domain.is_strided or axes != rows[len(rows) - len(axes) :]:
-            raise CannotCompileError("`arange` numbers something other than the columns of a row, or the rows", "arange")
+            raise CannotCompileError(
+                "`arange` numbers something other than the columns of a row, or the rows", "arange"
+            )
         return self.numbering.row(inner=axes != rows)
 
     def _converted(self, operands: list[Value], node: Node) -> list[Value]:

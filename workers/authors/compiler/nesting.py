@@ -40,7 +40,9 @@ class _Nest:
     def __init__(self, graph: Graph, sizes: Mapping[str, int]) -> None:
         self._nodes = {node.name: node for node in graph.nodes}
         self._sizes = dict(sizes)
-        self._inner: dict[str, tuple[Node, tuple[int, ...]]] = {}  # by reduction: that of the inner dimensions, and these
+        self._inner: dict[
+            str, tuple[Node, tuple[int, ...]]
+        ] = {}  # by reduction: that of the inner dimensions, and these
 
     def rewritten(self, node: Node) -> Iterator[Node]:
         """The nodes that take a node's place, the last of which has its name."""
@@ -147,4 +149,9 @@ class _Nest:
 def _product(dims: list[Dim]) -> Dim:
     if all(isinstance(dim, int) for dim in dims):
         return math.prod(dim for dim in dims if isinstance(dim, int))
-    return Expr(" * ".join(f"({dim.text})" if isinstance(dim, Expr) and not dim.text.isidentifier() else str(getattr(dim, "text", dim)) for dim in dims))
+    return Expr(
+        " * ".join(
+            f"({dim.text})" if isinstance(dim, Expr) and not dim.text.isidentifier() else str(getattr(dim, "text", dim))
+            for dim in dims
+        )
+    )

@@ -1,7 +1,8 @@
 """A problem with products as a series of steps, each a graph that one kernel computes. Pure.
 
 A step is a product with what follows from it element by element, or whatever lies between products, taken apart at reductions
-where one kernel does not express it. What a later step needs is stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
+where one kernel does not express it. What a later step needs is stored by the step that computes it, but for what is cheap to
+compute again from tensors that are stored anyway.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def steps_of(
 def _rounded_again(steps: list[Step]) -> list[Step]:
     """The steps, in which what another step stored is rounded as it was where it is computed again.
 
-    Else a mean of what was stored would be subtracted from what was not. What it is computed from is rounded where it is stored too.
+    Else a mean of what was stored would be subtracted from what was not. What it is computed from is rounded where that is stored.
     """
     ends = [zip(step.graph.outputs, step.graph.output_dtypes, strict=True) for step in steps]
     stored = {name for own in ends for name, seen in own if seen == "bfloat16"}
@@ -489,9 +490,7 @@ class _Part:
             return
         if any(self._spec(own).dtype is None for own in self._inputs):
             return
-        backward = self._cut.timed is Pass.backward
-        given = [*(self._cut.graph.upstream if backward else ()), *self._cut.graph.inputs]
-        free = (name for name in given if name is not None and self._spec_of(name, name).dtype is None)
+        free = (name for name in self._given if self._spec_of(name, name).dtype is None)
         name = next(free, None)
         if name is not None:
             self._input(name, "")
@@ -499,16 +498,21 @@ class _Part:
     def _take_sizes(self) -> None:
         """A step that is handed merged dimensions alone takes a tensor that tells it one of these, where it needs that."""
         shapes = [self._cut.nodes[name].meta.shape for name in self._inputs.values()]
-        told = {name for shape in shapes for dim in shape if isinstance(dim, Expr) and dim.text.isidentifier() for name in [dim.text]}
+        told = {dim.text for shape in shapes for dim in shape if isinstance(dim, Expr)}
         needed = [text for node in self._copies.values() for text in _texts((*node.meta.shape, *node.args))]
         texts = {name for text in needed for name in names_in(text)}
-        given = [name for name in (*self._cut.graph.upstream, *self._cut.graph.inputs) if name is not None]
-        given = given if self._cut.timed is Pass.backward else list(self._cut.graph.inputs)
         for text in sorted(texts - told):
-            tells = (name for name in given if Expr(text) in self._cut.nodes[name].meta.shape)
+            tells = (name for name in self._given if Expr(text) in self._cut.nodes[name].meta.shape)
             name = next(tells, None)
             if name is not None:
                 self._input(name, "")
+
+    @property
+    def _given(self) -> list[str]:
+        """The tensors that the caller hands to the pass."""
+        backward = self._cut.timed is Pass.backward
+        given = (*(self._cut.graph.upstream if backward else ()), *self._cut.graph.inputs)
+        return [name for name in given if name is not None]
 
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""

@@ -100,7 +100,12 @@ class Looped:
             lines = started(
                 self.kernel,
                 "(triton.cdiv(n_rows, LOOP_ROWS),)",
-                {"BLOCK_ROWS": "LOOP_ROWS", "BLOCK_SIZE": f"{block} // LOOP_ROWS", "NUM_STAGES": "1", "EVICT_FIRST": "0"},
+                {
+                    "BLOCK_ROWS": "LOOP_ROWS",
+                    "BLOCK_SIZE": f"{block} // LOOP_ROWS",
+                    "NUM_STAGES": "1",
+                    "EVICT_FIRST": "0",
+                },
                 str(warps),
             )
             return [count, *lines]
@@ -194,7 +199,7 @@ class LoopedKernel(KernelWriter):
             if load.space == SCALAR:
                 self._load(head, load, "")
         body.env.update(head.env)
-        body.env.update({value: "row" for value in self.row_numbers})
+        body.env.update(dict.fromkeys(self.row_numbers, "row"))
         strided = self.program.domain.is_strided
         row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
         body.line(f"row_offset = {row_offset}")
@@ -396,7 +401,9 @@ class LoopedKernel(KernelWriter):
         kind, _, reverse = str(value.datum).partition(" ")
         name, sign = self.names.of(value), "+" if kind == "sum" else "*"
         inner.line(f"{name}_of = {self._masked(inner, value.args[0], kind)}")
-        inner.line(f"{name} = tl.cum{kind}({name}_of, axis={self.along}{', reverse=True' if reverse else ''}) {sign} {name}_carry")
+        inner.line(
+            f"{name} = tl.cum{kind}({name}_of, axis={self.along}{', reverse=True' if reverse else ''}) {sign} {name}_carry"
+        )
         whole = f"tl.sum({name}_of, axis={self.along}, keep_dims=True)"
         whole = whole if kind == "sum" else f"tl.reduce({name}_of, {self.along}, _multiplied, keep_dims=True)"
         inner.line(f"{name}_carry {sign}= {whole}")

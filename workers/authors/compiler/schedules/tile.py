@@ -257,7 +257,7 @@ class TileKernel(KernelWriter):
         late = self._staged and not self.task.sums_rows and bool(columns.lines)
         head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
         self._rows(body)
-        body.env.update({value: "rows" for value in self.row_numbers})
+        body.env.update(dict.fromkeys(self.row_numbers, "rows"))
         for load in self.loads:
             if load.space.rows:
                 self._load(body, load)
