@@ -20,7 +20,6 @@ REFUSED = {
     "avg_pool_3d": "aten.avg_pool3d.default",
     "cumsum_shifted": "slice",
     "embedding_scaled": "index_select",
-    "linear_row_sum": "sum",
     "max_pool_1d": "aten.max_pool2d_with_indices.default",
     "max_pool_2d": "aten.max_pool2d_with_indices.default",
     "max_pool_3d": "aten.max_pool3d_with_indices.default",

@@ -8,7 +8,7 @@ from functools import partial
 
 from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
-from workers.authors.compiler.nesting import with_nested_reductions
+from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
 from workers.authors.compiler.series import has_products, without_vectors
@@ -32,6 +32,7 @@ class CompilerAuthor:
         except CannotCompileError as error:
             return AuthorRefusal(error.sentence, error.operator)
         series = partial(in_series, narrow=narrow)
+        brief = replace(brief, graph=with_narrow_reductions(brief.graph))
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
         ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, brief)]
         if not has_products(brief.graph):

@@ -245,6 +245,8 @@ class Lowering:
         rows = [axis for axis in gone if axis in domain.row_axes]
         cols = [axis for axis in gone if axis in domain.col_axes]
         orphans = [axis for axis in gone if axis not in rows and axis not in cols]
+        if kind == "argmax" and not gone:
+            return self.numbering.const(0)  # the place of the only element
         if value.boolean:
             value = simplified(self.numbering, "where", value, self.numbering.const(1.0), self.numbering.const(0.0))
         if orphans or (cols and not value.space.cols) or (rows and not value.space.rows):

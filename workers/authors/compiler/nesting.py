@@ -36,6 +36,37 @@ def with_nested_reductions(problem: Problem, graph: Graph) -> Graph:
     return replace(graph, nodes=nodes) if len(nodes) > len(graph.nodes) else graph
 
 
+def with_narrow_reductions(graph: Graph) -> Graph:
+    """The graph with reductions of what was expanded taken before it is, where they run over other dimensions."""
+    known = {node.name: node for node in graph.nodes}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes += _narrow(node, known) if node.op in NESTED else [node]
+    return replace(graph, nodes=tuple(nodes)) if len(nodes) > len(graph.nodes) else graph
+
+
+def _narrow(node: Node, known: Mapping[str, Node]) -> list[Node]:
+    (operand,) = references(node.args)
+    expanded = known[operand.name]
+    if expanded.op != "expand":
+        return [node]
+    (source,) = references(expanded.args)
+    whole, narrow = expanded.meta.shape, known[source.name].meta.shape
+    gone = reduced_dimensions(node, len(whole))
+    repeated = [place for place in range(len(whole)) if len(narrow) == len(whole) and narrow[place] != whole[place]]
+    if not repeated or set(repeated) & set(gone):
+        return [node]
+
+    def kept(shape: tuple[Dim, ...]) -> TensorMeta:
+        return TensorMeta(tuple(1 if place in gone else dim for place, dim in enumerate(shape)), node.meta.dtype)
+
+    first = Node(f"{node.name} narrow", node.op, (source, gone, True), kept(narrow))
+    if kept(whole).shape == node.meta.shape:
+        return [first, replace(node, op="expand", args=(NodeRef(first.name),))]
+    second = Node(f"{node.name} wide", "expand", (NodeRef(first.name),), kept(whole))
+    return [first, second, replace(node, op="reshape", args=(NodeRef(second.name),))]
+
+
 class _Nest:
     def __init__(self, graph: Graph, sizes: Mapping[str, int]) -> None:
         self._nodes = {node.name: node for node in graph.nodes}

@@ -226,7 +226,8 @@ class ProductKernel(KernelWriter):
         places = {"row": rows if is_left else inner, "column": inner if is_left else cols}
         scope.env.update({v: places[v.op] for v in topological([operand.value]) if v.op in places})
         text = scope.env.get(operand.value)
-        if text is None or self._type(operand) != self._type(self._other(is_left)):
+        whole = operand.value.space == FULL
+        if text is None or not whole or self._type(operand) != self._type(self._other(is_left)):
             text = self._computed(scope, operand, is_left)
         turn.lines += scope.lines
         return text
@@ -242,7 +243,10 @@ class ProductKernel(KernelWriter):
     def _computed(self, scope: Statements, operand: Operand, is_left: bool) -> str:
         """An operand that is computed from what is loaded; zero where there is nothing to add up."""
         text = scope.fitted(operand.value)
-        if operand.value.args and outside(operand.value, self.others, whole_rows=not is_left) is not Lane.zero:
+        if operand.value.space != FULL:  # the same along a dimension of the block, which the mask has both of
+            outer = "row_mask" if is_left else "col_mask"
+            text = f"tl.where({outer} & {self._inner('inner_mask', is_left)}, {text}, 0.0)"
+        elif operand.value.args and outside(operand.value, self.others, whole_rows=not is_left) is not Lane.zero:
             text = f"tl.where({self._inner('inner_mask', is_left)}, {text}, 0.0)"
         types = {self._type(operand), self._type(self._other(is_left))}
         kind = "tl.float32"
