@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,8 +87,9 @@ class Tracer:
         raise first_failure
 
     def _check(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        meta = self._meta(sizes, defaults(self._problem))
-        answer = self._call("check", meta)
+        scalars = defaults(self._problem)
+        elements = sum(math.prod(node.shape) for node in self._trace(sizes, scalars).nodes)
+        answer = self._call("check", self._meta(sizes, scalars) | {"elements": elements})
         if answer.get("deterministic") is False:
             raise self._random("")
         narrow = answer.get("narrow")
