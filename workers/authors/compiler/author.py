@@ -10,7 +10,7 @@ from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
-from workers.authors.compiler.series import has_products, without_vectors
+from workers.authors.compiler.series import takes_steps, without_vectors
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 
@@ -27,7 +27,7 @@ class CompilerAuthor:
         refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
         series = partial(in_series, narrow=narrow)
-        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
+        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if takes_steps(brief.graph) else (whole, in_parts)
         for programs_of in ways:
             try:
                 return _proposal(programs_of(brief), brief.style)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Dim, Expr
 from workers.authors.compiler.axes import Shape
-from workers.authors.compiler.domain import runs_of
+from workers.authors.compiler.domain import WindowDim, runs_of
 from workers.authors.compiler.expressions import ATOM, COMPARE, FORMULA, UNARY, Text, compose
 from workers.authors.compiler.graph import CannotCompileError, Sizes, evaluate, names_in, renamed
 from workers.authors.compiler.names import Names
@@ -75,6 +75,11 @@ class HostScope:
                 over = [known for other in others if (known := self._known(other)) is not None]
                 if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
+        for window in domain.windows.values():
+            for dim, place in enumerate(window.dims, -len(window.dims)):
+                source = next((text for text, node in self.tensors if node == window.source), None)
+                if place.place == (axis,) and source is not None:
+                    return _places(f"{source}.shape[{dim}]", place)
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(
@@ -109,7 +114,8 @@ class HostScope:
             if axes in shape and axes != self.program.domain.col_axes:
                 return f"{text}.shape[{shape.index(axes) - len(shape) if shape.index(axes) else 0}]"
         texts = [self.axis(axis) for axis in axes]
-        return " * ".join(f"({text})" if "//" in text and len(texts) > 1 else text for text in texts) or "1"
+        bare = {text for text in texts if len(texts) == 1 or not ("//" in text or " + " in text or " - " in text)}
+        return " * ".join(text if text in bare else f"({text})" for text in texts) or "1"
 
     @property
     def elements(self) -> str:
@@ -162,6 +168,15 @@ class HostScope:
             if other[: len(rows)] == rows:
                 return f"{text}.shape[:-{len(other) - len(rows)}]" if len(other) > len(rows) else f"{text}.shape"
         return None
+
+
+def _places(size: str, dim: WindowDim) -> str:
+    """How many places windows have along a dimension of a size."""
+    reach = size if dim.divisor == 1 else f"{size} * {dim.divisor}"
+    if dim.step == 1:
+        return f"{reach} {'-' if dim.end + 1 < 0 else '+'} {abs(dim.end + 1)}" if dim.end + 1 else reach
+    reach = f"({reach} {'-' if dim.end < 0 else '+'} {abs(dim.end)})" if dim.end else reach
+    return f"{reach} // {dim.step} + 1"
 
 
 def _product(texts: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""A problem with products as a series of steps, each a graph that one kernel computes. Pure.
+"""A problem with products or windows as a series of steps, each a graph that one kernel computes. Pure.
 
 A step is a product with what follows from it element by element, or whatever lies between products. What a later step needs is
-stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
+stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway. Windows of a tensor
+overlap, so that they are read from memory and never stored: a product takes them as an operand, or a step reduces them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, CannotCompileError, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
@@ -36,9 +37,19 @@ class Step:
         return tuple(name for name in self.graph.inputs if AGAIN not in name)
 
 
-def has_products(graph: Graph) -> bool:
-    """Whether a graph multiplies matrices."""
-    return any(node.op == "matmul" for node in graph.nodes)
+def takes_steps(graph: Graph) -> bool:
+    """Whether a graph multiplies matrices, or takes windows."""
+    return any(node.op in {"matmul", "windows"} for node in graph.nodes)
+
+
+def virtual_nodes(graph: Graph) -> frozenset[str]:
+    """The windows of tensors, and what is computed of them element by element."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        of_windows = any(ref.name in found for ref in references(node.args))
+        if node.op == "windows" or (of_windows and node.op in POINTWISE | VIEWS):
+            found.add(node.name)
+    return frozenset(found)
 
 
 def without_vectors(graph: Graph) -> Graph:
@@ -97,8 +108,9 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
     read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
     known = {*graph.inputs, *graph.outputs}
     kept: list[str] = []
+    virtual = virtual_nodes(graph)
     for node in graph.nodes:
-        if node.name in known or node.name not in forward:
+        if node.name in known or node.name not in forward or node.name in virtual:
             continue
         if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
             known.add(node.name)
@@ -134,11 +146,16 @@ class Cut:
         self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._rank: dict[str, int] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
+        self.virtual = virtual_nodes(graph)
+        self.windowed = {ref.name for node in graph.nodes if node.op == "windows" for ref in references(node.args)}
+        self._roots: dict[tuple[object, ...], str] = {}  # what reduces windows, by what it reduces
         self._late: set[str] = set()  # what is not computed together with the product that it follows from
 
     def steps(self, ends: Sequence[str]) -> list[Step]:
         """The steps that compute ``ends``, in order."""
         wanted = [end for end in dict.fromkeys(ends) if end not in self.available]
+        if any(end in self.virtual for end in wanted):
+            raise CannotCompileError("the windows of a tensor are stored, not reduced", "windows")
         order = self._needed(wanted)
         while True:
             for node in order:
@@ -162,7 +179,12 @@ class Cut:
         if len(set(outputs) - set(wanted)) < 2 or not any(self._product[name] for name in members):
             return set()
         ends = {node.name for node in self._needed([name for name in outputs if name in wanted])}
-        return {name for name in members - ends if self.nodes[name].op != "matmul"}
+        return {name for name in members - ends if not self._is_root(name)}
+
+    def _is_root(self, name: str) -> bool:
+        """Whether a node is a product, or reduces windows."""
+        node = self.nodes[name]
+        return node.op == "matmul" or (node.op in REDUCTIONS and references(node.args)[0].name in self.virtual)
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
@@ -176,8 +198,12 @@ class Cut:
         if node.name in self.available or not operands:
             return 0, None
         rank = max(self._rank[name] for name in operands)
+        if node.op == "windows":  # they are of what is stored by then
+            return (0 if self.available.issuperset(operands) else rank + 2 - rank % 2), None
         if node.op == "matmul":
             return rank + 1 + rank % 2, node.name
+        if self._is_root(node.name):
+            return rank + 1 + rank % 2, self._roots.setdefault(_reduced(node), node.name)
         if rank % 2 == 0:
             return rank, None
         if node.name in self._late:
@@ -203,7 +229,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
+            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul", "windows"}
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -214,7 +240,7 @@ class Cut:
         groups: dict[tuple[int, str], set[str]] = {}
         owner: dict[str, tuple[int, str]] = {}
         for node in order:
-            if node.name in self.available or not references(node.args):
+            if node.name in self.available or node.name in self.virtual or not references(node.args):
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
             key = (rank, product or node.name)
@@ -235,11 +261,17 @@ class Cut:
         node = self.nodes[name]
         if name in self.available or not references(node.args):
             return True
-        if self._rank[name] > 0 and not often:
+        if (self._rank[name] > 0 and not often) or name in self.windowed:
             return False
         if node.op not in POINTWISE | VIEWS or (often and (node.op not in CHEAP | VIEWS or name in self._summed)):
             return False
         return all(self.is_recomputed(ref.name, often=often) for ref in references(node.args))
+
+
+def _reduced(node: Node) -> tuple[Arg, ...]:
+    """What a reduction is of, and over which dimensions."""
+    dims = node.args[1]
+    return (node.args[0], *(dims if isinstance(dims, tuple) else (dims,)))
 
 
 class _Part:
@@ -263,8 +295,11 @@ class _Part:
         if copied in self._copies:
             return copied
         inside = not role and name in self._members
+        if not inside and name in self._cut.windowed:  # whatever it is, it is stored
+            self.requested.add(name)
+            return self._input(name, role)
         if not (inside or not references(node.args)):
-            view = node.op in VIEWS
+            view = node.op in VIEWS or name in self._cut.virtual
             if not view and not self._cut.is_recomputed(name, often=bool(role)):
                 self.requested.add(name)
                 return self._input(name, role)

@@ -1,8 +1,13 @@
-"""The schedule of products: a tile of the result a program, ``tl.dot`` over blocks of what is summed over. Pure."""
+"""The schedule of products: a tile of the result a program, ``tl.dot`` over blocks of what is summed over. Pure.
+
+An operand may be the windows of a tensor, as those of a convolution are: then each element's place is computed where it is loaded,
+and the taps are walked one after the other, each over blocks of channels.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
@@ -12,12 +17,13 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Operand, Product, Program
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, outside, started
+from workers.authors.compiler.schedules.places import INDEX_LINE, Places, Role
 from workers.authors.compiler.statements import Statements, worth_naming
 from workers.authors.compiler.values import Value, topological, use_counts
 
 # Tiles from the largest on, as rows, columns and warps; all but the first halve the work of a program. A tile of 128 x 256 in
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
-PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size):
+PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1):
     """The largest tile of which every multiprocessor has one, and as many stages as shared memory holds."""
     n_processors, capacity = 1, 98304
     if device.type == "cuda":
@@ -26,7 +32,7 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     tiles = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4), (32, 64, 4))
     BLOCK_M, BLOCK_N, num_warps = tiles[-1]
     for rows, cols, warps in tiles[1:] if element_size > 2 else tiles:
-        if triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
+        if n_batches * triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
             BLOCK_M, BLOCK_N, num_warps = rows, cols, warps
             break
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
@@ -39,6 +45,10 @@ PRECISION = '''def _precision():
     """How products of float32 are computed: as torch has it set."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"'''
 
+WINDOW_PRECISION = '''def _window_precision():
+    """How convolutions of float32 are computed: as torch has it set."""
+    return "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"'''
+
 GROUP = 8  # rows of tiles that run together, so that they share what they read of the right operand in the L2 cache
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 _MASKS = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}
@@ -48,8 +58,13 @@ _MASKS = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}
 class ProductSchedule(Schedule):
     """A program computes a tile of a product, and what follows from it element by element."""
 
-    SOURCES: ClassVar = {"_product_settings(": PRODUCT_SETTINGS, "_precision(": PRECISION}
+    SOURCES: ClassVar = {
+        "_product_settings(": PRODUCT_SETTINGS,
+        "=_precision(": PRECISION,
+        "=_window_precision(": WINDOW_PRECISION,
+    }
 
+    names: Mapping[str, str] = field(default_factory=dict)  # of tensors
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
 
     @staticmethod
@@ -61,7 +76,7 @@ class ProductSchedule(Schedule):
         """Writes the kernel."""
         writer = ProductKernel(program, names, scalars, task)
         kernel = writer.write()
-        return cls(program, task, kernel, host, strides=tuple(writer.strides.items()))
+        return cls(program, task, kernel, host, names=names.tensors, strides=tuple(writer.strides.items()))
 
     @property
     def _product(self) -> Product:
@@ -76,14 +91,20 @@ class ProductSchedule(Schedule):
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the size of the result."""
         chosen = (*TILE, "num_warps", "num_stages")
-        rule = f"{', '.join(chosen)} = _product_settings({self.source}.device, n_rows, n_cols, {self.source}.element_size())"
-        return [rule, *(self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
+        given = f"{self.source}.device, n_rows, n_cols, {self.source}.element_size()"
+        given += ", n_batches" if self._product.axes.batch and self.program.domain.windows else ""
+        rule = [f"{', '.join(chosen)} = _product_settings({given})"]
+        if self.program.domain.windows:
+            rule.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
+        return [*rule, *(self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
 
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes of the product, and the strides of its operands."""
         axes = self._product.axes
         lines = [f"n_rows = {self.host.product(axes.rows)}", f"n_cols = {self.host.product(axes.cols)}"]
-        lines.append(f"n_inner = {self.host.product(axes.inner)}")
+        outer, inner = walked(self.program)
+        lines.append(f"n_inner = {self.host.product(inner)}")
+        lines += [f"n_outer = {self.host.product(outer)}"] if outer else []
         lines += [f"n_batches = {self.host.product(axes.batch)}"] if axes.batch else []
         return [*lines, *self.stride_lines()]
 
@@ -91,7 +112,12 @@ class ProductSchedule(Schedule):
         """Lines that start a program for each tile."""
         names = ("BLOCK_K", "GROUP_M", "num_warps", "num_stages")
         own = {name: f'tuned["{name}"]' if self.form.tunable else self.settings[name] for name in names}
-        constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": "_precision()"}
+        precision = "_window_precision()" if self.program.domain.windows else "_precision()"
+        constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": precision}
+        tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
+        numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
+        total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
+        constants["WIDE"] = f"max({', '.join([*numels, total])}) >= 2**31"
         tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
         grid = f"(n_batches * {tiles},)" if self._product.axes.batch else f"({tiles},)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
@@ -115,6 +141,24 @@ class ProductSchedule(Schedule):
         return "1D", "a tile of the product a program, those of a group of rows one after the other"
 
 
+LEAST_INNER = 32  # of what is summed over in one block; a size that is not known is taken for larger
+
+
+def walked(program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes that are summed over: those of which a turn of the loop has one element each, and those that it takes a block of."""
+    assert program.product is not None
+    inner, sizes = program.product.axes.inner, program.domain.sizes
+    if not program.domain.windows:
+        return (), inner
+    for start in range(len(inner) - 1, 0, -1):
+        count = 1
+        for size in (sizes[axis] for axis in inner[start:]):
+            count *= size if isinstance(size, int) else LEAST_INNER
+        if count >= LEAST_INNER:
+            return inner[:start], inner[start:]
+    return (), inner
+
+
 class ProductKernel(KernelWriter):
     """Loads blocks of both operands in turn, adds their products up in float32, and finishes the tile in registers."""
 
@@ -124,6 +168,22 @@ class ProductKernel(KernelWriter):
         self.product: Product = program.product
         self.strides: dict[str, str] = {}
         self._used: set[str] = set()
+        self._outer, self._inner_axes = walked(program)
+        self._places = Places(program.domain, self.names, scalars.host)
+        self._tiled, self._numbered, self._loop = self.scope(), self.scope(), self.scope(2)  # indices before the loop, and in it
+        axes, parts = self.product.axes, dict[int, str]()
+        before, loop = self._numbered, self._loop
+        self._roles = [Role("batch", axes.batch, "batch", before), Role("outer", self._outer, "outer", loop, True)]
+        self._sides = [
+            [
+                Role("row", axes.rows, "rows", before),
+                Role("inner", self._inner_axes, "inner", loop, True, "[None, :]", parts),
+            ],
+            [
+                Role("col", axes.cols, "cols", before),
+                Role("inner", self._inner_axes, "inner", loop, True, "[:, None]", parts),
+            ],
+        ]
 
     @property
     def read(self) -> tuple[Value, ...]:
@@ -133,29 +193,44 @@ class ProductKernel(KernelWriter):
     def write(self) -> KernelSource:
         """The kernel as source."""
         head, turn, body = self.scope(), self.scope(2), self.scope()
-        self._tile(head)
+        self._tile(self._tiled)
         texts = [self._operand(head, turn, is_left=True), self._operand(head, turn, is_left=False)]
         dot = next(value for value in self.task.values if value.op == "dot")
         total = self.names.of(dot)
         head.line(f"{total} = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)")
         turn.line(f"{total} = tl.dot({texts[0]}, {texts[1]}, {total}, input_precision=PRECISION)")
         loop = self.scope()
-        loop.line("for start in range(0, n_inner, BLOCK_K):")
-        loop.line("    inner = (start + tl.arange(0, BLOCK_K)).to(tl.int64)")
+        if self._outer:
+            loop.line("n_blocks = tl.cdiv(n_inner, BLOCK_K)")
+            loop.line("for turn in range(0, n_outer * n_blocks):")
+            loop.line("    outer = turn // n_blocks")
+            loop.line(f"    inner = ((turn % n_blocks) * BLOCK_K + tl.arange(0, BLOCK_K)).to({self._index})")
+        else:
+            loop.line("for start in range(0, n_inner, BLOCK_K):")
+            loop.line(f"    inner = (start + tl.arange(0, BLOCK_K)).to({self._index})")
         loop.line("    inner_mask = inner < n_inner")
         body.env[dot] = total
         self._finish(body)
-        lines = [*self.scalar_lines(), *head.lines, *loop.lines, *turn.lines, "", *body.lines]
+        self.strides |= self._places.sizes
+        wide = [INDEX_LINE] if self.program.domain.windows else []
+        lines = [*wide, *self.scalar_lines(), *self._tiled.lines, *self._numbered.lines, *head.lines]
+        lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        sizes = ("n_rows", "n_cols", "n_inner", *self.strides, *dict.fromkeys(partial))
-        return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION"))
+        outer = ["n_outer"] if self._outer else []
+        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
+        return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
+
+    @property
+    def _index(self) -> str:
+        """The type of indices."""
+        return "INDEX" if self.program.domain.windows else "tl.int64"
 
     def _tile(self, head: Statements) -> None:
         program = "tl.program_id(0)"
         head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
-            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to(tl.int64)")
+            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to({self._index})")
             program = f"({program} % (n_row_tiles * n_col_tiles))"
         head.line("# Tiles of a group of rows run together, so that they find the right operand in the L2 cache.")
         head.line(f"group = {program} // (GROUP_M * n_col_tiles)")
@@ -163,8 +238,8 @@ class ProductKernel(KernelWriter):
         head.line(f"tile = {program} % (GROUP_M * n_col_tiles)")
         head.line("row_tile = group * GROUP_M + tile % group_rows")
         head.line("col_tile = tile // group_rows")
-        head.line("rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]")
-        head.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]")
+        head.line(f"rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to({self._index})[:, None]")
+        head.line(f"cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to({self._index})[None, :]")
         head.line("row_mask = rows < n_rows")
         head.line("col_mask = cols < n_cols")
 
@@ -217,6 +292,10 @@ class ProductKernel(KernelWriter):
         name = tensor if tensor not in self._used else self.names.free(tensor)
         self._used.add(tensor)
         outer, index, mask = ("row", "rows", "row_mask") if is_left else ("col", "cols", "col_mask")
+        if self.program.domain.windows:
+            place, masks, scope = self._placed(head, turn, load, name, is_left)
+            self._load(scope, turn, load, operand, name, place, masks)
+            return
         own = axes.rows if is_left else axes.cols
         fixed = [self._term(load, operand, axes.batch, "batch", "batch"), self._term(load, operand, own, outer, index)]
         place = " + ".join([f"{tensor}_ptr", *filter(None, fixed)])
@@ -228,6 +307,33 @@ class ProductKernel(KernelWriter):
             pointer = self.names.free(f"{name}_{index}")
             head.line(f"{pointer} = {place}")
             place = f"{pointer} + {inner}"
+        self._load(scope, turn, load, operand, name, place, masks)
+
+    def _placed(
+        self, head: Statements, turn: Statements, load: Value, name: str, is_left: bool
+    ) -> tuple[str, list[str], Statements]:
+        """Where a block of an operand lies, its masks, and the scope in which it is loaded."""
+        own, inner = self._sides[not is_left]
+        terms = self._places.terms(str(load.datum), self.tensor(load), [*self._roles, own, inner], self._loop)
+        place = " + ".join([f"{self.tensor(load)}_ptr", *terms.before])
+        masks = [f"{own.name}_mask"] if own in terms.roles else []
+        masks += [f"inner_mask{inner.expand}"] if inner in terms.roles else []
+        if not any(role.turn for role in terms.roles):
+            return place, [*masks, *terms.masks], head
+        pointer = self.names.free(f"{name}_{own.index}")
+        head.line(f"{pointer} = {place}")
+        return " + ".join([pointer, *terms.turn]), [*masks, *terms.masks], turn
+
+    def _load(
+        self,
+        scope: Statements,
+        turn: Statements,
+        load: Value,
+        operand: Operand,
+        name: str,
+        place: str,
+        masks: list[str],
+    ) -> None:
         other = f", mask={' & '.join(masks)}, other={self.fill(load)}" if masks else ""
         text = f"tl.load({place}{other})"
         scope.line(f"{name} = {text if load is operand.value else self.converted(text, load)}")
@@ -293,6 +399,8 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
 
 def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
     load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), operand.value)
+    if load.datum in operand.domain.windows:
+        return f"windows({names.tensors[str(load.datum)]})"
     if operand.value is not load:
         return f"f({', '.join(dict.fromkeys(names.tensors[str(v.datum)] for v in operand.loads))})"
     shape = [dim for dim in operand.domain.shapes[str(load.datum)] if dim]
