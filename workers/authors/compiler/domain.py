@@ -346,7 +346,9 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
 def _stored(graph: Graph) -> list[str]:
     gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
     upstream = [name for name in graph.upstream if name is not None]
-    return [*graph.inputs, *upstream, *graph.outputs, *gradients]
+    used = {ref.name for node in graph.nodes for ref in references(node.args)} | {name for name, _ in graph.gradients}
+    inputs = [name for name in graph.inputs if name in used or name in graph.outputs]  # one may only tell the dtype
+    return [*inputs, *upstream, *graph.outputs, *gradients]
 
 
 def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: set[int]) -> tuple[int, ...]:

@@ -59,18 +59,27 @@ def without_vectors(graph: Graph) -> Graph:
     """
     shapes = {node.name: node.meta.shape for node in graph.nodes}
     nodes: list[Node] = []
+    virtual = virtual_nodes(graph)
     for node in graph.nodes:
-        nodes += _elementwise(node, shapes) if node.op == "matmul" and len(references(node.args)) == 2 else [node]
+        whole = node.op == "matmul" and len(references(node.args)) == 2
+        nodes += _elementwise(node, shapes, virtual) if whole else [node]
     return replace(graph, nodes=tuple(nodes))
 
 
-def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node]:
+def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: frozenset[str]) -> list[Node]:
     left, right = (ref.name for ref in references(node.args))
     first, second = shapes.get(left, ()), shapes.get(right, ())
     if min(len(first), len(second)) < 2 or 1 not in (*first[-2:], *second[-2:]):
         return [node]
-    if first[-1] == 1:
+    if first[-1] == 1 and virtual.isdisjoint((left, right)):
         return [replace(node, op="mul")]
+    if first[-1] == 1:  # windows of one tap are reduced as others are
+        product, single, shape = f"{node.name} elements", f"{node.name} taps", node.meta.shape
+        return [
+            replace(node, name=product, op="mul"),
+            Node(single, "reshape", (NodeRef(product),), TensorMeta((*shape, 1), node.meta.dtype)),
+            replace(node, op="sum", args=(NodeRef(single), (len(shape),), False)),
+        ]
     # A column becomes a row, or a row a column, so that it lies along what is summed over.
     turned, other, shape = (right, left, second) if second[-1] == 1 else (left, right, first)
     places = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -97,20 +106,34 @@ def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[li
     saved = _saved(graph, nodes, forward, ends) if ends else ()
     cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given))
     steps = cut.steps([*graph.outputs, *saved])
-    kept = frozenset({*given, *graph.outputs, *saved})
+    kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
     steps += Cut(problem, graph, narrow, Pass.backward, kept).steps(ends)
     return steps, saved
+
+
+def _compared(graph: Graph, forward: set[str]) -> set[str]:
+    """The largest and least elements that backward looks for: rounded, as they are stored, none may be equal."""
+    looked_for = {
+        _viewed(ref.name, {node.name: node for node in graph.nodes})
+        for node in graph.nodes
+        if node.op == "eq" and node.name not in forward
+        for ref in references(node.args)
+    }
+    return {node.name for node in graph.nodes if node.op in {"amax", "amin"} and node.name in looked_for & forward}
 
 
 def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
     """What backward reads of forward and cannot compute element by element from inputs, outputs and what is kept already."""
     backward = [node for node in nodes_behind(graph, ends) if node.name not in forward]
     read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
-    known = {*graph.inputs, *graph.outputs}
+    again = _compared(graph, forward)
+    backward += [node for node in graph.nodes if node.name in again]
+    read |= {ref.name for node in backward for ref in references(node.args)}
+    known = {*graph.inputs, *graph.outputs} - again
     kept: list[str] = []
-    virtual = virtual_nodes(graph)
+    skipped = virtual_nodes(graph) | again
     for node in graph.nodes:
-        if node.name in known or node.name not in forward or node.name in virtual:
+        if node.name in known or node.name not in forward or node.name in skipped:
             continue
         if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
             known.add(node.name)
@@ -329,6 +352,7 @@ class _Part:
         """The step."""
         cut = self._cut
         problem, graph = cut.problem, cut.graph
+        self._take_dtype()
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
@@ -356,6 +380,12 @@ class _Part:
             output_dtypes=tuple(self._seen(name) for name in self._outputs),
         )
         return Step(cut.timed, part, own)
+
+    def _take_dtype(self) -> None:
+        """Take an input of the problem besides, where no other tensor tells the call's dtype."""
+        if all(self._spec(own).dtype is not None for own in self._inputs):
+            free = next(spec.name for spec in self._cut.problem.inputs if spec.dtype is None)
+            self._input(free, "")
 
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""
