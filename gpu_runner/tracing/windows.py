@@ -90,8 +90,6 @@ def windows(graph: GraphBuilder, x: Ref, taken: Windows, like: Ref | None = None
     if units and len(units) < len(taken.taps) and None not in narrow:
         inner = windows(graph, *narrow[:1], taken.without(units), *narrow[1:], lowest=lowest)  # type: ignore[arg-type]
         return graph.add("reshape", [inner], shape, node.dtype)
-    if all(rule == (1, 1, rule[2], 0, 1) for rule in zip(*taken.values[:5], strict=True)) and taken.places == node.shape[len(lead) :]:
-        return graph.add("reshape", [x], shape, node.dtype)
     values = taken.values if like is None else (*taken.values[:5], (0,) * len(taken.taps))
     return graph.add("windows", [x, like, *values, lowest], shape, node.dtype)
 

@@ -92,6 +92,10 @@ class Places:
         place, tap = ([(axis, self._role(axis, roles)) for axis in axes] for axes in (dim.place, dim.tap))
         own = [role for _, role in (*place, *tap)]
         terms.roles += own
+        if not tap and (dim.step, dim.offset, dim.divisor) == (1, 0, 1):  # each element is a window of its own
+            text = f"{self.index(*place[0])} * {stride}"
+            (terms.turn if own[0].turn else terms.before).append(text)
+            return
         turns = any(role.turn for role in own)
         starts = _sum([*(_times(self.index(axis, role), dim.step) for axis, role in place), *_number(dim.offset)])
         reach = _sum([_times(self.index(axis, role), dim.dilation) for axis, role in tap])
