@@ -83,20 +83,25 @@ def windows(graph: GraphBuilder, x: Ref, taken: Windows, like: Ref | None = None
     ``like`` is a tensor whose last dimensions are the places, where these do not follow from the size of ``x``.
     """
     node = graph.known(x)
-    lead = node.shape[: len(node.shape) - len(taken.taps)]
-    shape = (*lead, *taken.places, *taken.taps)
-    units = [dim for dim, rule in enumerate(zip(*taken.values[:5], strict=True)) if _is_unit(node.shape[len(lead) + dim], rule)]
-    narrow = [_without(graph, ref, len(lead), units) for ref in (x, like) if ref is not None]
-    if units and len(units) < len(taken.taps) and None not in narrow:
-        inner = windows(graph, *narrow[:1], taken.without(units), *narrow[1:], lowest=lowest)  # type: ignore[arg-type]
+    shape = (*node.shape[: len(node.shape) - len(taken.taps)], *taken.places, *taken.taps)
+    narrow, fewer = _narrowed(graph, taken, [ref for ref in (x, like) if ref is not None])
+    if fewer is not taken:
+        inner = windows(graph, narrow[0], fewer, *narrow[1:], lowest=lowest)
         return graph.add("reshape", [inner], shape, node.dtype)
     values = taken.values if like is None else (*taken.values[:5], (0,) * len(taken.taps))
     return graph.add("windows", [x, like, *values, lowest], shape, node.dtype)
 
 
-def _is_unit(size: int, rule: tuple[int, ...]) -> bool:
-    taps, _, _, offset, _ = rule
-    return size == 1 and taps == 1 and offset == 0
+def _narrowed(graph: GraphBuilder, taken: Windows, refs: Sequence[Ref]) -> tuple[Sequence[Ref], Windows]:
+    """Tensors before they got dimensions of one element for an operator that takes more, and their windows then."""
+    sizes = graph.known(refs[0]).shape
+    lead = len(sizes) - len(taken.taps)
+    rules = enumerate(zip(sizes[lead:], taken.taps, taken.offsets, strict=True))
+    units = [dim for dim, rule in rules if rule == (1, 1, 0)]
+    narrow = [found for ref in refs if (found := _without(graph, ref, lead, units)) is not None]
+    if not units or len(units) == len(taken.taps) or len(narrow) < len(refs):
+        return refs, taken
+    return narrow, taken.without(units)
 
 
 def _without(graph: GraphBuilder, ref: Ref, lead: int, units: Sequence[int]) -> Ref | None:
@@ -298,11 +303,15 @@ def _max_pool(n: int) -> Rule:
         geometry, shape = _geometry(n, kernel, stride, padding, dilation, ceiling), meta[0].shape
         if geometry is None or math.prod(geometry.taps) > MOST_TAPS:
             return None
-        view = _flat(graph, windows(graph, x, geometry.sliding(shape[-n:]), lowest=True), n)
-        largest = graph.add("amax", [view, (len(shape),), False], shape, meta[0].dtype)
-        tap = graph.add("argmax", [view, len(shape), False], shape, TAP_DTYPE)
+        (x,), taken = _narrowed(graph, geometry.sliding(shape[-n:]), [x])
+        view = _flat(graph, windows(graph, x, taken, lowest=True), len(taken.taps))
+        own = graph.known(view).shape[:-1]
+        largest = graph.add("amax", [view, (len(own),), False], own, meta[0].dtype)
+        tap = graph.add("argmax", [view, len(own), False], own, TAP_DTYPE)
+        if own != tuple(shape):
+            largest, tap = (graph.add("reshape", [ref], shape, graph.known(ref).dtype) for ref in (largest, tap))
         # What torch counts in the whole plane is expressed by nothing: only the gradient, which takes the tap, may use it.
-        index = graph.add(f"aten.max_pool{n}d_with_indices.default", [x], shape, meta[1].dtype)
+        index = graph.add(f"aten.max_pool{n}d_with_indices.default", [args[0]], shape, meta[1].dtype)
         graph.taps[index.name] = tap
         return largest, index
 

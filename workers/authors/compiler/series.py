@@ -103,6 +103,8 @@ def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[li
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
     forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+    # Which tap is the largest is found together with it.
+    forward |= {node.name for node in graph.nodes if node.op == "argmax" and references(node.args)[0].name in forward}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
     cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given))
     steps = cut.steps([*graph.outputs, *saved])
@@ -126,18 +128,20 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
     """What backward reads of forward and cannot compute element by element from inputs, outputs and what is kept already."""
     backward = [node for node in nodes_behind(graph, ends) if node.name not in forward]
     read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
-    again = _compared(graph, forward)
-    backward += [node for node in graph.nodes if node.name in again]
+    compared = _compared(graph, forward)
+    backward += [node for node in graph.nodes if node.name in compared]
     read |= {ref.name for node in backward for ref in references(node.args)}
-    known = {*graph.inputs, *graph.outputs} - again
+    windowed = {ref.name for node in backward if node.op == "windows" for ref in references(node.args)}
+    known = {*graph.inputs, *graph.outputs} - compared
     kept: list[str] = []
-    skipped = virtual_nodes(graph) | again
+    skipped = virtual_nodes(graph) | compared
     for node in graph.nodes:
         if node.name in known or node.name not in forward or node.name in skipped:
             continue
-        if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
+        again = node.op in POINTWISE | VIEWS | {"full", "arange"} and node.name not in windowed
+        if again and all(r.name in known for r in references(node.args)):
             known.add(node.name)
-        elif node.name in read or any(_is_view_of(other, node.name, nodes) for other in read):
+        elif node.name in read | windowed or any(_is_view_of(other, node.name, nodes) for other in read):
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
