@@ -49,6 +49,13 @@ WINDOW_PRECISION = '''def _window_precision():
     """How convolutions of float32 are computed: as torch has it set."""
     return "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"'''
 
+SPLITS = '''def _splits(device, n_tiles, n_turns):
+    """Among how many programs the sum of each tile is split, so that every multiprocessor has one."""
+    n_processors = 8
+    if device.type == "cuda":
+        n_processors = torch.cuda.get_device_properties(device).multi_processor_count
+    return max(1, min(n_turns // 2, triton.cdiv(n_processors, n_tiles)))'''
+
 GROUP = 8  # rows of tiles that run together, so that they share what they read of the right operand in the L2 cache
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 _MASKS = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}
@@ -62,6 +69,7 @@ class ProductSchedule(Schedule):
         "_product_settings(": PRODUCT_SETTINGS,
         "=_precision(": PRECISION,
         "=_window_precision(": WINDOW_PRECISION,
+        "_splits(": SPLITS,
     }
 
     names: Mapping[str, str] = field(default_factory=dict)  # of tensors
@@ -96,7 +104,12 @@ class ProductSchedule(Schedule):
         rule = [f"{', '.join(chosen)} = _product_settings({given})"]
         if self.program.domain.windows:
             rule.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
-        return [*rule, *(self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
+        rule += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
+        if is_split(self.program, self.task):
+            block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
+            rule.append(f"n_tiles = {self._tiles}")
+            rule.append(f"n_splits = _splits({self.source}.device, n_tiles, n_outer * triton.cdiv(n_inner, {block}))")
+        return rule
 
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes of the product, and the strides of its operands."""
@@ -108,6 +121,28 @@ class ProductSchedule(Schedule):
         lines += [f"n_batches = {self.host.product(axes.batch)}"] if axes.batch else []
         return [*lines, *self.stride_lines()]
 
+    def _laid_lines(self) -> list[str]:
+        """Lines that lay operands so that what a turn takes a block of lies side by side, and is loaded many at a time.
+
+        The weight of a convolution is small; the tensor that windows are of is read once for each tap, and then from the cache.
+        """
+        lines, domain = [], self.program.domain
+        operands = [*self._product.left.loads, *self._product.right.loads]
+        loads = [self.names[str(v.datum)] for v in (*operands, *self.task.values) if v.op == "load"]
+        outer, inner = walked(self.program)
+        size = domain.sizes[inner[-1]]
+        deep = LAYS_WINDOWS and bool(outer) and isinstance(size, int) and size >= LEAST_INNER
+        for load in operands if domain.windows else ():
+            shape, text = domain.shapes[str(load.datum)], self.names[str(load.datum)]
+            places = [place - len(shape) for place, dim in enumerate(shape) if inner[-1] in dim]
+            window = domain.windows.get(str(load.datum))
+            if window is not None:
+                rank = len(window.lead) + len(window.dims)
+                places = [place - rank for place, dim in enumerate(window.lead) if inner[-1] in dim]
+            if places and places[0] != -1 and (window is None or deep) and loads.count(text) == 1:
+                lines.append(f"{text} = {text}.movedim({places[0]}, -1).contiguous().movedim(-1, {places[0]})")
+        return lines
+
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
         names = ("BLOCK_K", "GROUP_M", "num_warps", "num_stages")
@@ -118,11 +153,25 @@ class ProductSchedule(Schedule):
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
         constants["WIDE"] = f"max({', '.join([*numels, total])}) >= 2**31"
-        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
-        grid = f"(n_batches * {tiles},)" if self._product.axes.batch else f"({tiles},)"
-        lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         values = dict(self.strides)
-        return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
+        if not is_split(self.program, self.task):
+            lines = started(self.kernel, f"({self._tiles},)", constants, own["num_warps"], own["num_stages"])
+            return [*self._laid_lines(), *_filled(lines, values)]
+        (store,) = self.task.stores
+        lines = started(self.kernel, "(n_splits * n_tiles,)", constants, own["num_warps"], own["num_stages"])
+        made = f"torch.empty((n_splits, *{store.buffer}.shape), dtype=torch.float32, device={self.source}.device)"
+        return [
+            *self._laid_lines(),
+            f"partials = {store.buffer} if n_splits == 1 else {made}",
+            *_filled(lines, values | {store.buffer: "partials"}),
+            "if n_splits > 1:",
+            f"    {store.buffer} = partials.sum(dim=0).to({store.buffer}.dtype)",
+        ]
+
+    @property
+    def _tiles(self) -> str:
+        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
+        return f"n_batches * {tiles}" if self._product.axes.batch else tiles
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The tile first, then what hides its loads."""
@@ -141,6 +190,20 @@ class ProductSchedule(Schedule):
         return "1D", "a tile of the product a program, those of a group of rows one after the other"
 
 
+def _filled(lines: list[str], values: Mapping[str, str]) -> list[str]:
+    """The lines of a start with arguments replaced."""
+    return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
+
+
+def is_split(program: Program, task: KernelTask) -> bool:
+    """Whether sums are split among programs: over all places of windows they are long, and what they give is small."""
+    if program.product is None or not walked(program)[0] or [value.op for value in task.values] != ["dot"]:
+        return False
+    places = {axis for window in program.domain.windows.values() for dim in window.dims for axis in dim.place}
+    return not places.isdisjoint(program.product.axes.inner)
+
+
+LAYS_WINDOWS = True  # whether tensors are laid anew before their windows are taken, where there is enough in a block
 LEAST_INNER = 32  # of what is summed over in one block; a size that is not known is taken for larger
 
 
@@ -169,6 +232,7 @@ class ProductKernel(KernelWriter):
         self.strides: dict[str, str] = {}
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
+        self._is_split = is_split(program, task)
         self._places = Places(program.domain, self.names, scalars.host)
         self._tiled, self._numbered, self._loop = self.scope(), self.scope(), self.scope(2)  # indices before the loop, and in it
         axes, parts = self.product.axes, dict[int, str]()
@@ -202,7 +266,11 @@ class ProductKernel(KernelWriter):
         loop = self.scope()
         if self._outer:
             loop.line("n_blocks = tl.cdiv(n_inner, BLOCK_K)")
-            loop.line("for turn in range(0, n_outer * n_blocks):")
+            turns = "0, n_outer * n_blocks"
+            if self._is_split:
+                loop.line("n_turns = tl.cdiv(n_outer * n_blocks, n_splits)")
+                turns = "split * n_turns, min((split + 1) * n_turns, n_outer * n_blocks)"
+            loop.line(f"for turn in range({turns}):")
             loop.line("    outer = turn // n_blocks")
             loop.line(f"    inner = ((turn % n_blocks) * BLOCK_K + tl.arange(0, BLOCK_K)).to({self._index})")
         else:
@@ -216,7 +284,7 @@ class ProductKernel(KernelWriter):
         lines = [*wide, *self.scalar_lines(), *self._tiled.lines, *self._numbered.lines, *head.lines]
         lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        outer = ["n_outer"] if self._outer else []
+        outer = [*(["n_outer"] if self._outer else []), *(["n_tiles", "n_splits", *(["n_batches"] if self.product.axes.batch else [])] if self._is_split else [])]
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
         return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
 
@@ -227,6 +295,9 @@ class ProductKernel(KernelWriter):
 
     def _tile(self, head: Statements) -> None:
         program = "tl.program_id(0)"
+        if self._is_split:
+            head.line("split = tl.program_id(0) // n_tiles")
+            program = "(tl.program_id(0) % n_tiles)"
         head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
@@ -367,6 +438,9 @@ class ProductKernel(KernelWriter):
             body.line("rows += batch * n_rows")
         body.line("mask = row_mask & col_mask")
         body.line("offsets = rows * n_cols + cols")
+        if self._is_split:
+            batches = "n_batches * " if self.product.axes.batch else ""
+            body.line(f"offsets += split.to(tl.int64) * {batches}n_rows * n_cols")
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
