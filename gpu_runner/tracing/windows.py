@@ -41,16 +41,12 @@ class Windows:
     def without(self, units: Sequence[int]) -> Windows:
         """The windows without some of the dimensions."""
         kept = [dim for dim in range(len(self.taps)) if dim not in units]
-        return Windows(*(tuple(values[dim] for dim in kept) for values in self.values), self._kept(self.places, kept))
+        return Windows(*(tuple(values[dim] for dim in kept) for values in (*self.values, self.places)))
 
     @property
     def values(self) -> tuple[tuple[int, ...], ...]:
         """What a node says of them."""
         return self.taps, self.steps, self.dilations, self.offsets, self.divisors, self.ends
-
-    @staticmethod
-    def _kept(values: tuple[int, ...], kept: list[int]) -> tuple[int, ...]:
-        return tuple(values[dim] for dim in kept)
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,9 @@ class Geometry:
     def sliding(self, places: Sequence[int]) -> Windows:
         """What a convolution or a pool reads for each of its ``places``."""
         more = self.more or (0,) * len(self.taps)
-        reach = [2 * p - d * (k - 1) - 1 + m for k, p, d, m in zip(self.taps, self.padding, self.dilation, more, strict=True)]
+        reach = [
+            2 * p - d * (k - 1) - 1 + m for k, p, d, m in zip(self.taps, self.padding, self.dilation, more, strict=True)
+        ]
         offsets, ones = tuple(-p for p in self.padding), (1,) * len(self.taps)
         return Windows(self.taps, self.stride, self.dilation, offsets, ones, tuple(reach), tuple(places))
 
@@ -228,7 +226,8 @@ def _mean_of(graph: GraphBuilder, view: Ref, n: int, divisor: int, meta: Tensor)
 
 def _mean_geometry(n: int, args: list[Any]) -> tuple[Geometry, int] | None:
     """The geometry of a mean, and what its sums are divided by; None where that differs from window to window."""
-    kernel, stride, padding, ceiling, whole, divisor = [*args, *(None, [], 0, False, True, None)[len(args) :]]
+    defaults: list[Any] = [None, [], 0, False, True, None]
+    kernel, stride, padding, ceiling, whole, divisor = [*args, *defaults[len(args) :]]
     geometry = _geometry(n, kernel, stride, padding, 1, ceiling)
     if geometry is None or ceiling or not (whole or divisor or not any(geometry.padding)):
         return None
@@ -299,7 +298,8 @@ def _flat(graph: GraphBuilder, view: Ref, n: int) -> Ref:
 
 def _max_pool(n: int) -> Rule:
     def rule(graph: GraphBuilder, meta: Any, args: list[Any], _: dict[str, Any]) -> Any:
-        x, kernel, stride, padding, dilation, ceiling = [*args, *(None, None, [], 0, 1, False)[len(args) :]]
+        defaults: list[Any] = [None, None, [], 0, 1, False]
+        x, kernel, stride, padding, dilation, ceiling = [*args, *defaults[len(args) :]]
         geometry, shape = _geometry(n, kernel, stride, padding, dilation, ceiling), meta[0].shape
         if geometry is None or math.prod(geometry.taps) > MOST_TAPS:
             return None

@@ -115,7 +115,9 @@ class Draw:
             return False  # torch has none in bfloat16 on the CPU
         ceiling = kind == "Max" and self._pick(True, False)
         more = f", dilation={tuple(dilation)}" if kind == "Max" else ""
-        self._add(f"nn.{kind}Pool{self.n}d({tuple(taps)}, {tuple(stride)}, {tuple(padding)}{more}, ceil_mode={ceiling})")
+        self._add(
+            f"nn.{kind}Pool{self.n}d({tuple(taps)}, {tuple(stride)}, {tuple(padding)}{more}, ceil_mode={ceiling})"
+        )
         sizes = []
         for size, p, r, s in zip(self.sizes, padding, reach, stride, strict=True):
             places = -(-(size + 2 * p - r) // s) + 1 if ceiling else (size + 2 * p - r) // s + 1

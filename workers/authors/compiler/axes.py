@@ -273,10 +273,12 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return tuple(operands[0][dim] for dim in dims)
     if node.op in SCANS:
         return operands[0]
-    if node.op == "matmul":
-        return _multiplied(operands[0], operands[1], unifier)
-    if node.op == "windows":
-        return _windowed(operands, node, inference)
+    if node.op in {"matmul", "windows"}:
+        return (
+            _multiplied(operands[0], operands[1], unifier)
+            if node.op == "matmul"
+            else _windowed(operands, node, inference)
+        )
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
     if node.op in {"gather", "index_select"}:

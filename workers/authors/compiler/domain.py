@@ -67,7 +67,8 @@ class Window:
         count = len(rules[0])
         places, taps = shape[-2 * count : -count], shape[-count:]
         numbers = [[int(str(value)) for value in values] for values in rules]
-        dims = tuple(WindowDim(*pair, *rule) for *pair, rule in zip(places, taps, zip(*numbers, strict=True), strict=True))
+        by_dim = list(zip(*numbers, strict=True))
+        dims = tuple(WindowDim(places[i], taps[i], *by_dim[i]) for i in range(count))
         return Window(references(node.args)[0].name, shape[: -2 * count], dims, node.args[8] is True)
 
 
@@ -89,7 +90,9 @@ class Domain:
     chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
-    windows: Mapping[str, Window] = field(default_factory=dict)  # what is loaded as the windows of a tensor, by its node
+    windows: Mapping[str, Window] = field(
+        default_factory=dict
+    )  # what is loaded as the windows of a tensor, by its node
 
     @property
     def is_strided(self) -> bool:
@@ -255,7 +258,9 @@ def find_windows(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     windows = windows_of(graph, shapes)
     reduced = [node for node in graph.nodes if node.op in REDUCTIONS]
-    orders = {tuple(a for dim in shapes[references(n.args)[0].name] for a in dim if a in _gone(shapes, n)) for n in reduced}
+    orders = {
+        tuple(a for dim in shapes[references(n.args)[0].name] for a in dim if a in _gone(shapes, n)) for n in reduced
+    }
     rows = {tuple(axis for dim in shapes[name] for axis in dim) for name in graph.outputs}
     lacking = next((n for n in graph.nodes if n.op in GATHERS | SCANS | {"slice", "cat", "matmul"}), None)
     if lacking is not None:
@@ -267,7 +272,9 @@ def find_windows(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     known = {*domain.row_axes, *domain.col_axes}
     for node in graph.nodes:
         if node.op != "input" and not known.issuperset(domain.axes_of(node.name)):
-            raise CannotCompileError(f"`{node.op}` is of dimensions that neither its result nor a reduction has", node.op)
+            raise CannotCompileError(
+                f"`{node.op}` is of dimensions that neither its result nor a reduction has", node.op
+            )
     return domain
 
 

@@ -256,8 +256,14 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
         _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
 
 
+def _whole_numbers(values: Arg) -> tuple[int, ...]:
+    """A tuple of numbers, empty where it is none."""
+    numbers = tuple(v for v in values if isinstance(v, int)) if isinstance(values, tuple) else ()
+    return numbers if isinstance(values, tuple) and len(numbers) == len(values) else ()
+
+
 def _require_windows(node: Node, ranks: list[int]) -> None:
-    fixed = [values for values in node.args[2:8] if isinstance(values, tuple) and all(type(v) is int for v in values)]
+    fixed = [whole for values in node.args[2:8] if (whole := _whole_numbers(values))]
     given = isinstance(node.args[0], NodeRef) and (node.args[1] is None or isinstance(node.args[1], NodeRef))
     known = len(fixed) == 6 and len({len(values) for values in fixed}) == 1 and isinstance(node.args[8], bool)
     sentence = "the windows of a convolution or a pool have sizes, steps or padding that are no fixed numbers"

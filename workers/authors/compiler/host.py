@@ -76,10 +76,10 @@ class HostScope:
                 if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
         for window in domain.windows.values():
-            for dim, place in enumerate(window.dims, -len(window.dims)):
+            for number, along in enumerate(window.dims, -len(window.dims)):
                 source = next((text for text, node in self.tensors if node == window.source), None)
-                if place.place == (axis,) and source is not None:
-                    return _places(f"{source}.shape[{dim}]", place)
+                if along.place == (axis,) and source is not None:
+                    return _places(f"{source}.shape[{number}]", along)
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(

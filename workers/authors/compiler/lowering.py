@@ -51,11 +51,8 @@ class Lowering:
             self.values[name] = unrounded(self.numbering, self.values[name])
 
     def _lowered(self, node: Node) -> Value:
-        if node.op in {"input", "upstream"}:
+        if node.op in {"input", "upstream", "windows"}:
             return self._loaded(node)
-        if node.op == "windows":
-            whole = node.meta.dtype.startswith(("int", "uint"))
-            return self.numbering.load(node.name, self._domain.space_of(node.name), integer=whole)
         if node.op == "full":
             return self._atom(node.args[0], node)
         if takes_elements(node, self._nodes):

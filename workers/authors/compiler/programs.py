@@ -353,7 +353,7 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
         for node in step.graph.outputs:
             if node not in texts:
                 texts[node] = names.free(_stored_name(step))
-    members = []
+    members: list[Member] = []
     for step in steps:
         outputs = tuple(texts[node] for node in step.graph.outputs)
         alone = sum(other.timed is step.timed for other in steps) == 1

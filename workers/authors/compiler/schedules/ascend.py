@@ -42,7 +42,8 @@ class AscendRefused(Schedule):
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        return program.product is not None or bool(program.domain.windows) or task.sums_segments or bool(program.domain.segment_axes)
+        by_places = program.product is not None or bool(program.domain.windows)
+        return by_places or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:

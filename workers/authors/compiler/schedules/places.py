@@ -132,7 +132,7 @@ class Places:
         return next(role for role in roles if axis in role.axes)
 
     def _product(self, axes: tuple[int, ...]) -> str:
-        product, texts = 1, []
+        product, texts = 1, list[str]()
         for axis in axes:
             text = self._axis(axis)
             product, texts = (product * int(text), texts) if text.isdigit() else (product, [*texts, text])

@@ -234,7 +234,11 @@ class ProductKernel(KernelWriter):
         self._outer, self._inner_axes = walked(program)
         self._is_split = is_split(program, task)
         self._places = Places(program.domain, self.names, scalars.host)
-        self._tiled, self._numbered, self._loop = self.scope(), self.scope(), self.scope(2)  # indices before the loop, and in it
+        self._tiled, self._numbered, self._loop = (
+            self.scope(),
+            self.scope(),
+            self.scope(2),
+        )  # indices before the loop, and in it
         axes, parts = self.product.axes, dict[int, str]()
         before, loop = self._numbered, self._loop
         self._roles = [Role("batch", axes.batch, "batch", before), Role("outer", self._outer, "outer", loop, True)]
@@ -284,7 +288,9 @@ class ProductKernel(KernelWriter):
         lines = [*wide, *self.scalar_lines(), *self._tiled.lines, *self._numbered.lines, *head.lines]
         lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        outer = [*(["n_outer"] if self._outer else []), *(["n_tiles", "n_splits", *(["n_batches"] if self.product.axes.batch else [])] if self._is_split else [])]
+        outer = ["n_outer"] if self._outer else []
+        if self._is_split:
+            outer += ["n_tiles", "n_splits", *(["n_batches"] if self.product.axes.batch else [])]
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
         return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
 

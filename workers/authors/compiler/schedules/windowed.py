@@ -111,7 +111,7 @@ class WindowedKernel(KernelWriter):
             if value.datum not in {"sum", "max", "argmax"} or any(v.op == "over_cols" for v in topological(value.args)):
                 raise CannotCompileError(f"`{value.datum}` is taken of windows that are reduced again", "windows")
         head, turn, body = self._head, self._turn, self.scope()
-        head.line(f"rows = (tl.program_id(0).to(INDEX) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
+        head.line("rows = (tl.program_id(0).to(INDEX) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
         head.line("row_mask = rows < n_rows")
         inner = set(topological(self._sums))
         for load in self.loads:
