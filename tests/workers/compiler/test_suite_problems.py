@@ -46,6 +46,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # the first waits for all
 @pytest.mark.parametrize("name", problems())
 def test_a_problem_is_right_or_refused_for_the_operator_that_is_lacking(
     name: str, results: dict[str, dict[str, Any]]
