@@ -85,7 +85,7 @@ def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:
 def test_problems_at_random_are_right_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", "16", str(path)]
+    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", "10", str(path)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     results = json.loads(path.read_text())
