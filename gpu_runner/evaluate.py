@@ -162,6 +162,22 @@ def _prod(run: _Run, node: Node, args: list[Any]) -> Tensor:
     return x
 
 
+def _windows(run: _Run, node: Node, args: list[Any]) -> Tensor:
+    x, _, *rules, _ends, lowest = args
+    shape, n = run.shape(node), len(rules[0])
+    lead = x.dim() - n
+    places, inside = [], torch.ones((), dtype=torch.bool, device=run.device)
+    for dim, (taps, step, dilation, offset, divisor) in enumerate(zip(*rules, strict=True)):
+        across, size = [1] * (2 * n), x.shape[lead + dim]
+        across[dim], across[n + dim] = shape[lead + dim], taps
+        starts = step * torch.arange(shape[lead + dim], device=run.device) + offset
+        at = starts[:, None] + dilation * torch.arange(taps, device=run.device)
+        inside = inside & ((at % divisor == 0) & (at >= 0) & (at < size * divisor)).reshape(across)
+        places.append((at // divisor).clamp(0, size - 1).reshape(across))
+    taken = x[(slice(None),) * lead + tuple(places)]
+    return torch.where(inside, taken, float("-inf") if lowest else 0)
+
+
 def _scan(function: Callable[..., Tensor]) -> Rule:
     def rule(run: _Run, node: Node, args: list[Any]) -> Tensor:
         x, dim, reverse = args
@@ -191,4 +207,5 @@ _RULES: dict[str, Rule] = {op: _pointwise(getattr(torch, op)) for op in [*UNARY_
     "gather": lambda run, node, args: torch.gather(args[0], args[1], args[2]),
     "index_select": lambda run, node, args: torch.index_select(args[0], args[1], args[2]),
     "matmul": lambda run, node, args: torch.matmul(args[0], args[1]),
+    "windows": _windows,
 }

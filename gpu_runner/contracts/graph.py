@@ -14,6 +14,10 @@ so that an author can name it in a refusal. Arguments in order:
 - scans: ``cumsum(x, dim, reverse)``, ``cumprod(x, dim, reverse)``; ``flip(x, dims)``
 - index: ``gather(x, dim, index)``, ``index_select(x, dim, index)``
 - matrix: ``matmul(a, b)``
+- ``windows(x, like, taps, steps, dilations, offsets, divisors, ends, lowest)``: the windows of the last dimensions of ``x``, as
+  many as ``taps`` has numbers; the shape is the leading dimensions, then the places, then the taps. Tap k of place o is the
+  element ``(o * steps + k * dilations + offsets) / divisors``; where that is none, zero, or with ``lowest`` minus infinity. The
+  places are the last dimensions of ``like``, or where that is None ``(size * divisors + ends) // steps + 1``
 """
 
 from __future__ import annotations

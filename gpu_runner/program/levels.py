@@ -66,6 +66,7 @@ _COPIES = (
 _ENVIRONMENT = (
     "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
     "triton.runtime.driver.", "importlib.metadata.", "torch.get_float32_matmul_precision",
+    "torch.backends.cudnn.allow_tf32",
 )  # fmt: skip
 _PURE = (
     "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",

@@ -14,6 +14,7 @@ from torch.fx import Node
 from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS
 from gpu_runner.tracing.joint import Traced
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
+from gpu_runner.tracing.windows import WINDOW_RULES
 
 
 class GraphBuilder:
@@ -21,6 +22,7 @@ class GraphBuilder:
 
     def __init__(self, reserved: Sequence[str]) -> None:
         self.nodes: list[RawNode] = []
+        self.taps: dict[str, Ref] = {}  # of a maximum's index in the whole plane, which tap of its window it is
         self._named: set[str] = set(reserved)
         self._numbers: dict[str, int] = {}
         self._by_name: dict[str, RawNode] = {}
@@ -385,6 +387,7 @@ TABLE: dict[str, Rule] = (
         "matmul": _matmul,
         "addmm": _addmm,
     }
+    | WINDOW_RULES
 )
 
 
@@ -414,7 +417,8 @@ def canonical_with_names(
         else:
             before = len(graph.nodes)
             value = values[node] = _rewrite(graph, node, values)
-            if len(graph.nodes) > before and isinstance(value, Ref) and value.name == graph.nodes[-1].name:
+            new = len(graph.nodes) > before and isinstance(value, Ref) and value.name == graph.nodes[-1].name
+            if new or (node.target is operator.getitem and isinstance(value, Ref)):
                 made[node.name] = value.name
     names = [result.name for result in results]
     gradient_names = iter(names[traced.outputs :])

@@ -47,7 +47,19 @@ class Fitter:
             shifted = _shifted(text, values, numbers, self._dimensions)
             if shifted is not None:
                 return shifted
-        return self._shifted_part(numbers) or self._sum(numbers)
+        return self._shifted_part(numbers) or self._sum(numbers) or self._times_known(numbers)
+
+    def _times_known(self, numbers: tuple[Number, ...]) -> str | None:
+        """A size times one that was found before and is no product itself, as the area of what a stride leaves of an image is."""
+        found = [(known, text) for known, text in self._expressions.items() if text is not None and "//" in text]
+        for known, text in found:
+            if len(set(known)) == 1 or not all(type(k) is int and k > 1 for k in known):
+                continue
+            if all(n > k and n % k == 0 for n, k in zip(numbers, known, strict=True)):
+                rest = self.fit([n // k for n, k in zip(numbers, known, strict=True)])
+                if rest is not None:
+                    return f"{_closed(rest)} * {_closed(text)}"
+        return None
 
     def _sum(self, numbers: tuple[Number, ...]) -> str | None:
         short = [base for base in self._whole_bases if base[0].count("*") < 2]
@@ -202,6 +214,10 @@ def _plus(text: str, rest: Number) -> str:
     if rest == 0:
         return text
     return f"{text} - {_number(-rest)}" if rest < 0 else f"{text} + {_number(rest)}"
+
+
+def _closed(text: str) -> str:
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def _wrapped(text: str) -> str:

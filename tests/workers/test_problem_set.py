@@ -169,7 +169,7 @@ def test_fast_p_counts_what_is_right_and_faster_among_all_problems(tmp_path: Pat
 def test_real_problems_are_captured_compiled_and_judged(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
-    for name in ("layer_norm_3d", "max_pool_2d"):
+    for name in ("layer_norm_3d", "max_pool_with_indices"):
         (folder / f"1_{name}.py").write_text((SUITE / f"{name}.py").read_text())
     said: list[str] = []
     entries = byhand.suite(folder, tmp_path / "out", 2, 200.0, lambda path: path.stem[2:], said.append)

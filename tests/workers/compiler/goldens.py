@@ -30,6 +30,8 @@ GOLDEN_NAMES = (
     "running_product",
     "linear_gelu",
     "matmul_softmax",
+    "convolution",
+    "max_pool",
 )
 
 

@@ -59,9 +59,11 @@ def judged(name: str) -> dict[str, Any]:
         return {"refused": answer.operator}
     candidate, complaints = loaded(name, answer.source).candidate, []
     for dtype in DTYPES:
-        truth, own, got = (
-            _run(problem, f, d, dtype) for f, d in ((reference, torch.float64), (reference, dtype), (candidate, dtype))
-        )
+        try:
+            own = _run(problem, reference, dtype, dtype)
+        except NotImplementedError:
+            continue  # torch has no such kernel for the host
+        truth, got = _run(problem, reference, torch.float64, dtype), _run(problem, candidate, dtype, dtype)
         for index, (exact, reached, given) in enumerate(zip(truth, own, got, strict=True)):
             if (given.shape, given.dtype) != (reached.shape, reached.dtype):
                 complaints.append(f"{dtype} tensor {index}: {given.dtype} {list(given.shape)}")

@@ -11,7 +11,7 @@ from workers.authors.compiler.graph import CannotCompileError, require_well_form
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
-from workers.authors.compiler.series import has_products, without_vectors
+from workers.authors.compiler.series import takes_steps, without_vectors
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 
 
@@ -35,7 +35,7 @@ class CompilerAuthor:
         brief = replace(brief, graph=with_narrow_reductions(brief.graph))
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
         ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, brief)]
-        if not has_products(brief.graph):
+        if not takes_steps(brief.graph):
             ways = [(whole, brief), (in_parts, brief), *ways]
         if nested.graph is not brief.graph:
             ways.insert(0, (series, nested))

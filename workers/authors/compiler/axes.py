@@ -285,8 +285,12 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return tuple(operands[0][dim] for dim in dims)
     if node.op in SCANS:
         return operands[0]
-    if node.op == "matmul":
-        return _multiplied(operands[0], operands[1], unifier)
+    if node.op in {"matmul", "windows"}:
+        return (
+            _multiplied(operands[0], operands[1], unifier)
+            if node.op == "matmul"
+            else _windowed(operands, node, inference)
+        )
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
     if node.op in {"gather", "index_select"}:
@@ -337,6 +341,17 @@ def _multiplied(left: Shape, right: Shape, unifier: Unifier) -> Shape:
     _align([(left[-1],), (right[-2],)], unifier, "matmul")
     batch = _align([left[:-2], right[:-2]], unifier, "matmul") if len(left) + len(right) > 4 else ()
     return (*batch, left[-2], right[-1])
+
+
+def _windowed(operands: list[Shape], node: Node, inference: Inference) -> Shape:
+    """The leading dimensions are the tensor's; the places and the taps have axes of their own, or the places those of a tensor."""
+    taps = node.args[2]
+    count = len(taps) if isinstance(taps, tuple) else 0
+    lead, sizes = operands[0][:-count], node.meta.shape
+    places = [inference.fresh(dim, False) for dim in sizes[-2 * count : -count]]
+    if len(operands) > 1:
+        _align([operands[1][-count:], tuple(places)], inference.unifier, "windows")
+    return (*lead, *places, *(inference.fresh(dim, False) for dim in sizes[-count:]))
 
 
 def _chunked(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:

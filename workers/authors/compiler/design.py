@@ -71,6 +71,7 @@ def build_design(
     names = Names(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
+    names.tensors |= {key: names.tensors[window.source] for key, window in program.domain.windows.items()}
     for key, value in (*program.saved, *program.sums):
         names.save(key, value)
     for key, chunk in program.domain.chunks.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
@@ -36,6 +36,43 @@ SEGMENT = Space(False, False, True)
 
 
 @dataclass(frozen=True)
+class WindowDim:
+    """A dimension that windows are taken along: tap k of place o lies at ``(o * step + k * dilation + offset) / divisor``.
+
+    ``place`` and ``tap`` are the axes, none where there is one. There are ``(size * divisor + end) // step + 1`` places.
+    """
+
+    place: tuple[int, ...]
+    tap: tuple[int, ...]
+    step: int
+    dilation: int
+    offset: int
+    divisor: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """The windows of the last dimensions of a tensor; ``lowest``: outside of it is minus infinity, else zero."""
+
+    source: str
+    lead: tuple[tuple[int, ...], ...]
+    dims: tuple[WindowDim, ...]
+    lowest: bool
+
+    @staticmethod
+    def of(node: Node, shape: Shape) -> Window:
+        """The windows that a node gives, whose dimensions have the axes ``shape``."""
+        rules = [values for values in node.args[3:8] if isinstance(values, tuple)]
+        count = len(rules[0])
+        places, taps = shape[-2 * count : -count], shape[-count:]
+        numbers = [[int(str(value)) for value in values] for values in rules]
+        by_dim = list(zip(*numbers, strict=True))
+        dims = tuple(WindowDim(places[i], taps[i], *by_dim[i]) for i in range(count))
+        return Window(references(node.args)[0].name, shape[: -2 * count], dims, node.args[8] is True)
+
+
+@dataclass(frozen=True)
 class Domain:
     """Axes of the iteration space, outermost first, and the place of every node in it.
 
@@ -53,6 +90,9 @@ class Domain:
     chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
+    windows: Mapping[str, Window] = field(
+        default_factory=dict
+    )  # what is loaded as the windows of a tensor, by its node
 
     @property
     def is_strided(self) -> bool:
@@ -74,7 +114,9 @@ class Domain:
         return any(axis in self.chunk_axes for dim in self.shapes[name] for axis in dim)
 
     def base(self, name: str) -> str:
-        """The tensor that a chunk belongs to, or the tensor itself."""
+        """The tensor that a chunk belongs to, or that windows are of, or the tensor itself."""
+        if name in self.windows:
+            return self.windows[name].source
         return self.chunks[name].node if name in self.chunks else name
 
     def rows_of(self, name: str) -> tuple[int, ...]:
@@ -194,11 +236,46 @@ def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
     around = epilogue(graph)
     stored = [n.name for n in around if n.op == "input" or n.name in graph.outputs]
     for first, second, given in ((rows, cols, (left, right)), (cols, rows, (right, left))):
-        domain = Domain((*batch, *first), second, sizes, shapes)
+        domain = Domain((*batch, *first), second, sizes, shapes, windows=windows_of(graph, shapes))
         ordered = all(list(domain.axes_of(n)) == [a for a in domain.memory if a in domain.axes_of(n)] for n in stored)
-        if ordered and all(_fits(domain, n) for n in around):
+        if ordered and all(_fits(domain, n) and domain.segments_of(n.name) is None for n in around):
             return ProductAxes(node.name, *given, batch, first, second, inner, domain)
     raise CannotCompileError("a product meets tensors whose dimensions lie in another order than its own", "matmul")
+
+
+def windows_of(graph: Graph, shapes: Mapping[str, Shape]) -> dict[str, Window]:
+    """The windows of a graph by their nodes."""
+    return {node.name: Window.of(node, shapes[node.name]) for node in graph.nodes if node.op == "windows"}
+
+
+def find_windows(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
+    """The space of a graph that reduces windows: its rows are the elements of what is stored, its columns what is reduced.
+
+    Raises:
+        CannotCompileError: its reductions run over different dimensions, or what is stored has different ones.
+    """
+    shapes, unifier = infer_axes(graph, Sizes.divisible(dimensions, graph))
+    sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
+    windows = windows_of(graph, shapes)
+    reduced = [node for node in graph.nodes if node.op in REDUCTIONS]
+    orders = {
+        tuple(a for dim in shapes[references(n.args)[0].name] for a in dim if a in _gone(shapes, n)) for n in reduced
+    }
+    rows = {tuple(axis for dim in shapes[name] for axis in dim) for name in graph.outputs}
+    lacking = next((n for n in graph.nodes if n.op in GATHERS | SCANS | {"slice", "cat", "matmul"}), None)
+    if lacking is not None:
+        raise CannotCompileError(f"`{lacking.op}` is of the windows of a tensor", lacking.op)
+    if len(orders) != 1 or len(rows) != 1:
+        what = reduced[0].op if reduced else "windows"
+        raise CannotCompileError(f"`{what}` of the windows of a tensor meets another one of other dimensions", what)
+    domain = Domain(rows.pop(), orders.pop(), sizes, shapes, windows=windows)
+    known = {*domain.row_axes, *domain.col_axes}
+    for node in graph.nodes:
+        if node.op != "input" and not known.issuperset(domain.axes_of(node.name)):
+            raise CannotCompileError(
+                f"`{node.op}` is of dimensions that neither its result nor a reduction has", node.op
+            )
+    return domain
 
 
 def epilogue(graph: Graph) -> list[Node]:
@@ -276,7 +353,7 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
 def _stored(graph: Graph) -> list[str]:
     gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
     upstream = [name for name in graph.upstream if name is not None]
-    read = {ref.name for node in graph.nodes for ref in references(node.args)}
+    read = {ref.name for node in graph.nodes for ref in references(node.args)} | {name for name, _ in graph.gradients}
     # One that nothing reads tells a step the call's dtype, and has no place in its space.
     inputs = [name for name in graph.inputs if name in read or name in graph.outputs]
     return [*inputs, *upstream, *graph.outputs, *gradients]

@@ -184,6 +184,7 @@ ARITIES = {
     "slice": (2, 5),
     "cat": (2, 2),
     "matmul": (2, 2),
+    "windows": (9, 9),
     "input": (0, 0),
     "upstream": (0, 0),
 }
@@ -248,11 +249,32 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
     if operator == "matmul":
         ranks = [len(known[ref.name].meta.shape) for ref in references(node.args)]
         _require(len(ranks) == 2 and min(ranks) > 1, "`matmul` multiplies something that is no matrix", operator)
+    if operator == "windows":
+        _require_windows(node, [len(known[ref.name].meta.shape) for ref in references(node.args)])
     if operator == "arange":
         _require(len(node.meta.shape) == 1, "`arange` has more than one dimension", operator)
     if operator in REDUCTIONS | GATHERS | SCANS | {"reshape", "expand", "permute", "slice"}:
         _require(isinstance(node.args[0], NodeRef), f"`{operator}` moves something that is no tensor", operator)
         _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
+
+
+def _whole_numbers(values: Arg) -> tuple[int, ...]:
+    """A tuple of numbers, empty where it is none."""
+    numbers = tuple(v for v in values if isinstance(v, int)) if isinstance(values, tuple) else ()
+    return numbers if isinstance(values, tuple) and len(numbers) == len(values) else ()
+
+
+def _require_windows(node: Node, ranks: list[int]) -> None:
+    fixed = [whole for values in node.args[2:8] if (whole := _whole_numbers(values))]
+    given = isinstance(node.args[0], NodeRef) and (node.args[1] is None or isinstance(node.args[1], NodeRef))
+    known = len(fixed) == 6 and len({len(values) for values in fixed}) == 1 and isinstance(node.args[8], bool)
+    sentence = "the windows of a convolution or a pool have sizes, steps or padding that are no fixed numbers"
+    _require(given and known, sentence, "windows")
+    taps, steps, _, _, divisors, _ = fixed
+    count = len(taps)
+    _require(0 < count <= ranks[0] and all(n > 0 for n in (*taps, *steps, *divisors)), sentence, "windows")
+    _require(len(node.meta.shape) == ranks[0] + count and min(ranks) >= count, sentence, "windows")
+    _require(node.meta.shape[-count:] == taps, sentence, "windows")
 
 
 def _require_dimensions(node: Node, rank: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Dim, Expr
 from workers.authors.compiler.axes import Shape
-from workers.authors.compiler.domain import runs_of
+from workers.authors.compiler.domain import WindowDim, runs_of
 from workers.authors.compiler.expressions import ATOM, COMPARE, FORMULA, UNARY, Text, compose
 from workers.authors.compiler.graph import CannotCompileError, Sizes, evaluate, names_in, renamed
 from workers.authors.compiler.names import Names
@@ -75,6 +75,11 @@ class HostScope:
                 over = [known for other in others if (known := self._known(other)) is not None]
                 if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
+        for window in domain.windows.values():
+            for number, along in enumerate(window.dims, -len(window.dims)):
+                source = next((text for text, node in self.tensors if node == window.source), None)
+                if along.place == (axis,) and source is not None:
+                    return _places(f"{source}.shape[{number}]", along)
         for text, node in self.tensors:  # an axis that only numbers have is as long as another by the size's own words
             shape = domain.shapes[node]
             same = [place for place, dim in enumerate(shape) if len(dim) == 1 and domain.sizes[dim[0]] == size]
@@ -114,7 +119,8 @@ class HostScope:
             if axes in shape and axes != self.program.domain.col_axes:
                 return f"{text}.shape[{shape.index(axes) - len(shape) if shape.index(axes) else 0}]"
         texts = [self.axis(axis) for axis in axes]
-        return " * ".join(f"({text})" if "//" in text and len(texts) > 1 else text for text in texts) or "1"
+        bare = {text for text in texts if len(texts) == 1 or not ("//" in text or " + " in text or " - " in text)}
+        return " * ".join(text if text in bare else f"({text})" for text in texts) or "1"
 
     @property
     def elements(self) -> str:
@@ -167,6 +173,15 @@ class HostScope:
             if other[: len(rows)] == rows:
                 return f"{text}.shape[:-{len(other) - len(rows)}]" if len(other) > len(rows) else f"{text}.shape"
         return None
+
+
+def _places(size: str, dim: WindowDim) -> str:
+    """How many places windows have along a dimension of a size."""
+    reach = size if dim.divisor == 1 else f"{size} * {dim.divisor}"
+    if dim.step == 1:
+        return f"{reach} {'-' if dim.end + 1 < 0 else '+'} {abs(dim.end + 1)}" if dim.end + 1 else reach
+    reach = f"({reach} {'-' if dim.end < 0 else '+'} {abs(dim.end)})" if dim.end else reach
+    return f"{reach} // {dim.step} + 1"
 
 
 def _product(texts: list[str]) -> str:

@@ -51,7 +51,7 @@ class Lowering:
             self.values[name] = unrounded(self.numbering, self.values[name])
 
     def _lowered(self, node: Node) -> Value:
-        if node.op in {"input", "upstream"}:
+        if node.op in {"input", "upstream", "windows"}:
             return self._loaded(node)
         if node.op == "full":
             return self._atom(node.args[0], node)

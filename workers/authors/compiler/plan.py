@@ -41,6 +41,7 @@ def _several_uses(design: ProgramDesign) -> bool:
 
 FAMILIES = (
     Family("product", 3, lambda design: design.program.product is not None),
+    Family("windows", 2, lambda design: bool(design.program.domain.windows)),
     Family(
         "element-wise",
         1,
@@ -160,7 +161,7 @@ def _bytes(design: ProgramDesign, schedule: Schedule) -> str:
     for value in (*operands, *schedule.task.values):
         if value.op == "load":
             name = str(value.datum)
-            size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(name))
+            size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(domain.base(name)))
             width = FLOAT32_BYTES if name in saved else _width(design, name)
             terms[size, width] = terms.get((size, width), 0) + 1
     own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if schedule is design.forward else {}
@@ -245,16 +246,20 @@ def _plan_of_series(programs: Programs, plans: list[KernelPlan]) -> KernelPlan:
     kernels = tuple(replace(k, timed_pass=str(m.step_of)) for m, plan in pairs for k in plan.kernels)
     made = "; ".join(plan.forward_formula for plan in steps[Pass.backward])
     kept = [name for name in programs.backward_arguments if name not in programs.upstream]
-    products = [plan for plan in plans if plan.family == "product"]
+    named = [plan for family in ("product", "windows") for plan in plans if plan.family == family]
+    # A product with a vector, of which nothing else follows, is a reduction.
+    first = named[0] if named else plans[0]
     return replace(
-        (products or plans)[0],
+        first,
         kernels=kernels,
         forward_formula="; ".join(plan.forward_formula for plan in steps[Pass.forward]),
         gradient_formulas=tuple((name, f"{text}, where {made}") for name, text in programs.gradients.items()),
         saved_tensors=tuple(kept),
         recomputed="what backward computes element by element from what is saved",
         precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
-        block_size_source="_product_settings" if products else plans[0].block_size_source,
+        block_size_source={"product": "_product_settings", "windows": "_window_settings"}.get(
+            first.family, first.block_size_source
+        ),
         needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
         forward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.forward]),
         backward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.backward]) or "0",

@@ -17,6 +17,7 @@ from workers.authors.compiler.domain import (
     epilogue,
     find_domains,
     find_product,
+    find_windows,
     nodes_behind,
 )
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
@@ -144,6 +145,8 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     require_well_formed(problem, graph)
     if any(node.op == "matmul" for node in graph.nodes):
         return _product_program(problem, graph)
+    if any(node.op == "windows" for node in graph.nodes):
+        return _window_program(problem, graph)
     first: CannotCompileError | None = None
     for domain in find_domains(graph, problem.dimensions):
         try:
@@ -188,6 +191,18 @@ def _product_program(problem: Problem, graph: Graph) -> Program:
     outputs = tuple(_result(lowering, axes.domain, node, lowering.values[node]) for node in graph.outputs)
     product = Product(axes, operand(axes.left, is_left=True), operand(axes.right, is_left=False))
     return Program(problem, graph, axes.domain, lowering.numbering, outputs, (), (), product=product)
+
+
+def _window_program(problem: Problem, graph: Graph) -> Program:
+    """Windows are reduced to the elements of what is stored."""
+    if graph.gradients:
+        raise CannotCompileError("it has no way to express `windows` in one kernel for each pass", "windows")
+    domain = find_windows(graph, problem.dimensions)
+    lowering = Lowering(problem, graph, domain)
+    outputs = tuple(_result(lowering, domain, node, lowering.values[node]) for node in graph.outputs)
+    if any(value.op == "over_rows" or value.op == "pick" for value in topological(r.value for r in outputs)):
+        raise CannotCompileError("windows are reduced over dimensions of the result", "windows")
+    return Program(problem, graph, domain, lowering.numbering, outputs, (), ())
 
 
 class RowSums:

@@ -368,7 +368,7 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
         for node in step.graph.outputs:
             if node not in texts:
                 texts[node] = names.free(_stored_name(step))
-    members = []
+    members: list[Member] = []
     for step in steps:
         outputs = tuple(texts[node] for node in step.graph.outputs)
         alone = sum(other.timed is step.timed for other in steps) == 1
@@ -382,7 +382,10 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
         table = dict(zip(design.names.outputs, outputs, strict=True))
         table |= {design.names.tensors[node]: text for node, text in inputs}
         table |= {text: names.scalars[name] for name, text in design.names.scalars.items()}
-        members.append(Member(design, f"_{brief.name}_launch_{outputs[0]}", "", table, {}, step.timed))
+        launcher = f"_{brief.name}_launch_{outputs[0]}"
+        if any(member.forward == launcher for member in members):  # what forward computed and did not keep
+            launcher = f"_{brief.name}_launch_{label}"
+        members.append(Member(design, launcher, "", table, {}, step.timed))
     gradients = {name: texts[node] for name, node in graph.gradients if node is not None}
     return Programs(problem, graph, names, tuple(members), gradients)
 

@@ -1,8 +1,9 @@
-"""A problem with products as a series of steps, each a graph that one kernel computes. Pure.
+"""A problem with products or windows as a series of steps, each a graph that one kernel computes. Pure.
 
 A step is a product with what follows from it element by element, or whatever lies between products, taken apart at reductions
 where one kernel does not express it. What a later step needs is stored by the step that computes it, but for what is cheap to
-compute again from tensors that are stored anyway.
+compute again from tensors that are stored anyway. Windows of a tensor overlap, so that they are read from memory and never stored:
+a product takes them as an operand, or a step reduces them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, names_in, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
 from workers.authors.compiler.rounding import AsStored
 
@@ -38,9 +39,19 @@ class Step:
         return tuple(name for name in self.graph.inputs if AGAIN not in name)
 
 
-def has_products(graph: Graph) -> bool:
-    """Whether a graph multiplies matrices."""
-    return any(node.op == "matmul" for node in graph.nodes)
+def takes_steps(graph: Graph) -> bool:
+    """Whether a graph multiplies matrices, or takes windows."""
+    return any(node.op in {"matmul", "windows"} for node in graph.nodes)
+
+
+def virtual_nodes(graph: Graph) -> frozenset[str]:
+    """The windows of tensors, and what is computed of them element by element."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        of_windows = any(ref.name in found for ref in references(node.args))
+        if node.op == "windows" or (of_windows and node.op in POINTWISE | VIEWS):
+            found.add(node.name)
+    return frozenset(found)
 
 
 def without_vectors(graph: Graph) -> Graph:
@@ -50,18 +61,27 @@ def without_vectors(graph: Graph) -> Graph:
     """
     shapes = {node.name: node.meta.shape for node in graph.nodes}
     nodes: list[Node] = []
+    virtual = virtual_nodes(graph)
     for node in graph.nodes:
-        nodes += _elementwise(node, shapes) if node.op == "matmul" and len(references(node.args)) == 2 else [node]
+        whole = node.op == "matmul" and len(references(node.args)) == 2
+        nodes += _elementwise(node, shapes, virtual) if whole else [node]
     return replace(graph, nodes=tuple(nodes))
 
 
-def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node]:
+def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: frozenset[str]) -> list[Node]:
     left, right = (ref.name for ref in references(node.args))
     first, second = shapes.get(left, ()), shapes.get(right, ())
     if min(len(first), len(second)) < 2 or 1 not in (*first[-2:], *second[-2:]):
         return [node]
-    if first[-1] == 1:
+    if first[-1] == 1 and virtual.isdisjoint((left, right)):
         return [replace(node, op="mul")]
+    if first[-1] == 1:  # windows of one tap are reduced as others are
+        product, single, shape = f"{node.name} elements", f"{node.name} taps", node.meta.shape
+        return [
+            replace(node, name=product, op="mul"),
+            Node(single, "reshape", (NodeRef(product),), TensorMeta((*shape, 1), node.meta.dtype)),
+            replace(node, op="sum", args=(NodeRef(single), (len(shape),), False)),
+        ]
     # A column becomes a row, or a row a column, so that it lies along what is summed over.
     turned, other, shape = (right, left, second) if second[-1] == 1 else (left, right, first)
     places = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -211,24 +231,43 @@ def _steps(problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Break
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
     forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+    # Which tap is the largest is found together with it.
+    forward |= {node.name for node in graph.nodes if node.op == "argmax" and references(node.args)[0].name in forward}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
     steps = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks).steps([*graph.outputs, *saved])
-    kept = frozenset({*given, *graph.outputs, *saved})
+    kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
     return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks).steps(ends)
+
+
+def _compared(graph: Graph, forward: set[str]) -> set[str]:
+    """The largest and least elements that backward looks for: rounded, as they are stored, none may be equal."""
+    looked_for = {
+        _viewed(ref.name, {node.name: node for node in graph.nodes})
+        for node in graph.nodes
+        if node.op == "eq" and node.name not in forward
+        for ref in references(node.args)
+    }
+    return {node.name for node in graph.nodes if node.op in {"amax", "amin"} and node.name in looked_for & forward}
 
 
 def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
     """What backward reads of forward and cannot compute element by element from inputs, outputs and what is kept already."""
     backward = [node for node in nodes_behind(graph, ends) if node.name not in forward]
     read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
-    known = {*graph.inputs, *graph.outputs}
+    compared = _compared(graph, forward)
+    backward += [node for node in graph.nodes if node.name in compared]
+    read |= {ref.name for node in backward for ref in references(node.args)}
+    windowed = {ref.name for node in backward if node.op == "windows" for ref in references(node.args)}
+    known = {*graph.inputs, *graph.outputs} - compared
     kept: list[str] = []
+    skipped = virtual_nodes(graph) | compared
     for node in graph.nodes:
-        if node.name in known or node.name not in forward:
+        if node.name in known or node.name not in forward or node.name in skipped:
             continue
-        if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
+        again = node.op in POINTWISE | VIEWS | {"full", "arange"} and node.name not in windowed
+        if again and all(r.name in known for r in references(node.args)):
             known.add(node.name)
-        elif node.name in read or any(_is_view_of(other, node.name, nodes) for other in read):
+        elif node.name in read | windowed or any(_is_view_of(other, node.name, nodes) for other in read):
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
@@ -268,11 +307,16 @@ class Cut:
         self._turns, self._stored = breaks.turns, breaks.stored
         self._rank: dict[str, tuple[int, int]] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
+        self.virtual = virtual_nodes(graph)
+        self.windowed = {ref.name for node in graph.nodes if node.op == "windows" for ref in references(node.args)}
+        self._roots: dict[tuple[object, ...], str] = {}  # what reduces windows, by what it reduces
         self._late = set(breaks.late)  # what is not computed together with the product that it follows from
 
     def steps(self, ends: Sequence[str]) -> list[Step]:
         """The steps that compute ``ends``, in order."""
         wanted = [end for end in dict.fromkeys(ends) if end not in self.available]
+        if any(end in self.virtual for end in wanted):
+            raise CannotCompileError("the windows of a tensor are stored, not reduced", "windows")
         order = self._needed(wanted)
         while True:
             for node in order:
@@ -296,7 +340,12 @@ class Cut:
         if len(set(outputs) - set(wanted)) < 2 or not any(self._product[name] for name in members):
             return set()
         ends = {node.name for node in self._needed([name for name in outputs if name in wanted])}
-        return {name for name in members - ends if self.nodes[name].op != "matmul"}
+        return {name for name in members - ends if not self._is_root(name)}
+
+    def _is_root(self, name: str) -> bool:
+        """Whether a node is a product, or reduces windows."""
+        node = self.nodes[name]
+        return node.op == "matmul" or (node.op in REDUCTIONS and references(node.args)[0].name in self.virtual)
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
@@ -310,8 +359,12 @@ class Cut:
         if node.name in self.available or not operands:
             return (0, 0), None
         rank, turn = max(self._rank[name] for name in operands)
+        if node.op == "windows":  # they are of what is stored by then
+            return (0 if self.available.issuperset(operands) else rank + 2 - rank % 2, 0), None
         if node.op == "matmul":
             return (rank + 1 + rank % 2, 0), node.name
+        if self._is_root(node.name):
+            return (rank + 1 + rank % 2, 0), self._roots.setdefault(_reduced(node), node.name)
         turn = max(turn, self._turns.get(node.name, 0))
         if rank % 2 == 0:
             return (rank, turn), None
@@ -338,7 +391,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
+            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul", "windows"}
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -349,7 +402,7 @@ class Cut:
         groups: dict[tuple[tuple[int, int], str], set[str]] = {}
         owner: dict[str, tuple[tuple[int, int], str]] = {}
         for node in order:
-            if node.name in self.available or not references(node.args):
+            if node.name in self.available or node.name in self.virtual or not references(node.args):
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
             key = (rank, product or node.name)
@@ -370,7 +423,7 @@ class Cut:
         node = self.nodes[name]
         if name in self.available or not references(node.args):
             return True
-        if self._rank[name][0] not in {0, rank} and not often:
+        if (self._rank[name][0] not in {0, rank} and not often) or name in self.windowed:
             return False
         if name in self._stored or node.op not in POINTWISE | VIEWS:
             return False
@@ -400,6 +453,12 @@ class Cut:
         return name not in self._stored and any(self._rank.get(user, own) != own for user in users)
 
 
+def _reduced(node: Node) -> tuple[Arg, ...]:
+    """What a reduction is of, and over which dimensions."""
+    dims = node.args[1]
+    return (node.args[0], *(dims if isinstance(dims, tuple) else (dims,)))
+
+
 class _Part:
     """Collects the nodes of a step, and the nodes that others have to store for it."""
 
@@ -422,8 +481,11 @@ class _Part:
         if copied in self._copies:
             return copied
         inside = not role and name in self._members
+        if not inside and name in self._cut.windowed:  # whatever it is, it is stored
+            self.requested.add(name)
+            return self._input(name, role)
         if not (inside or not references(node.args)):
-            view = node.op in VIEWS
+            view = node.op in VIEWS or name in self._cut.virtual
             if not view and not self._cut.is_recomputed(name, self._rank, often=bool(role)):
                 self.requested.add(name)
                 return self._input(name, role)

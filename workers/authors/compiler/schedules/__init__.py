@@ -12,10 +12,11 @@ from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
 from workers.authors.compiler.schedules.segmented import Segmented
 from workers.authors.compiler.schedules.tile import Tile
+from workers.authors.compiler.schedules.windowed import Windowed
 
 # By target; the first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
 SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
-    "gpu": (ProductSchedule, Segmented, Flat, Tile),
+    "gpu": (ProductSchedule, Windowed, Segmented, Flat, Tile),
     "ascend": (AscendRefused, AscendFlat, AscendTile),
     "cutile": (CutileRefused, CutileFlat, CutileTile),
 }

@@ -42,7 +42,8 @@ class AscendRefused(Schedule):
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        return program.product is not None or task.sums_segments or bool(program.domain.segment_axes)
+        by_places = program.product is not None or bool(program.domain.windows)
+        return by_places or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -53,6 +54,8 @@ class AscendRefused(Schedule):
         """
         if program.product is not None:
             raise CannotCompileError("the Ascend target has no schedule for matrix products", "matmul")
+        if program.domain.windows:
+            raise CannotCompileError("the Ascend target has no schedule for windows of a tensor", "windows")
         raise CannotCompileError("the Ascend target has no schedule for groups within a row", "reshape")
 
 

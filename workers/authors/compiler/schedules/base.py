@@ -296,7 +296,10 @@ class KernelWriter:
 
     def _fills(self, reductions: list[Value]) -> dict[str, Lane]:
         """A tensor whose maximum is taken is loaded as minus infinity outside of the mask, so that it needs no second mask."""
+        windows = self.program.domain.windows
         maxima = {str(r.args[0].datum) for r in reductions if r.datum == "max" and r.args[0].op == "load"}
+        maxima = {name for name in maxima if name not in windows}
+        maxima |= {name for name, window in windows.items() if window.lowest}
         return dict.fromkeys(sorted(maxima), Lane.negative_infinity)
 
     def fill(self, load: Value) -> str:

@@ -62,6 +62,8 @@ def _lacking(task: KernelTask, program: Program) -> tuple[str, str] | None:
     loads = [value for value in values if value.op == "load"]
     if program.product is not None:
         return "matrix products", "matmul"
+    if domain.windows:
+        return "windows of a tensor", "windows"
     if task.sums_segments or domain.segment_axes:
         return "groups within a row", "reshape"
     if domain.is_strided:

@@ -1,9 +1,14 @@
-"""The schedule of products: a tile of the result a program, ``tl.dot`` over blocks of what is summed over. Pure."""
+"""The schedule of products: a tile of the result a program, ``tl.dot`` over blocks of what is summed over. Pure.
+
+An operand may be the windows of a tensor, as those of a convolution are: then each element's place is computed where it is loaded,
+and the taps are walked one after the other, each over blocks of channels.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from gpu_runner.contracts import Workload
@@ -15,12 +20,13 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Operand, Product, Program
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, outside, started
+from workers.authors.compiler.schedules.places import INDEX_LINE, Places, Role
 from workers.authors.compiler.statements import Statements, worth_naming
 from workers.authors.compiler.values import Value, topological, use_counts
 
 # Tiles from the largest on, as rows, columns and warps; all but the first halve the work of a program. A tile of 128 x 256 in
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
-PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size):
+PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1):
     """The largest tile of which every multiprocessor has one, and as many stages as shared memory holds."""
     n_processors, capacity = 1, 98304
     if device.type == "cuda":
@@ -29,7 +35,7 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     tiles = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4), (32, 64, 4))
     BLOCK_M, BLOCK_N, num_warps = tiles[-1]
     for rows, cols, warps in tiles[1:] if element_size > 2 else tiles:
-        if triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
+        if n_batches * triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
             BLOCK_M, BLOCK_N, num_warps = rows, cols, warps
             break
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
@@ -51,6 +57,17 @@ PRECISION = '''def _precision():
     """How products of float32 are computed: as torch has it set."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"'''
 
+WINDOW_PRECISION = '''def _window_precision():
+    """How convolutions of float32 are computed: as torch has it set."""
+    return "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"'''
+
+SPLITS = '''def _splits(device, n_tiles, n_turns):
+    """Among how many programs the sum of each tile is split, so that every multiprocessor has one."""
+    n_processors = 8
+    if device.type == "cuda":
+        n_processors = torch.cuda.get_device_properties(device).multi_processor_count
+    return max(1, min(n_turns // 2, triton.cdiv(n_processors, n_tiles)))'''
+
 GROUP = 8  # rows of tiles that run together, so that they share what they read of the right operand in the L2 cache
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 _MASKS = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}
@@ -63,9 +80,12 @@ class ProductSchedule(Schedule):
     SOURCES: ClassVar = {
         "_product_settings(": PRODUCT_SETTINGS,
         "_product_splits(": PRODUCT_SPLITS,
-        "_precision(": PRECISION,
+        "=_precision(": PRECISION,
+        "=_window_precision(": WINDOW_PRECISION,
+        "_splits(": SPLITS,
     }
 
+    names: Mapping[str, str] = field(default_factory=dict)  # of tensors
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
 
     @staticmethod
@@ -77,7 +97,7 @@ class ProductSchedule(Schedule):
         """Writes the kernel."""
         writer = ProductKernel(program, names, scalars, task)
         kernel = writer.write()
-        return cls(program, task, kernel, host, strides=tuple(writer.strides.items()))
+        return cls(program, task, kernel, host, names=names.tensors, strides=tuple(writer.strides.items()))
 
     @property
     def _product(self) -> Product:
@@ -92,9 +112,13 @@ class ProductSchedule(Schedule):
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the size of the result."""
         chosen, splits = (*TILE, "num_warps", "num_stages"), is_split(self.task, self.program)
+        windows = bool(self.program.domain.windows)
         cols = f"n_cols * {FEW_TILES}" if splits else "n_cols"  # parts make up for tiles, so that these may be large
-        sizes = f"{self.source}.device, n_rows, {cols}, {self.source}.element_size()"
-        lines = [f"{', '.join(chosen)} = _product_settings({sizes})"]
+        given = f"{self.source}.device, n_rows, {cols}, {self.source}.element_size()"
+        given += ", n_batches" if self._product.axes.batch and windows else ""
+        lines = [f"{', '.join(chosen)} = _product_settings({given})"]
+        if windows:
+            lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
         lines += ["BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))"] if splits else []
         lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
         if splits:
@@ -103,12 +127,11 @@ class ProductSchedule(Schedule):
                 f"n_splits, split_length = _product_splits({self.source}.device, n_tiles, n_inner)",
                 f"split_stride = {'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols",
             ]
+        if walks_in_parts(self.program, self.task):
+            block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
+            lines.append(f"n_tiles = {self._tiles}")
+            lines.append(f"n_splits = _splits({self.source}.device, n_tiles, n_outer * triton.cdiv(n_inner, {block}))")
         return lines
-
-    @property
-    def _tiles(self) -> str:
-        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
-        return f"n_batches * {tiles}" if self._product.axes.batch else tiles
 
     def leaves_partials(self, store: Store) -> bool:
         """Whether programs take parts of the sum."""
@@ -126,19 +149,64 @@ class ProductSchedule(Schedule):
         """Lines that compute the sizes of the product, and the strides of its operands."""
         axes = self._product.axes
         lines = [f"n_rows = {self.host.product(axes.rows)}", f"n_cols = {self.host.product(axes.cols)}"]
-        lines.append(f"n_inner = {self.host.product(axes.inner)}")
+        outer, inner = walked(self.program)
+        lines.append(f"n_inner = {self.host.product(inner)}")
+        lines += [f"n_outer = {self.host.product(outer)}"] if outer else []
         lines += [f"n_batches = {self.host.product(axes.batch)}"] if axes.batch else []
         return [*lines, *self.stride_lines()]
+
+    def _laid_lines(self) -> list[str]:
+        """Lines that lay operands so that what a turn takes a block of lies side by side, and is loaded many at a time.
+
+        The weight of a convolution is small; the tensor that windows are of is read once for each tap, and then from the cache.
+        """
+        lines, domain = [], self.program.domain
+        operands = [*self._product.left.loads, *self._product.right.loads]
+        loads = [self.names[str(v.datum)] for v in (*operands, *self.task.values) if v.op == "load"]
+        outer, inner = walked(self.program)
+        size = domain.sizes[inner[-1]]
+        deep = LAYS_WINDOWS and bool(outer) and isinstance(size, int) and size >= LEAST_INNER
+        for load in operands if domain.windows else ():
+            shape, text = domain.shapes[str(load.datum)], self.names[str(load.datum)]
+            places = [place - len(shape) for place, dim in enumerate(shape) if inner[-1] in dim]
+            window = domain.windows.get(str(load.datum))
+            if window is not None:
+                rank = len(window.lead) + len(window.dims)
+                places = [place - rank for place, dim in enumerate(window.lead) if inner[-1] in dim]
+            if places and places[0] != -1 and (window is None or deep) and loads.count(text) == 1:
+                lines.append(f"{text} = {text}.movedim({places[0]}, -1).contiguous().movedim(-1, {places[0]})")
+        return lines
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
         names = ("BLOCK_K", "GROUP_M", "num_warps", "num_stages")
         own = {name: f'tuned["{name}"]' if self.form.tunable else self.settings[name] for name in names}
-        constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": "_precision()"}
-        grid = "(n_tiles, n_splits)" if is_split(self.task, self.program) else f"({self._tiles},)"
-        lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
+        precision = "_window_precision()" if self.program.domain.windows else "_precision()"
+        constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": precision}
+        tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
+        numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
+        total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
+        constants["WIDE"] = f"max({', '.join([*numels, total])}) >= 2**31"
         values = dict(self.strides)
-        return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
+        if not walks_in_parts(self.program, self.task):
+            grid = "(n_tiles, n_splits)" if is_split(self.task, self.program) else f"({self._tiles},)"
+            lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
+            return [*self._laid_lines(), *_filled(lines, values)]
+        (store,) = self.task.stores
+        lines = started(self.kernel, "(n_splits * n_tiles,)", constants, own["num_warps"], own["num_stages"])
+        made = f"torch.empty((n_splits, *{store.buffer}.shape), dtype=torch.float32, device={self.source}.device)"
+        return [
+            *self._laid_lines(),
+            f"partials = {store.buffer} if n_splits == 1 else {made}",
+            *_filled(lines, values | {store.buffer: "partials"}),
+            "if n_splits > 1:",
+            f"    {store.buffer} = partials.sum(dim=0).to({store.buffer}.dtype)",
+        ]
+
+    @property
+    def _tiles(self) -> str:
+        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
+        return f"n_batches * {tiles}" if self._product.axes.batch else tiles
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The tile first, then what hides its loads."""
@@ -157,6 +225,38 @@ class ProductSchedule(Schedule):
         return "1D", "a tile of the product a program, those of a group of rows one after the other"
 
 
+def _filled(lines: list[str], values: Mapping[str, str]) -> list[str]:
+    """The lines of a start with arguments replaced."""
+    return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
+
+
+def walks_in_parts(program: Program, task: KernelTask) -> bool:
+    """Whether sums are split among programs: over all places of windows they are long, and what they give is small."""
+    if program.product is None or not walked(program)[0] or [value.op for value in task.values] != ["dot"]:
+        return False
+    places = {axis for window in program.domain.windows.values() for dim in window.dims for axis in dim.place}
+    return not places.isdisjoint(program.product.axes.inner)
+
+
+LAYS_WINDOWS = True  # whether tensors are laid anew before their windows are taken, where there is enough in a block
+LEAST_INNER = 32  # of what is summed over in one block; a size that is not known is taken for larger
+
+
+def walked(program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes that are summed over: those of which a turn of the loop has one element each, and those that it takes a block of."""
+    assert program.product is not None
+    inner, sizes = program.product.axes.inner, program.domain.sizes
+    if not program.domain.windows:
+        return (), inner
+    for start in range(len(inner) - 1, 0, -1):
+        count = 1
+        for size in (sizes[axis] for axis in inner[start:]):
+            count *= size if isinstance(size, int) else LEAST_INNER
+        if count >= LEAST_INNER:
+            return inner[:start], inner[start:]
+    return (), inner
+
+
 class ProductKernel(KernelWriter):
     """Loads blocks of both operands in turn, adds their products up in float32, and finishes the tile in registers."""
 
@@ -166,6 +266,27 @@ class ProductKernel(KernelWriter):
         self.product: Product = program.product
         self.strides: dict[str, str] = {}
         self._used: set[str] = set()
+        self._outer, self._inner_axes = walked(program)
+        self._in_parts = walks_in_parts(program, task)
+        self._places = Places(program.domain, self.names, scalars.host)
+        self._tiled, self._numbered, self._loop = (
+            self.scope(),
+            self.scope(),
+            self.scope(2),
+        )  # indices before the loop, and in it
+        axes, parts = self.product.axes, dict[int, str]()
+        before, loop = self._numbered, self._loop
+        self._roles = [Role("batch", axes.batch, "batch", before), Role("outer", self._outer, "outer", loop, True)]
+        self._sides = [
+            [
+                Role("row", axes.rows, "rows", before),
+                Role("inner", self._inner_axes, "inner", loop, True, "[None, :]", parts),
+            ],
+            [
+                Role("col", axes.cols, "cols", before),
+                Role("inner", self._inner_axes, "inner", loop, True, "[:, None]", parts),
+            ],
+        ]
 
     @property
     def read(self) -> tuple[Value, ...]:
@@ -175,7 +296,7 @@ class ProductKernel(KernelWriter):
     def write(self) -> KernelSource:
         """The kernel as source."""
         head, turn, body = self.scope(), self.scope(2), self.scope()
-        self._tile(head)
+        self._tile(self._tiled)
         texts = [self._operand(head, turn, is_left=True), self._operand(head, turn, is_left=False)]
         dot = next(value for value in self.task.values if value.op == "dot")
         total = self.names.of(dot)
@@ -186,23 +307,47 @@ class ProductKernel(KernelWriter):
         if splits:
             head.line("first = tl.program_id(1) * split_length")
             head.line("last = min(n_inner, first + split_length)  # split_length is a multiple of BLOCK_K")
-        loop.line(f"for start in range({'first, last' if splits else '0, n_inner'}, BLOCK_K):")
-        loop.line("    inner = (start + tl.arange(0, BLOCK_K)).to(tl.int64)")
+        if self._outer:
+            loop.line("n_blocks = tl.cdiv(n_inner, BLOCK_K)")
+            turns = "0, n_outer * n_blocks"
+            if self._in_parts:
+                loop.line("n_turns = tl.cdiv(n_outer * n_blocks, n_splits)")
+                turns = "split * n_turns, min((split + 1) * n_turns, n_outer * n_blocks)"
+            loop.line(f"for turn in range({turns}):")
+            loop.line("    outer = turn // n_blocks")
+            loop.line(f"    inner = ((turn % n_blocks) * BLOCK_K + tl.arange(0, BLOCK_K)).to({self._index})")
+        else:
+            loop.line(f"for start in range({'first, last' if splits else '0, n_inner'}, BLOCK_K):")
+            loop.line(f"    inner = (start + tl.arange(0, BLOCK_K)).to({self._index})")
         loop.line("    inner_mask = inner < n_inner")
         body.env[dot] = total
         self._finish(body)
-        lines = [*self.scalar_lines(), *head.lines, *loop.lines, *turn.lines, "", *body.lines]
+        self.strides |= self._places.sizes
+        wide = [INDEX_LINE] if self.program.domain.windows else []
+        lines = [*wide, *self.scalar_lines(), *self._tiled.lines, *self._numbered.lines, *head.lines]
+        lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        parts = ("split_length", "split_stride") if splits else ()
-        sizes = ("n_rows", "n_cols", "n_inner", *parts, *self.strides, *dict.fromkeys(partial))
-        return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION"))
+        outer = ["n_outer"] if self._outer else []
+        outer += ["split_length", "split_stride"] if splits else []
+        if self._in_parts:
+            outer += ["n_tiles", "n_splits", *(["n_batches"] if self.product.axes.batch else [])]
+        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
+        return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
+
+    @property
+    def _index(self) -> str:
+        """The type of indices."""
+        return "INDEX" if self.program.domain.windows else "tl.int64"
 
     def _tile(self, head: Statements) -> None:
         program = "tl.program_id(0)"
+        if self._in_parts:
+            head.line("split = tl.program_id(0) // n_tiles")
+            program = "(tl.program_id(0) % n_tiles)"
         head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
-            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to(tl.int64)")
+            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to({self._index})")
             program = f"({program} % (n_row_tiles * n_col_tiles))"
         head.line("# Tiles of a group of rows run together, so that they find the right operand in the L2 cache.")
         head.line(f"group = {program} // (GROUP_M * n_col_tiles)")
@@ -210,8 +355,8 @@ class ProductKernel(KernelWriter):
         head.line(f"tile = {program} % (GROUP_M * n_col_tiles)")
         head.line("row_tile = group * GROUP_M + tile % group_rows")
         head.line("col_tile = tile // group_rows")
-        head.line("rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]")
-        head.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]")
+        head.line(f"rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to({self._index})[:, None]")
+        head.line(f"cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to({self._index})[None, :]")
         head.line("row_mask = rows < n_rows")
         head.line("col_mask = cols < n_cols")
 
@@ -271,6 +416,10 @@ class ProductKernel(KernelWriter):
         name = tensor if tensor not in self._used else self.names.free(tensor)
         self._used.add(tensor)
         outer, index, mask = ("row", "rows", "row_mask") if is_left else ("col", "cols", "col_mask")
+        if self.program.domain.windows:
+            place, masks, scope = self._placed(head, turn, load, name, is_left)
+            self._load(scope, turn, load, operand, name, place, masks)
+            return
         own = axes.rows if is_left else axes.cols
         fixed = [self._term(load, operand, axes.batch, "batch", "batch"), self._term(load, operand, own, outer, index)]
         place = " + ".join([f"{tensor}_ptr", *filter(None, fixed)])
@@ -282,6 +431,33 @@ class ProductKernel(KernelWriter):
             pointer = self.names.free(f"{name}_{index}")
             head.line(f"{pointer} = {place}")
             place = f"{pointer} + {inner}"
+        self._load(scope, turn, load, operand, name, place, masks)
+
+    def _placed(
+        self, head: Statements, turn: Statements, load: Value, name: str, is_left: bool
+    ) -> tuple[str, list[str], Statements]:
+        """Where a block of an operand lies, its masks, and the scope in which it is loaded."""
+        own, inner = self._sides[not is_left]
+        terms = self._places.terms(str(load.datum), self.tensor(load), [*self._roles, own, inner], self._loop)
+        place = " + ".join([f"{self.tensor(load)}_ptr", *terms.before])
+        masks = [f"{own.name}_mask"] if own in terms.roles else []
+        masks += [f"inner_mask{inner.expand}"] if inner in terms.roles else []
+        if not any(role.turn for role in terms.roles):
+            return place, [*masks, *terms.masks], head
+        pointer = self.names.free(f"{name}_{own.index}")
+        head.line(f"{pointer} = {place}")
+        return " + ".join([pointer, *terms.turn]), [*masks, *terms.masks], turn
+
+    def _load(
+        self,
+        scope: Statements,
+        turn: Statements,
+        load: Value,
+        operand: Operand,
+        name: str,
+        place: str,
+        masks: list[str],
+    ) -> None:
         other = f", mask={' & '.join(masks)}, other={self.fill(load)}" if masks else ""
         text = f"tl.load({place}{other})"
         scope.line(f"{name} = {text if load is operand.value else self.converted(text, load)}")
@@ -323,6 +499,9 @@ class ProductKernel(KernelWriter):
         body.line("offsets = rows * n_cols + cols")
         if is_split(self.task, self.program):
             body.line("offsets += tl.program_id(1).to(tl.int64) * split_stride")
+        if self._in_parts:
+            batches = "n_batches * " if self.product.axes.batch else ""
+            body.line(f"offsets += split.to(tl.int64) * {batches}n_rows * n_cols")
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
@@ -347,7 +526,7 @@ class ProductKernel(KernelWriter):
 def is_split(task: KernelTask, program: Program) -> bool:
     """Whether programs share the sum of an element: of a bare product that the largest workload leaves too few tiles of."""
     bare = [store.value.op for store in task.stores] == ["dot"]
-    if program.product is None or not bare or not program.problem.workloads:
+    if program.product is None or not bare or program.domain.windows or not program.problem.workloads:
         return False
     axes, domain = program.product.axes, program.domain
 
@@ -377,8 +556,10 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
 
 
 def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
-    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), None)
-    if load is None or operand.value is not load:
+    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), operand.value)
+    if load.datum in operand.domain.windows:
+        return f"windows({names.tensors[str(load.datum)]})"
+    if operand.value is not load:
         return f"f({', '.join(dict.fromkeys(names.tensors[str(v.datum)] for v in operand.loads))})"
     shape = [dim for dim in operand.domain.shapes[str(load.datum)] if dim]
     text = names.tensors[str(load.datum)]

@@ -1,0 +1,92 @@
+"""Convolutions and pools: what their graphs mean, how they are cut into steps, and problems of them at random."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_runner.contracts import Pass
+from gpu_runner.contracts.graph import NodeRef
+from gpu_runner.evaluate import evaluate
+from tests.workers.compiler.captured import captured, proposal
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.series import steps_of
+
+ROOT = Path(__file__).parents[3]
+SIZES = {
+    "convolution": ({"N": 2, "C": 3, "H": 8, "W": 5, "O": 4}, {"N": 1, "C": 2, "H": 1, "W": 6, "O": 1}),
+    "convolution_transposed": ({"N": 2, "C": 3, "L": 7, "O": 4}, {"N": 1, "C": 1, "L": 1, "O": 2}),
+    "max_pool": ({"N": 2, "C": 3, "H": 8, "W": 5}, {"N": 1, "C": 1, "H": 3, "W": 2}),
+}
+CASES = [(name, sizes) for name, each in SIZES.items() for sizes in each]
+
+
+@pytest.mark.parametrize(("name", "sizes"), CASES)
+def test_a_graph_of_windows_means_what_torch_computes_at_any_size(name: str, sizes: dict[str, int]) -> None:
+    problem, graph = captured(name)
+    space: dict[str, object] = {}
+    exec(problem.source, space)  # the problem is a test's own file
+    torch.manual_seed(4)
+    shapes = [[sizes[dim] if dim in sizes else int(dim) for dim in spec.dims] for spec in problem.inputs]
+    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    out = space["reference"](*inputs)  # type: ignore[operator]
+    upstream = torch.randn_like(out)
+    gradients = torch.autograd.grad(out, inputs, upstream)
+    given = {spec.name: x.detach() for spec, x in zip(problem.inputs, inputs, strict=True)}
+    found = evaluate(graph, given, sizes, [upstream])
+    torch.testing.assert_close(found.outputs[0], out.detach())
+    for spec, gradient in zip(problem.inputs, gradients, strict=True):
+        torch.testing.assert_close(found.gradients[spec.name], gradient)
+
+
+def test_a_convolution_is_a_product_with_its_tail_and_its_gradients_are_products() -> None:
+    problem, graph = captured("convolution")
+    steps = steps_of(problem, graph, frozenset())
+    found = [(step.timed, sum(node.op == "matmul" for node in step.graph.nodes)) for step in steps]
+    assert found == [(Pass.forward, 1), (Pass.backward, 0), (Pass.backward, 1), (Pass.backward, 1)]
+    stored = {ref for step in steps for ref in step.graph.outputs}
+    assert not stored & {node.name for node in graph.nodes if node.op == "windows"}
+
+
+def test_which_tap_is_the_largest_is_found_with_it_and_kept() -> None:
+    problem, graph = captured("max_pool")
+    steps = steps_of(problem, graph, frozenset())
+    operators = {node.name: node.op for node in graph.nodes}
+    assert [[operators[name] for name in step.graph.outputs] for step in steps] == [["amax", "argmax"], ["sum"]]
+
+
+def test_the_sum_over_places_is_split_and_that_of_the_result_is_not() -> None:
+    source = proposal("convolution").source
+    forward, backward = source.partition("def convolution_forward")[0], source
+    assert "partials.sum(dim=0)" in backward and source.count("_splits(dz.device") == 1
+    assert "_window_precision()" in forward and "get_float32_matmul_precision" not in source
+
+
+def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:
+    problem, graph = captured("max_pool")
+    place = next(i for i, node in enumerate(graph.nodes) if node.op == "windows")
+    node = graph.nodes[place]
+    assert isinstance(node.args[0], NodeRef)
+    for number, wrong in ((2, (3,)), (3, (0, 2)), (3, ("2", 2)), (6, (1, 0)), (8, 1), (0, 3), (1, 3)):
+        args = (*node.args[:number], wrong, *node.args[number + 1 :])
+        nodes = (*graph.nodes[:place], type(node)(node.name, node.op, args, node.meta), *graph.nodes[place + 1 :])
+        with pytest.raises(CannotCompileError):
+            require_well_formed(problem, type(graph)(**{**vars(graph), "nodes": nodes}))
+
+
+@pytest.mark.slow
+def test_problems_at_random_are_right_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", "10", str(path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=290, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    results = json.loads(path.read_text())
+    assert {number: result for number, result in results.items() if result.get("complaints")} == {}
+    assert sum("complaints" in result for result in results.values()) > len(results) // 2  # not all are refused
