@@ -460,25 +460,20 @@ def _decide_outside(
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
 
 
-def _try_at_scale(trial: _Trial, session: Session, scaled: Sequence[AtScale]) -> None:
-    """Call the candidate at the size of a workload, with a few programs of each launch: by far wrong there is `unproved`."""
+def _try_at_scale(trial: _Trial, session: Session, scaled: Sequence[AtScale], *, numbers: bool = True) -> None:
+    """Call the candidate at the size of a workload, with a few programs of each launch: by far wrong there is `unproved`.
+
+    ``numbers``: so is a number of the host that no case had, where no place tells an answer.
+    """
     for call in scaled:
         try:
             reply = session.call("sampled", *_sent(call.call()))
-        except ChildError as error:
-            if error.verdict is not None and error.verdict[0] == Status.out_of_bounds.value:
-                message = f"At the size of a workload: {error}"
-                evidence = Evidence("at_scale", message, call.label(), line=error.line)
-                trial.findings.append(Finding(Status.unproved, evidence, "at scale"))
-            else:  # it may read what no program has written there, or refuse such sizes, which a user sees
-                trial.refused.append(Check("at_scale_left_out", call.label(), True))
-            return
-        except (
-            ChildFailed
-        ):  # it took too long, or too much memory: the process is gone, and was needed for nothing else
+        except ChildFailed:
+            # It reads what no program has written there, refuses such sizes, or took too long or too much memory: then the process
+            # is gone, and was needed for nothing else.
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
             return
-        trial.examined.append(Examined(*examined_at_scale(call, reply), deterministic=None))
+        trial.examined.append(Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None))
         trial.findings += trial.examined[-1].findings
 
 
@@ -669,7 +664,8 @@ class _Interpreting:
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                 if own and not self._left:
                     _decide_outside(seen, session, cases, overwrites)
-                    _try_at_scale(seen, session, self._scaled)
+                    # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
+                    _try_at_scale(seen, session, self._scaled, numbers=False)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, "interpreted", label))
         except ChildFailed as error:

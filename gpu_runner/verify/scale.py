@@ -121,7 +121,9 @@ def at_scale(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: D
     return found
 
 
-def examined_at_scale(call: AtScale, reply: ChildReply) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
+def examined_at_scale(
+    call: AtScale, reply: ChildReply, *, numbers: bool = True
+) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
     """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
     checks, findings = [], []
     for entry in reply.meta["values"]:
@@ -144,7 +146,7 @@ def examined_at_scale(call: AtScale, reply: ChildReply) -> tuple[tuple[Check, ..
             checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))
     judged = {check.output for check in checks} | {finding.evidence.output for finding in findings}
     left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
-    if left and not findings and not call.may_raise:
+    if numbers and left and not findings and not call.may_raise:
         findings += [_number_of(call, left[0], *row) for row in reply.meta["beyond"][:1]]
     return tuple(checks), tuple(findings)
 
