@@ -11,6 +11,7 @@ import functools
 import importlib
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +24,7 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.program import nans
+from gpu_runner.program import nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
@@ -36,6 +37,7 @@ from gpu_runner.program.objects import Violation
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
+_OF_TILES = re.compile(r"\bcuda\.tile\b|\bfrom cuda import\b")
 _current: list[Log] = []
 
 
@@ -55,10 +57,13 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         guard_memory()
         watch_blocks(decisions)
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
+        tiles.stand_in()
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     if state.gpu and meta["mode"] == IMPORTED:
         fill_compiled_lanes()
+    if state.gpu and _is_of_tiles(state, meta):
+        tiles.watch_real()
     watch_launches(lambda: _current[-1] if _current else None)
     state.values["meta"] = meta
     try:
@@ -71,6 +76,13 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
             raise
         _import(state, meta)
     return {}, []
+
+
+def _is_of_tiles(state: State, meta: dict[str, Any]) -> bool:
+    """Whether a file of the candidate imports cuTile, which is not imported for others."""
+    return any(
+        _OF_TILES.search((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
+    )
 
 
 def _evaluate(state: State, device: Device | None) -> None:
@@ -102,6 +114,7 @@ def _import(state: State, meta: dict[str, Any]) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
+        torch.cuda.current_stream = tiles.current_stream
     found: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
         found = getattr(found, part)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.program import nans
+from gpu_runner.program import nans, tiles
 from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
@@ -45,6 +45,7 @@ _SAME = frozenset(
         "minimum",
         "maximum",
         "cast",
+        "astype",
         "range",
         "static_range",
         "to",
@@ -127,6 +128,7 @@ def watch_blocks(decisions: Decisions) -> None:
     nans.watch(interpreter)
     _watch_others(interpreter, decisions)
     _watch_constants(interpreter, decisions)
+    tiles.notes.append(functools.partial(_note_tile, decisions))
 
 
 def _computing(method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
@@ -682,6 +684,11 @@ def _compute_constant(decisions: Decisions, operation: str, result: Any, operand
     lanes = decisions.lanes[key]
     lanes.result = _one(lanes.result, result)
     lanes.operands = [_one(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
+
+
+def _note_tile(decisions: Decisions, axis: int, extent: int, size: int, is_beyond: bool) -> None:
+    """Note whether a tile goes beyond its array, as a mask says in Triton: where the array's size varies, both must be seen."""
+    _compute_constant(decisions, f"beyond along {axis}", is_beyond, [extent])
 
 
 def _one(known: Any, value: Any) -> Any:
