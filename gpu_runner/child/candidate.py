@@ -11,7 +11,6 @@ import functools
 import importlib
 import math
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,7 +36,6 @@ from gpu_runner.program.objects import Violation
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
-_OF_TILES = re.compile(r"\bcuda\.tile\b|\bfrom cuda import\b")
 _current: list[Log] = []
 
 
@@ -81,7 +79,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
 def _is_of_tiles(state: State, meta: dict[str, Any]) -> bool:
     """Whether a file of the candidate imports cuTile, which is not imported for others."""
     return any(
-        _OF_TILES.search((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
+        tiles.of_tiles((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
     )
 
 

@@ -141,7 +141,9 @@ def _given(value: Any, spoken: KernelLanguage, holder: str = "argument") -> Any:
     """What a kernel's language is given for a value of the program, as an ``argument`` or for a name in the text of a kernel."""
     if isinstance(value, Kernel):
         if value.spoken is not spoken:
-            raise Violation("kernel", f"A kernel of {spoken.name} calls `{value.name}`, which is one of {value.spoken.name}.")
+            raise Violation(
+                "kernel", f"A kernel of {spoken.name} calls `{value.name}`, which is one of {value.spoken.name}."
+            )
         value.prepare()
         return value.real
     if isinstance(value, Native):

@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import torch
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 MODULE = "cuda.tile"
 HINTS = frozenset({"latency", "allow_tma"})  # of loads and stores, which change no value
 OPTIONS = frozenset({"num_ctas", "occupancy", "opt_level", "num_worker_warps"})  # of kernels, which change none either
+
+
+_IMPORTED = re.compile(r"^\s*(import cuda\.tile|from cuda\.tile\b|from cuda import)\b", re.MULTILINE)
 
 
 class PaddingMode(Enum):
@@ -49,7 +53,7 @@ _PADDING = {
 }  # fmt: skip
 
 
-class constexpr:  # noqa: N801 - Triton's interpreter knows a constant by the name of its annotation
+class Constant:
     """The annotation of a constant."""
 
     def __class_getitem__(cls, _: Any) -> type:
@@ -81,6 +85,7 @@ class Kernel:
     def __init__(self, fn: types.FunctionType) -> None:
         self.fn = fn
         self.arg_names = list(inspect.signature(fn).parameters)
+        self._constants = {name: "constexpr" for name, hint in get_type_hints(fn).items() if hint is Constant}
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """Refuse, as cuTile does."""
@@ -90,9 +95,9 @@ class Kernel:
         """Run every program of a grid."""
         from triton.runtime import interpreter
 
-        interpreted = _interpreted(self.fn)
-        executor = interpreter.GridExecutor(interpreted.rewrite(), self.arg_names, grid)
-        executor(*map(_array, arguments))
+        rewritten = _interpreted(self.fn).rewrite()
+        rewritten.__annotations__ = self._constants  # as Triton names them
+        interpreter.GridExecutor(rewritten, self.arg_names, grid)(*map(_array, arguments))
 
 
 @functools.cache
@@ -143,6 +148,11 @@ def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
         log.launch(fn, grid, [arguments, {}], lambda: None)
     else:
         log.launch(fn, grid, [arguments, {}], run)
+
+
+def of_tiles(text: str) -> bool:
+    """Whether a file imports cuTile."""
+    return _IMPORTED.search(text) is not None
 
 
 def function_of(value: Any) -> types.FunctionType | None:
@@ -568,5 +578,5 @@ _MEMBERS: dict[str, Any] = {
         astype, broadcast_to, reshape, permute, expand_dims, where, maximum, minimum, cumsum,
     )
 } | {name: _by_triton(name) for name in ("abs", "ceil", "cos", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt")} | {
-    "sum": _sum, "max": _max, "min": _min, "Constant": constexpr,
+    "sum": _sum, "max": _max, "min": _min, "Constant": Constant,
 }  # fmt: skip
