@@ -1,8 +1,8 @@
 """cuTile's language in Triton's interpreter: what ``cuda.tile`` is where kernels are interpreted, whether or not it is installed.
 
-cuTile has no interpreter of its own. Its operations on tiles are Triton's on blocks, so that what is watched of Triton kernels (what
-they decide, races, memory, NaN) is watched of cuTile's too. What stands here for an address is by cuTile's documentation: a tile
-that is partly beyond its array is padded, and one that is wholly beyond it is an error, since nothing says what it holds.
+cuTile has no interpreter of its own. Its operations on tiles are Triton's on blocks, so that what is watched of Triton kernels
+(what they decide, races, memory, NaN) is watched of cuTile's too. What stands here for an address is by cuTile's documentation: a
+tile that is partly beyond its array is padded, and one that is wholly beyond it is an error, since nothing says what it holds.
 
 Source: the docstrings of cuda-tile 1.7. A test holds these signatures against the package's.
 """
@@ -116,7 +116,7 @@ def _array(value: Any) -> Any:
 def kernel(fn: Any = None, /, **options: Any) -> Any:
     """The decorator of a kernel."""
     _refuse(options, OPTIONS, "kernel")
-    return (lambda inner: Kernel(inner)) if fn is None else Kernel(fn)
+    return Kernel if fn is None else Kernel(fn)
 
 
 def function(fn: Any = None, /, **options: Any) -> Any:
@@ -214,7 +214,7 @@ def _module() -> types.ModuleType:
     vars(made).update(_MEMBERS)
     vars(made).update({name: getattr(tl, other) for name, other in _DTYPES.items()})
     made.__getattr__ = _missing  # type: ignore[attr-defined]  # PEP 562
-    tl.tensor.astype = lambda self, dtype, **options: astype(self, dtype, **options)
+    tl.tensor.astype = astype
     tl.tensor.ndim = property(lambda self: len(self.shape))
     return made
 
@@ -234,7 +234,7 @@ def _refuse(given: dict[str, Any], known: frozenset[str], name: str) -> None:
 # -- memory
 
 
-# What is called with the axis of a load or store, the elements of the array along it, those of the tile, and whether some are beyond.
+# What is called with the axis of a load or store, the elements along it of the array and of the tile, and whether some are beyond.
 notes: list[Callable[[int, int, int, bool], None]] = []
 
 

@@ -14,7 +14,7 @@ from tests.workers.stages.context import Answers, FakeContext, optimizing
 from tests.workers.stages.library import files
 from workers.contracts import CommitUpdate, FailureCode, PortSummary, ProblemKind, ProblemText, UserFacingError, Verb
 from workers.stages.port import Port
-from workers.targets.ascend import EXPORTS, UB_MANAGER, port_path
+from workers.targets.ascend import ASCEND, EXPORTS, UB_MANAGER
 from workers.tree import Tree
 
 BACKEND = {
@@ -55,8 +55,8 @@ def failure(context: FakeContext) -> Any:
 
 def test_a_port_is_the_operator_its_export_and_the_test_of_its_api() -> None:
     summary, texts = ported(porting())
-    assert list(texts) == [port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"]
-    assert "class LigerGELUMulFunction(torch.autograd.Function):" in texts[port_path("geglu")]
+    assert list(texts) == [ASCEND.port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"]
+    assert "class LigerGELUMulFunction(torch.autograd.Function):" in texts[ASCEND.port_path("geglu")]
     module = "liger_kernel.ops.backends._ascend.ops.geglu"
     for name in ("LigerGELUMulFunction", "geglu_forward", "geglu_backward"):
         assert f"from {module} import {name}\n" in texts[EXPORTS]
@@ -87,7 +87,7 @@ def test_a_port_that_is_wrong_is_not_pushed() -> None:
     ("tree", "to", "message"),
     [
         (library(), "ascent", "there is no target `ascent`"),
-        (library(**{port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
+        (library(**{ASCEND.port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
         (library(**{UB_MANAGER: None}), "ascend", f"the repository has no `{UB_MANAGER}`"),
     ],
 )
