@@ -12,10 +12,12 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 import re
 import sys
 import types
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -138,16 +140,34 @@ def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
     def run() -> None:
         if isinstance(kernel, Kernel):
             kernel.run(grid, arguments)
-        else:
-            _real_launch()(stream, grid, kernel, tuple(arguments))
+            return
+        for begun in _compiling.pop(id(kernel), []):
+            begun.exception()  # the launch itself raises it again
+        _real_launch()(stream, grid, kernel, tuple(arguments))
 
     log = _current[-1]() if _current else None
     if log is None:
         run()
-    elif log.compiles_only:  # cuTile compiles at the launch
-        log.launch(fn, grid, [arguments, {}], lambda: None)
+    elif log.compiles_only:  # cuTile compiles at the launch, of which nobody looks at what it writes
+        log.launch(fn, grid, [arguments, {}], functools.partial(_begin, stream, grid, kernel, tuple(arguments)))
     else:
         log.launch(fn, grid, [arguments, {}], run)
+
+
+_compiling: dict[int, list[Future[Any]]] = {}  # by kernel, the launches in threads that nobody waited for yet
+MOST_THREADS = 8
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "compile")
+
+
+def _begin(stream: Any, grid: tuple[int, ...], kernel: Any, arguments: tuple[Any, ...]) -> None:
+    """Launch in a thread, which waits for cuTile's compiler, a process of its own."""
+    if not isinstance(kernel, Kernel):
+        begun = _threads().submit(_real_launch(), stream, grid, kernel, arguments)
+        _compiling.setdefault(id(kernel), []).append(begun)
 
 
 def of_tiles(text: str) -> bool:
@@ -213,7 +233,7 @@ def _module() -> types.ModuleType:
     made = types.ModuleType(MODULE)
     vars(made).update(_MEMBERS)
     vars(made).update({name: getattr(tl, other) for name, other in _DTYPES.items()})
-    made.__getattr__ = _missing  # type: ignore[attr-defined]  # PEP 562
+    made.__getattr__ = _missing  # type: ignore[method-assign]  # PEP 562
     tl.tensor.astype = astype
     tl.tensor.ndim = property(lambda self: len(self.shape))
     return made
@@ -242,7 +262,8 @@ def _numbers(values: Any) -> tuple[int, ...]:
     import triton.language as tl
 
     each = values if isinstance(values, list | tuple | tl.tuple) else (values,)
-    return tuple(int(getattr(value, "value", value)) for value in each)
+    plain: list[Any] = [getattr(value, "value", value) for value in each]
+    return tuple(map(int, plain))
 
 
 def _of_tile(array: Array, index: Any, sizes: tuple[int, ...]) -> tuple[Any, Any]:
@@ -331,7 +352,7 @@ def load(
     if not array.dtype.is_floating():
         if padding_mode is not PaddingMode.ZERO:
             raise TypeError(f"elements of {array.dtype} are padded with zeros alone")
-        padding = 0  # type: ignore[assignment]  # a whole number
+        padding = 0
     return tl.load(pointers, mask=inside, other=padding)
 
 

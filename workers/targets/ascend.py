@@ -80,7 +80,6 @@ def stand_in_source() -> str:
 ASCEND = AscendBackend(
     name="ascend",
     language="Triton-Ascend",
-    device="npu",
     inside=INSIDE,
     helpers=(
         ("compute_default_tiling_strategy", f"{PACKAGE}.ub_manager"),

@@ -27,7 +27,6 @@ class Backend:
 
     name: str
     language: str
-    device: str
     inside: str  # the implementation's folder, below that of the operators
     helpers: tuple[tuple[str, str], ...]  # by name, the modules that they are imported from
     impossible_here: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from typing import Any
 
 from gpu_runner.contracts import Problem, Workload
 from workers.authors.compiler.schedules.cutile import TILE_SHAPE
@@ -32,10 +33,10 @@ def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> 
     widest = max((spec.dims for spec in problem.inputs), key=len)
     shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
     rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
-    scope: dict[str, int] = {"n_rows": rows, "n_cols": columns, "n_elements": rows * columns}
+    scope: dict[str, Any] = {"n_rows": rows, "n_cols": columns, "n_elements": rows * columns}
     lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
     chosen = [line for line in lines if line.startswith("BLOCK_")]
-    exec("\n".join([TILE_SHAPE, *chosen]), scope)  # type: ignore[arg-type]  # noqa: S102 - the compiler author's own lines
+    exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines
     width, depth = scope["BLOCK_SIZE"], scope.get("BLOCK_ROWS", 0)
     if not depth:
         programs, depth = -(-rows * columns // width), 1
@@ -49,7 +50,6 @@ def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> 
 CUTILE = CutileBackend(
     name="cutile",
     language="cuTile",
-    device="cuda",
     inside="cutile",
     helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
     impossible_here=(
