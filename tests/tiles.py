@@ -1,7 +1,7 @@
 """cuTile next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
 
     python -m tests.tiles prepare FOLDER    writes a request for each operator and dtype; needs no GPU
-    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME ...]    carries them out; needs torch, triton and cuda-tile
+    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|NAME-WHAT ...]    carries them out; needs torch, triton and cuda-tile
 
 ``run`` prints a row of a table as it has one, and the verdict of each cuTile candidate; results stay in FOLDER.
 """
@@ -19,7 +19,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_squared", "reglu", "dyt")
 DTYPES = ("float32", "bfloat16")
-BUDGET_S = 8.0
+WHOLE = ("swiglu", "rms_norm")  # get a full verdict too, at the end: the others a quick look
+BUDGET_S = 4.0
 HEADER = "operator | dtype | pass | size | cuTile us | Triton us | eager us | torch.compile us | floor us"
 
 
@@ -38,8 +39,9 @@ def prepare(folder: Path) -> None:
             to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in ("cutile", "gpu")
         }
         largest = max(problem.workloads, key=lambda workload: _elements(dict(workload.sizes)))
-        verdict = VerifyRequest(problem.source, candidates["cutile"], dtypes=DTYPES, quick=True)
-        _write(folder / f"{name}-verify.json", GpuRequest(f"{name}-verify", Action.verify, to_json(verdict)))
+        for what in ("verify", "whole") if name in WHOLE else ("verify",):
+            verdict = VerifyRequest(problem.source, candidates["cutile"], dtypes=DTYPES, quick=what == "verify")
+            _write(folder / f"{name}-{what}.json", GpuRequest(f"{name}-{what}", Action.verify, to_json(verdict)))
         for dtype in DTYPES:
             timing = BenchmarkRequest(
                 problem.source,
@@ -67,17 +69,16 @@ def _write(path: Path, request: Any) -> None:
 
 
 def run(folder: Path, most_s: float, only: list[str]) -> None:
-    """Carry the requests out, verdicts first for each operator, until the time is up."""
+    """Carry the requests out, a quick verdict first for each operator and full ones at the end, until the time is up."""
     begin = time.monotonic()
     print(HEADER, flush=True)
-    for name in OPERATORS:
-        for what in ("verify", *DTYPES):
-            if (only and name not in only) or (folder / f"{name}-{what}" / "result.json").exists():
-                continue
-            if time.monotonic() - begin > most_s:
-                print(f"left for another run: from {name} {what} on", flush=True)
-                return
-            _carry_out(folder, name, what)
+    for name, what in [*((n, w) for n in OPERATORS for w in ("verify", *DTYPES)), *((n, "whole") for n in WHOLE)]:
+        if only and name not in only and f"{name}-{what}" not in only:
+            continue
+        if time.monotonic() - begin > most_s:
+            print(f"left for another run: from {name}-{what} on", flush=True)
+            return
+        _carry_out(folder, name, what)
 
 
 def _carry_out(folder: Path, name: str, what: str) -> None:
@@ -100,7 +101,7 @@ def _carry_out(folder: Path, name: str, what: str) -> None:
     took = f"{time.monotonic() - begin:.0f} s"
     if result["error"]:
         print(f"{name} {what}: {result['error']} ({took})\n{done.stderr[-800:]}", flush=True)
-    elif what == "verify":
+    elif what in ("verify", "whole"):
         _print_verdict(name, result["payload"], took)
     else:
         _print_rows(name, what, result["payload"], took)
