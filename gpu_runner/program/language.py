@@ -44,7 +44,7 @@ TORCH = _under("torch", DTYPES) | _under(
     gather masked_select sort count_nonzero cat stack flatten reshape transpose permute squeeze unsqueeze unbind split chunk
     cpu.device xpu.device
     cuda.get_device_properties cuda.get_device_capability cuda.get_device_name cuda.current_device cuda.device cuda.is_available
-    cuda.device_count cuda.is_bf16_supported cuda.current_stream get_float32_matmul_precision
+    cuda.device_count cuda.is_bf16_supported get_float32_matmul_precision
     xpu.get_device_properties xpu.is_available distributed.is_nccl_available
     compiler.is_compiling compiler.is_dynamo_compiling compiler.disable jit.is_scripting jit.is_tracing
     version.hip version.cuda version.__version__ version.xpu __version__
@@ -84,7 +84,7 @@ TRITON_LANGUAGE = _under(
     """,
 )
 # cuTile, as its package documents it, but for what prints, what steers the compiler, and what reaches beyond arrays.
-TILE_HOST = _under("cuda.tile", "kernel function launch")
+TILE_HOST = _under("cuda.tile", "kernel function launch") | {"torch.cuda.current_stream"}
 TILE_LANGUAGE = _under(
     "cuda.tile",
     """
