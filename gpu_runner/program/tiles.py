@@ -258,11 +258,14 @@ def _refuse(given: dict[str, Any], known: frozenset[str], name: str) -> None:
 notes: list[Callable[[int, int, int, bool], None]] = []
 
 
-def _numbers(values: Any) -> tuple[int, ...]:
+def _each(values: Any) -> Sequence[Any]:
     import triton.language as tl
 
-    each = values if isinstance(values, list | tuple | tl.tuple) else (values,)
-    plain: list[Any] = [getattr(value, "value", value) for value in each]
+    return values if isinstance(values, list | tuple | tl.tuple) else (values,)
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
+    plain: list[Any] = [getattr(value, "value", value) for value in _each(values)]
     return tuple(map(int, plain))
 
 
@@ -272,25 +275,26 @@ def _of_tile(array: Array, index: Any, sizes: tuple[int, ...]) -> tuple[Any, Any
     Raises:
         Violation: none does.
     """
-    from triton.runtime.interpreter import np as numpy
+    from triton.runtime import interpreter
 
-    numbers = _numbers(index)
+    numpy, numbers = interpreter.np, _numbers(index)
     if not len(numbers) == len(sizes) == array.ndim:
         raise TypeError(f"an array of {array.ndim} axes has tiles of as many")
     places = []
     for axis, (number, size, extent) in enumerate(zip(numbers, sizes, map(int, array.shape), strict=True)):
         if number < 0 or number * size >= max(extent, 1):
+            interpreter._interpreter.end_if_sampled()  # noqa: SLF001 - as `memory` guards it
             message = "A kernel takes a tile that lies beyond its array, of which cuTile does not say what it holds."
             raise Violation(None, message, Status.out_of_bounds)
         place = numpy.arange(number * size, (number + 1) * size, dtype=numpy.int64)
         if size > 1:
             _note(axis, extent, size, bool(place[-1] >= extent))
         places.append(place.reshape([-1 if other == axis else 1 for other in range(len(sizes))]))
-    return _pointers(array, places, sizes)
+    return _pointers(array, index, places, sizes)
 
 
-def _pointers(array: Array, places: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, Any]:
-    """The pointers of places along each axis, and which of them lie in the array."""
+def _pointers(array: Array, index: Any, places: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, Any]:
+    """The pointers of places along each axis, which hang on loaded numbers as ``index`` does, and which lie in the array."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
     from triton.runtime.interpreter import np as numpy
@@ -304,12 +308,13 @@ def _pointers(array: Array, places: Sequence[Any], sizes: Sequence[int]) -> tupl
     first = int(array.pointer.handle.data.item())
     addresses = (first + offsets * width).astype(numpy.uint64)
     shape = list(offsets.shape)
-    if not shape:
-        return _scalar(addresses, kind), _scalar(inside, tl.int1)
-    return (
-        tl.tensor(TensorHandle(addresses, kind), tl.block_type(kind, shape)),
-        tl.tensor(TensorHandle(inside, tl.int1), tl.block_type(tl.int1, shape)),
-    )
+    if shape:
+        pointers = tl.tensor(TensorHandle(addresses, kind), tl.block_type(kind, shape))
+        mask = tl.tensor(TensorHandle(inside, tl.int1), tl.block_type(tl.int1, shape))
+    else:
+        pointers, mask = _scalar(addresses, kind), _scalar(inside, tl.int1)
+    pointers.handle.is_loaded = any(each.handle.is_loaded for each in _each(index) if isinstance(each, tl.tensor))
+    return pointers, mask
 
 
 def _scalar(data: Any, kind: Any) -> Any:
@@ -377,14 +382,14 @@ def _is_stored_as(tile: Any, array: Array) -> None:
 def _of_indices(array: Array, indices: Any) -> tuple[Any, Any]:
     from triton.runtime.interpreter import np as numpy
 
-    each = indices if isinstance(indices, list | tuple) else (indices,)
+    each = _each(indices)
     if len(each) != array.ndim:
         raise TypeError(f"an array of {array.ndim} axes takes as many indices")
     places = [_data(index).astype(numpy.int64) for index in each]
     sizes = numpy.broadcast_shapes(*(place.shape for place in places))
     for axis, (place, extent) in enumerate(zip(places, map(int, array.shape), strict=True)):
         _note(axis, extent, place.size, bool(((place < 0) | (place >= extent)).any()))
-    return _pointers(array, places, sizes)
+    return _pointers(array, indices, places, sizes)
 
 
 def _data(value: Any) -> Any:

@@ -14,7 +14,7 @@ from workers.authors.protocol import Proposal
 def cut(name: str) -> list[tuple[Pass, list[str], int]]:
     """Of each step: its pass, the operators of its outputs, and how many products it holds."""
     problem, graph = captured(name)
-    steps, _ = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded))
+    steps = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded))
     found = []
     for step in steps:
         operators = {node.name: node.op for node in step.graph.nodes}

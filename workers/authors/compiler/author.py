@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
-from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
 from workers.authors.compiler.series import has_products, without_vectors
@@ -26,11 +27,21 @@ class CompilerAuthor:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
+        try:
+            require_well_formed(brief.problem, brief.graph)
+        except CannotCompileError as error:
+            return AuthorRefusal(error.sentence, error.operator)
         series = partial(in_series, narrow=narrow)
-        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
-        for programs_of in ways:
+        brief = replace(brief, graph=with_narrow_reductions(brief.graph))
+        nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
+        ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, brief)]
+        if not has_products(brief.graph):
+            ways = [(whole, brief), (in_parts, brief), *ways]
+        if nested.graph is not brief.graph:
+            ways.insert(0, (series, nested))
+        for programs_of, own in ways:
             try:
-                return _proposal(programs_of(brief), brief.style)
+                return _proposal(programs_of(own), brief.style)
             except CannotCompileError as error:
                 refused = refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"

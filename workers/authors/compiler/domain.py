@@ -276,7 +276,10 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
 def _stored(graph: Graph) -> list[str]:
     gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
     upstream = [name for name in graph.upstream if name is not None]
-    return [*graph.inputs, *upstream, *graph.outputs, *gradients]
+    read = {ref.name for node in graph.nodes for ref in references(node.args)}
+    # One that nothing reads tells a step the call's dtype, and has no place in its space.
+    inputs = [name for name in graph.inputs if name in read or name in graph.outputs]
+    return [*inputs, *upstream, *graph.outputs, *gradients]
 
 
 def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: set[int]) -> tuple[int, ...]:

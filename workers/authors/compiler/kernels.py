@@ -136,12 +136,14 @@ class KernelTask:
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
-        if any(value.op in {"pick", "dot"} for value in self.values):
+        if any(value.op in {"pick", "dot", "row", "column"} for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
         loads = [str(value.datum) for value in self.values if value.op == "load" and value.space.rows]
-        return all(set(domain.rows_of(name)) == set(domain.row_axes) for name in loads)
+        return all(
+            set(domain.rows_of(name)) == set(domain.row_axes) and domain.segments_of(name) is None for name in loads
+        )
 
 
 LOADS = frozenset({"load", "pick"})
@@ -167,8 +169,8 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     for value in topological(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
-        elif value.op == "column":
-            writer.env[value] = "column"
+        elif value.op in {"column", "row"}:
+            writer.env[value] = value.op
         elif value.op == "dot":
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")

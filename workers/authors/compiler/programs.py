@@ -342,7 +342,22 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
     """
     problem, graph = brief.problem, brief.graph
     require_well_formed(problem, graph)
-    steps, _ = steps_of(problem, graph, narrow)
+    fitting: dict[tuple[object, ...], bool] = {}
+
+    def fits(step: Step) -> bool:
+        key = (step.timed, step.graph.outputs, step.graph.nodes)
+        if key not in fitting:
+            try:
+                design = build_design(
+                    brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target
+                )
+                forward_launcher(design, COMPARED)
+                fitting[key] = True
+            except CannotCompileError:
+                fitting[key] = False
+        return fitting[key]
+
+    steps = steps_of(problem, graph, narrow, fits)
     names = Names(problem, graph)
     texts = dict(zip(reversed(graph.outputs), reversed(names.outputs), strict=True))
     texts |= {node: text for node, text in names.tensors.items() if node not in texts}

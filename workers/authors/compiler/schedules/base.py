@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import TRITON, Language
@@ -129,6 +130,10 @@ class Schedule(ABC):
             return f"({count}, {width})" if width else count
         return f"(n_programs, {f'{width} * ' if width else ''}n_cols)"
 
+    def leaves_partials(self, store: Store) -> bool:
+        """Whether programs leave partial sums of a tensor, which the launcher adds up."""
+        return store.summed
+
     def total_line(self, store: Store, node: str, dtype: str) -> str:
         """The line that adds the partial sums up; ``node`` is the tensor's name in the graph."""
         text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
@@ -246,6 +251,18 @@ class KernelWriter:
         """Comments on the lines' cache hints."""
         hinted = any("STREAMED" in line for line in lines)
         return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
+
+    @property
+    def row_numbers(self) -> list[Value]:
+        """The values that are the number of each row.
+
+        Raises:
+            CannotCompileError: one begins anew within the rows.
+        """
+        numbers = [value for value in self.task.values if value.op == "row"]
+        if any(value.datum == "inner" for value in numbers):
+            raise CannotCompileError("`arange` numbers the rows of each matrix of a batch", "arange")
+        return numbers
 
     def partial_rows(self, load: Value) -> bool:
         """Whether a tensor varies over some of the row axes only."""
