@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
 import platform
 import secrets
@@ -80,6 +81,7 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         f"{package} is not installed. `pip install 'kernelsmith[gpu]'` brings it, in the same environment."
         for package in missing
     ]
+    problems += _compiler_of_tiles() if "cuda-tile" in versions else []
     problems += [OTHER_GPU] if AMD_COMPUTE.exists() and not has_gpu() else []
     problems += _leftovers()
     return HostReport(
@@ -95,8 +97,24 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         proofs=tuple(proofs),
         tools=tuple((name, path) for name in TOOLS if (path := shutil.which(name))),
         problems=tuple(problems),
+        cutile=versions.get("cuda-tile"),
         child_start=_child_start(context),
     )
+
+
+def _compiler_of_tiles() -> list[str]:
+    """What keeps cuTile from compiling, whose compiler comes in three packages of one release."""
+    releases = set()
+    for package in ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm"):
+        try:
+            releases.add(tuple(importlib.metadata.version(package).split(".")[:2]))
+        except importlib.metadata.PackageNotFoundError:
+            releases.add(())
+    if len(releases) == 1 and () not in releases:
+        return []
+    return [
+        "cuTile is installed without `tileiras`, `nvcc` and `nvvm` of one release. `pip install 'kernelsmith[cutile]'` brings them."
+    ]
 
 
 def _leftovers() -> list[str]:
@@ -114,7 +132,8 @@ def describe(report: HostReport) -> str:
     size = f", {report.memory_bytes / 2**30:.0f} GiB" if report.memory_bytes else ""
     speed = f", copies at {report.bandwidth_gbps:.0f} GB/s" if report.bandwidth_gbps else ""
     lines = [
-        f"python {report.python}, torch {report.torch or 'missing'}, triton {report.triton or 'missing'}",
+        f"python {report.python}, torch {report.torch or 'missing'}, triton {report.triton or 'missing'}"
+        + (f", cuTile {report.cutile}" if report.cutile else ""),
         f"GPU: {report.gpu or 'none; kernels run in the interpreter'} ({report.architecture}{size}{speed})",
         *([_child_start_text(report.child_start)] if report.child_start else []),
         f"isolation: {', '.join(level.value for level in report.levels) or 'none'}",

@@ -70,6 +70,9 @@ class Settings(ProviderSettings):
     checkpoint_reminder_days: float = Field(default=7.0, ge=0, allow_inf_nan=False)
     checkpoint_expiry_days: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     ascend_python: str | None = None  # of an environment with Triton-Ascend, which lowers what is ported to NPUs
+    cutile_python: str | None = (
+        None  # of an environment with cuTile, which compiles what is ported to it; None: this one
+    )
     gpu_dollars_per_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for --dry-run alone
     keep_artifacts_days: float = Field(default=90.0, gt=0)  # of a job that has ended and whose pull request is closed
     # What language models may use, in dollars where they have prices; a day is one in UTC.

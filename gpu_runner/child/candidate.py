@@ -25,7 +25,7 @@ from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.program import lookups, nans
+from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
@@ -58,10 +58,13 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         guard_memory()
         watch_blocks(decisions)
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
+        tiles.stand_in()
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     if state.gpu and meta["mode"] == IMPORTED:
         fill_compiled_lanes()
+    if state.gpu and _is_of_tiles(state, meta):
+        tiles.watch_real()
     watch_launches(lambda: _current[-1] if _current else None)
     state.values["meta"] = meta
     try:
@@ -74,6 +77,13 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
             raise
         _import(state, meta)
     return {}, []
+
+
+def _is_of_tiles(state: State, meta: dict[str, Any]) -> bool:
+    """Whether a file of the candidate imports cuTile, which is not imported for others."""
+    return any(
+        tiles.of_tiles((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
+    )
 
 
 def _evaluate(state: State, device: Device | None) -> None:
@@ -105,6 +115,7 @@ def _import(state: State, meta: dict[str, Any]) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
+        torch.cuda.current_stream = tiles.current_stream
     found: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
         found = getattr(found, part)

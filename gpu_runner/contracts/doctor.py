@@ -50,3 +50,4 @@ class HostReport:
     tools: tuple[tuple[str, str], ...]  # ncu, compute-sanitizer, bwrap, unshare: name -> version or path
     problems: tuple[str, ...]  # sentences with the fix
     child_start: ChildStart | None = None  # None where no child could be started
+    cutile: str | None = None  # the version of cuda-tile

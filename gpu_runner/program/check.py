@@ -19,7 +19,6 @@ from gpu_runner.program.objects import Violation
 from gpu_runner.program.scopes import binds, bound_names, is_plain_annotation, own_nodes
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_JIT = frozenset({"triton.jit", "triton.constexpr_function"})
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _CONTAINERS = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MAKERS = frozenset({"dict", "list", "set", "bytearray"})
@@ -178,9 +177,11 @@ class _Checker:
             return
         bound, _ = bound_names(node)
         inner = _Scope(bound, self._imports(node.body), scope, is_constructor=node.name in _CONSTRUCTORS)
-        if any(self._dotted(item, scope) in _JIT for item in decorators(node)):
-            yield from self._kernel(node, inner)
-            return
+        made_by = {self._dotted(item, scope) for item in decorators(node)}
+        for spoken in language.KERNEL_LANGUAGES:
+            if made_by & spoken.decorators:
+                yield from self._kernel(node, inner, spoken)
+                return
         for statement in node.body:
             yield from self._node(statement, inner, owner, node)
 
@@ -214,8 +215,8 @@ class _Checker:
                 yield _remark(item, "private name", f"A class defines `{item.name}`.")
             yield from self._node(item, inner, node, node)
 
-    def _kernel(self, node: ast.FunctionDef, scope: _Scope) -> Iterator[Remark]:
-        for violation in kernels.violations_in(node):
+    def _kernel(self, node: ast.FunctionDef, scope: _Scope, spoken: language.KernelLanguage) -> Iterator[Remark]:
+        for violation in kernels.violations_in(node, spoken):
             at = ast.copy_location(ast.Pass(), node)
             at.lineno = violation.line or node.lineno
             yield Remark(at, violation)

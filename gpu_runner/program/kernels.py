@@ -1,6 +1,6 @@
-"""Kernels of a program: their closed language, what Triton is given of them, and their launches.
+"""Kernels of a program: their closed languages, what Triton and cuTile are given of them, and their launches.
 
-Triton compiles, and its interpreter runs, a function that is made here of the checked syntax tree alone.
+Triton or cuTile compiles, and Triton's interpreter runs, a function that is made here of the checked syntax tree alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import lanes, language
+from gpu_runner.program import lanes, language, tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.evaluator.calls import Calls
-from gpu_runner.program.objects import FIXED, Facade, Function, Native, Violation, unproved
+from gpu_runner.program.language import TILE_KERNELS, TRITON_KERNELS, KernelLanguage
+from gpu_runner.program.objects import FIXED, Annotation, Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
@@ -37,8 +38,6 @@ _EXPRESSIONS = (
     ast.IfExp, ast.Tuple, ast.List, ast.Call, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp,
 )  # fmt: skip
 BUILTINS = language.words("abs bool float int isinstance len max min range tuple list str print getattr")
-MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
-_SCALARS = frozenset(["triton.cdiv", "triton.next_power_of_2"])
 _places = itertools.count()
 MOST_LETTERS = 200
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
@@ -57,10 +56,13 @@ class Kernel:
     holds: tuple[Any, ...] = ()  # what Triton keeps for it: configurations, and functions that it calls
     inner: Kernel | None = None  # what an autotuner stands around
     place: str = ""  # by which `lanes` knows its text
+    spoken: KernelLanguage = TRITON_KERNELS
     is_ready: bool = False
 
     def __getitem__(self, grid: Any) -> Native:
         """The launcher for a grid."""
+        if self.spoken is not TRITON_KERNELS:
+            raise TypeError(f"a kernel of {self.spoken.name} is no launcher")
         return Native(self.name, lambda *args, **named: self.launch(grid, args, named), self)
 
     def __repr__(self) -> str:
@@ -69,16 +71,27 @@ class Kernel:
 
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
-        self.evaluator.launch()
+        self._begin(named)
         self._note_fixed(args, named)
-        if named.get("warmup") or self.evaluator.loading:
-            raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
-        self.prepare()
-        args = tuple(_given(value) for value in args)
-        named = {name: _given(value) for name, value in named.items()}
+        args = tuple(_given(value, self.spoken) for value in args)
+        named = {name: _given(value, self.spoken) for name, value in named.items()}
         if not callable(grid):
             grid = tuple(self.evaluator.iterate(grid)) if isinstance(grid, list | tuple) else (grid,)
         return self.real[grid](*args, **named)
+
+    def launch_tiles(self, stream: Any, grid: Any, args: Any) -> None:
+        """Launch it as cuTile does, where its arguments come in a tuple: what each hangs on is not told apart."""
+        self.evaluator.argument_levels = None
+        self._begin({})
+        args = tuple(_given(value, self.spoken) for value in self.evaluator.iterate(args))
+        self.evaluator.decisions.launches(self.place, set())
+        tiles.launch(stream, tuple(self.evaluator.iterate(grid)), self.real, args)
+
+    def _begin(self, named: dict[str, Any]) -> None:
+        self.evaluator.launch()
+        if named.get("warmup") or self.evaluator.loading:
+            raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
+        self.prepare()
 
     def _note_fixed(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Note which of its arguments hang on nothing but the file; of a dtype, host code and the problem decide."""
@@ -109,9 +122,9 @@ class Kernel:
         for name in free_names(self.function.node):
             found = self.evaluator.lookup(name, self.function.closure)
             if found is not inspect.Parameter.empty:
-                names[name] = _given(found, "")
+                names[name] = _given(found, self.spoken, "")
             elif name not in BUILTINS:
-                names[name] = _given(self.evaluator.load(name, self.function.closure), "")
+                names[name] = _given(self.evaluator.load(name, self.function.closure), self.spoken, "")
         return names
 
 
@@ -125,23 +138,27 @@ def _of_configurations(real: Any) -> set[str]:
     )
 
 
-def _given(value: Any, holder: str = "argument") -> Any:
-    """What Triton is given for a value of the program, as an ``argument`` or for a name in the text of a kernel."""
+def _given(value: Any, spoken: KernelLanguage, holder: str = "argument") -> Any:
+    """What a kernel's language is given for a value of the program, as an ``argument`` or for a name in the text of a kernel."""
     if isinstance(value, Kernel):
+        if value.spoken is not spoken:
+            raise Violation(
+                "kernel", f"A kernel of {spoken.name} calls `{value.name}`, which is one of {value.spoken.name}."
+            )
         value.prepare()
         return value.real
     if isinstance(value, Native):
-        if value.owner is not None or not (language.is_of_kernels(value.name) or value.name in _SCALARS):
+        if value.owner is not None or not spoken.has(value.name):
             raise Violation("kernel", f"A kernel has no use for `{value.name}`.")
-        return value.call
+        return language.resolve(value.name) if spoken is TILE_KERNELS else value.call
     if isinstance(value, Facade):
-        if value.path not in MODULES and not value.path.endswith(".libdevice"):
+        if value.path not in spoken.modules and not value.path.endswith(".libdevice"):
             raise Violation("kernel", f"A kernel has no use for the module `{value.path}`.")
         return importlib.import_module(value.path)
     if isinstance(value, Function):
         raise Violation("kernel", f"A kernel calls `{value.name}`, which is no kernel.")
     if isinstance(value, tuple):
-        each = [_given(item, holder) for item in value]
+        each = [_given(item, spoken, holder) for item in value]
         return type(value)(*each) if hasattr(value, "_fields") else tuple(each)
     is_plain = isinstance(value, (bool, int, float, str, type(None), torch.dtype))
     is_type = isinstance(value, type) and (value in (bool, int, float, str, tuple) or _is_triton(value))
@@ -152,7 +169,7 @@ def _given(value: Any, holder: str = "argument") -> Any:
 
 
 def _is_triton(kind: type) -> bool:
-    return kind.__module__.startswith("triton.")
+    return kind.__module__.startswith(("triton.", "cuda.tile.")) or kind is tiles.PaddingMode
 
 
 def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
@@ -188,12 +205,33 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         freeze([values])
         return lambda kernel: _around(kernel, triton.heuristics(dict(values)))
 
+    def tile(kind: str, known: frozenset[str]) -> Callable[..., Any]:
+        def decorator(function: Any = None, /, **options: Any) -> Any:
+            if options.keys() - known:
+                raise unproved(f"The evaluator knows no `ct.{kind}` with {', '.join(sorted(options.keys() - known))}.")
+            return (
+                make_kernel(function, options, kind)
+                if function is not None
+                else lambda inner: make_kernel(inner, options, kind)
+            )
+
+        return decorator
+
+    def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
+        if not isinstance(kernel, Kernel) or kernel.spoken is not TILE_KERNELS:
+            raise TypeError("`ct.launch` takes a kernel of cuTile")
+        kernel.launch_tiles(stream, grid, kernel_args)
+
     evaluator.special |= {
         "triton.jit": jit,
         "triton.autotune": autotune,
         "triton.heuristics": heuristics,
         "triton.constexpr_function": lambda function: make_kernel(function, {}, "constexpr_function"),
         "torch.library.wrap_triton": lambda kernel: kernel,
+        "cuda.tile.kernel": tile("kernel", tiles.OPTIONS),
+        "cuda.tile.function": tile("function", frozenset()),
+        "cuda.tile.launch": launch,
+        "cuda.tile.cdiv": tiles.cdiv,
     }
     evaluator.attribute_of.append(_attribute)
 
@@ -207,7 +245,7 @@ def _attribute(value: Any, name: str) -> Any:
         return list(value.real.arg_names)
     if name == "fn" and value.inner is not None:
         return value.inner
-    if name == "run":
+    if name == "run" and value.spoken is TRITON_KERNELS:
         return Native("run", functools.partial(_run, value), value)
     raise Violation("triton", f"The attribute `{name}` of a kernel is not in the language of host code.")
 
@@ -232,36 +270,47 @@ def _around(kernel: Any, decorate: Callable[[Any], Any]) -> Kernel:
     )
 
 
+_KINDS = {"kernel": TILE_KERNELS, "function": TILE_KERNELS}  # Triton's are the others
+
+
 def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Kernel:
     """A kernel of a function of the program.
 
     Raises:
         Violation: its text leaves the language of kernels.
     """
-    import triton
-
+    spoken = _KINDS.get(kind, TRITON_KERNELS)
     if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
-        raise TypeError("`triton.jit` takes a function")
+        raise TypeError(f"a kernel of {spoken.name} is made of a function")
     node = function.node
     if len(node.name) > MOST_LETTERS:
         raise Violation("too large", f"The name of a kernel has more than {MOST_LETTERS} letters.")
     if function.attributes:
         raise Violation("kernel text", "A kernel is made of a function as it is defined, and of no wrapped one.")
-    for violation in violations_in(node):
+    for violation in violations_in(node, spoken):
         violation.path = violation.path or function.closure.module.path
         raise violation
-    holder = Kernel(function.name, None, function, function.evaluator)
-    plain = _compiled(function, holder.globals, noted=kind != "jit")
+    holder = Kernel(function.name, None, function, function.evaluator, spoken=spoken)
+    plain = _compiled(function, holder.globals, spoken, noted=kind == "constexpr_function")
     holder.place = plain.__code__.co_filename
-    if kind == "jit":
-        holder.real = triton.jit(plain, **options) if options else triton.jit(plain)
-    else:
-        holder.real = triton.constexpr_function(plain)
+    holder.real = _made(plain, options, kind)
     return holder
 
 
-def _compiled(function: Function, names: dict[str, Any], *, noted: bool) -> Any:
-    """A Python function of a kernel's checked tree. Its source, which Triton reads again, is that tree's own text.
+def _made(plain: types.FunctionType, options: dict[str, Any], kind: str) -> Any:
+    """The library's own kernel of a Python function."""
+    import triton
+
+    if kind in _KINDS:
+        decorate = getattr(importlib.import_module(tiles.MODULE), kind)
+        return decorate(**options)(plain) if options else decorate(plain)
+    if kind == "constexpr_function":
+        return triton.constexpr_function(plain)
+    return triton.jit(plain, **options) if options else triton.jit(plain)
+
+
+def _compiled(function: Function, names: dict[str, Any], spoken: KernelLanguage, *, noted: bool) -> Any:
+    """A Python function of a kernel's checked tree. Its source, which its language reads again, is that tree's own text.
 
     What a function decides that Python runs is ``noted``; of a kernel the interpreter has it noted.
     """
@@ -271,7 +320,7 @@ def _compiled(function: Function, names: dict[str, Any], *, noted: bool) -> Any:
     bare.decorator_list = []
     if ast.get_docstring(bare, clean=False) is not None:
         bare.body = bare.body[1:] or [ast.copy_location(ast.Pass(), bare.body[0])]
-    _settle_defaults(bare, function)
+    _settle_defaults(bare, function, spoken)
     path = function.closure.module.path
     text = ast.unparse(bare)
     if ast.dump(ast.parse(text).body[0]) != ast.dump(bare):
@@ -288,6 +337,8 @@ def _compiled(function: Function, names: dict[str, Any], *, noted: bool) -> Any:
     import triton.language as tl
 
     names |= {"__builtins__": _plain_builtins(), "__name__": function.closure.module.name, "__kernelsmith_tl__": tl}
+    if spoken is TILE_KERNELS:
+        names["__kernelsmith_ct__"] = importlib.import_module(tiles.MODULE)
     inner = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     exec(code, names)  # noqa: S102 - a definition whose every part was checked: it evaluates constant defaults and annotations
     made = names.pop(node.name)
@@ -296,7 +347,7 @@ def _compiled(function: Function, names: dict[str, Any], *, noted: bool) -> Any:
     return made
 
 
-def _settle_defaults(bare: ast.FunctionDef, function: Function) -> None:
+def _settle_defaults(bare: ast.FunctionDef, function: Function, spoken: KernelLanguage) -> None:
     """Put the values of defaults in place of their expressions, and leave annotations that mean something to Triton."""
     arguments = bare.args
     parameters = function.signature.parameters
@@ -305,7 +356,8 @@ def _settle_defaults(bare: ast.FunctionDef, function: Function) -> None:
     for place, arg in enumerate(arguments.args[len(arguments.args) - len(arguments.defaults) :]):
         arguments.defaults[place] = _constant(parameters[arg.arg].default, arg.arg)
     for arg in arguments.args:
-        arg.annotation = None if arg.annotation is None else _annotation(arg.annotation, function)
+        settled = _tile_annotation if spoken is TILE_KERNELS else _annotation
+        arg.annotation = None if arg.annotation is None else settled(arg.annotation, function)
     bare.returns = None
     for node in ast.walk(bare):
         if isinstance(node, ast.AnnAssign):
@@ -354,6 +406,16 @@ def _annotation(node: ast.expr, function: Function) -> ast.expr | None:
     return ast.parse(name, mode="eval").body
 
 
+def _tile_annotation(node: ast.expr, function: Function) -> ast.expr | None:
+    """What cuTile reads of an annotation: whether a parameter is a constant."""
+    found = function.evaluator.value(node, function.closure)
+    if isinstance(found, Annotation) and found.path == f"{tiles.MODULE}.Constant":
+        return ast.parse("__kernelsmith_ct__.Constant[int]", mode="eval").body
+    if isinstance(found, Annotation | type):
+        return None
+    raise unproved(f"The evaluator does not know what cuTile makes of the annotation `{ast.unparse(node)}`.")
+
+
 def _plain_builtins() -> dict[str, Any]:
     names = [*BUILTINS, "AssertionError", "ValueError", "TypeError", "__import__", "super", "object", "type"]
     return {name: getattr(builtins, name) for name in names}
@@ -376,13 +438,13 @@ def free_names(node: ast.FunctionDef) -> list[str]:
     return list(dict.fromkeys(name.id for name in used if name.id not in bound | inner and id(name) not in skipped))
 
 
-def violations_in(node: ast.FunctionDef) -> Iterator[Violation]:
-    """What in a kernel's text is outside of the language of kernels. Pure."""
+def violations_in(node: ast.FunctionDef, spoken: KernelLanguage = TRITON_KERNELS) -> Iterator[Violation]:
+    """What in a kernel's text is outside of its language. Pure."""
     yield from _of_text(node)
     if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.posonlyargs:
         yield _said(node, "A kernel takes each argument by name.")
     for statement in node.body:
-        yield from _of_statement(statement)
+        yield from _of_statement(statement, spoken)
 
 
 def _of_text(node: ast.FunctionDef) -> Iterator[Violation]:
@@ -394,11 +456,15 @@ def _of_text(node: ast.FunctionDef) -> Iterator[Violation]:
     # Its own decorator is the last one: any other would stand between Triton and the function.
     for decorator in node.decorator_list[:-1]:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if (dotted(called) or "").rpartition(".")[2] in ("jit", "constexpr_function"):
-            yield _said(decorator, "Another decorator stands between `triton.jit` and its function.", "kernel text")
+        if (dotted(called) or "").rpartition(".")[2] in (
+            "jit",
+            "constexpr_function",
+            *_KINDS,
+        ):
+            yield _said(decorator, "Another decorator stands between that of a kernel and its function.", "kernel text")
 
 
-def _of_statement(root: ast.stmt) -> Iterator[Violation]:
+def _of_statement(root: ast.stmt, spoken: KernelLanguage) -> Iterator[Violation]:
     annotations = {
         id(n) for item in ast.walk(root) if isinstance(item, ast.AnnAssign) for n in ast.walk(item.annotation)
     }
@@ -414,7 +480,7 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield _said(node, "A kernel sets an item.")
         elif isinstance(node, ast.Attribute):
-            yield from _of_attribute(node)
+            yield from _of_attribute(node, spoken)
         elif isinstance(node, ast.Name) and (
             node.id.startswith("__") or node.id in language.RUNS_TEXT | language.REACHES
         ):
@@ -422,7 +488,7 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
             if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
                 yield _said(node, "`getattr` takes a name that is not written out.", "reaches outside")
-            elif node.args[1].value not in language.KERNEL_ARGUMENT_ATTRIBUTES:
+            elif node.args[1].value not in spoken.attributes:
                 yield _said(node, f"A kernel asks for the attribute `{node.args[1].value!s}`.", "unknown attribute")
         elif isinstance(node, ast.FormattedValue) and not isinstance(
             node.value, ast.Name | ast.Constant | ast.Attribute
@@ -439,20 +505,11 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
-def _of_attribute(node: ast.Attribute) -> Iterator[Violation]:
+def _of_attribute(node: ast.Attribute, spoken: KernelLanguage) -> Iterator[Violation]:
     if isinstance(node.ctx, ast.Store | ast.Del):
         yield _said(node, f"A kernel sets `{node.attr}`.", "patches a module")
-        return
-    known = language.KERNEL_ARGUMENT_ATTRIBUTES | _language_members()
-    if node.attr not in known:
+    elif node.attr not in spoken.names:
         yield _said(node, f"The attribute `{node.attr}` is not in the language of kernels.", "unknown attribute")
-
-
-@functools.cache
-def _language_members() -> frozenset[str]:
-    parts = {part for member in language.TRITON_LANGUAGE for part in member.split(".")[2:]}
-    modules = "language extra libdevice cuda hip math cdiv next_power_of_2 pi e inf log2 sqrt"
-    return frozenset(parts) | language.words(language.LIBDEVICE) | language.words(modules)
 
 
 def _said(node: ast.AST, message: str, rule: str = "kernel") -> Violation:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.program import lookups, nans
+from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
@@ -46,6 +46,7 @@ _SAME = frozenset(
         "minimum",
         "maximum",
         "cast",
+        "astype",
         "range",
         "static_range",
         "to",
@@ -135,6 +136,7 @@ def watch_blocks(decisions: Decisions) -> None:
     _watch_atomics(interpreter, decisions)
     lookups.watch(interpreter, functools.partial(_place_of_look_up, decisions))
     _watch_constants(interpreter, decisions)
+    tiles.notes.append(functools.partial(_note_tile, decisions))
     _forget_frames(interpreter)
 
 
@@ -750,6 +752,11 @@ def _compute_constant(decisions: Decisions, operation: str, result: Any, operand
     lanes = decisions.lanes[key]
     lanes.result = join_value(lanes.result, result)
     lanes.operands = [join_value(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
+
+
+def _note_tile(decisions: Decisions, axis: int, extent: int, size: int, is_beyond: bool) -> None:
+    """Note whether a tile goes beyond its array, as a mask says in Triton: where the array's size varies, both must be seen."""
+    _compute_constant(decisions, f"beyond along {axis}", is_beyond, [extent])
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:

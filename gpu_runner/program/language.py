@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from gpu_runner.contracts.verify import Status
@@ -82,6 +83,25 @@ TRITON_LANGUAGE = _under(
     math.clamp math.maximum math.minimum math.max math.min
     """,
 )
+# cuTile, as its package documents it, but for what prints, what steers the compiler, and what reaches beyond arrays.
+TILE_HOST = _under("cuda.tile", "kernel function launch") | {"torch.cuda.current_stream"}
+TILE_LANGUAGE = _under(
+    "cuda.tile",
+    """
+    ByTarget MemoryOrder MemoryScope PaddingMode RoundingMode Constant Array Tile Scalar
+    PaddingMode.UNDETERMINED PaddingMode.ZERO PaddingMode.NEG_ZERO PaddingMode.NAN PaddingMode.POS_INF PaddingMode.NEG_INF
+    RoundingMode.RN RoundingMode.RZ RoundingMode.RM RoundingMode.RP RoundingMode.RA RoundingMode.FULL RoundingMode.APPROX
+    bfloat16 bool_ float4_e2m1fn float8_e4m3fn float8_e5m2 float8_e8m0fnu float16 float32 float64 int8 int16 int32 int64 tfloat32
+    uint8 uint16 uint32 uint64
+    abs add arange argmax argmin astile astype atan2 atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg
+    atomic_xor bitwise_and bitwise_lshift bitwise_not bitwise_or bitwise_rshift bitwise_xor bid bitcast broadcast_to cat cdiv ceil
+    cos cosh cumprod cumsum divmod equal exp exp2 expand_dims extract floor floordiv full gather greater greater_equal insert less
+    less_equal load log log2 matmul max maximum min minimum mma mma_scaled mod mul negative isnan not_equal num_blocks num_tiles
+    ones permute pow prod reduce reshape rsqrt scan scatter sin sinh sqrt static_assert static_iter store sub sum tan tanh
+    transpose truediv where zeros
+    """,
+)
+TILE_ATTRIBUTES = words("dtype shape strides ndim astype reshape permute transpose extract item")
 LIBDEVICE = """
     abs acos acosh add_rd add_rn add_ru add_rz asin asinh atan atan2 atanh brev byte_perm cbrt ceil clz copysign cos
     cosh cospi cyl_bessel_i0 cyl_bessel_i1 div_rd div_rn div_ru div_rz erf erfc erfcinv erfcx erfinv exp exp10 exp2
@@ -130,6 +150,8 @@ MEMBERS = (
     TORCH
     | TRITON
     | TRITON_LANGUAGE
+    | TILE_HOST
+    | TILE_LANGUAGE
     | STANDARD
     | TYPING
     | frozenset(f"{path}.{name}" for path in _LIBDEVICES for name in LIBDEVICE.split())
@@ -145,7 +167,7 @@ ANNOTATIONS_ONLY = TYPING - {
     "typing.TYPE_CHECKING",
     "typing.TypeVar",
     "typing.NewType",
-}
+} | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"}
 
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
 REACHING = words("""
@@ -269,9 +291,44 @@ def is_listed(path: str) -> bool:
     return path in MEMBERS or path in PREFIXES
 
 
-def is_of_kernels(path: str) -> bool:
-    """Whether this is a member of the language of kernels, or a function of numbers."""
-    return path in TRITON_LANGUAGE or path.startswith(("math.", *_LIBDEVICES))
+@dataclass(frozen=True)
+class KernelLanguage:
+    """A language of kernels: what a kernel's text may name. Whichever it is, Triton's interpreter runs it."""
+
+    name: str
+    modules: frozenset[str]  # that a kernel may have by a name
+    members: frozenset[str]
+    attributes: frozenset[str]  # of arguments and of what is computed
+    others: frozenset[str]  # of modules
+    decorators: frozenset[str]  # that make a kernel of a function
+
+    def has(self, path: str) -> bool:
+        """Whether this is a member of the language, or a function of numbers."""
+        return path in self.members or path.startswith(("math.", *_LIBDEVICES))
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """Every attribute that may stand in a kernel: of its arguments, and of the language's modules."""
+        return self.attributes | self.others | {part for member in self.members for part in member.split(".")[2:]}
+
+
+TRITON_KERNELS = KernelLanguage(
+    "Triton",
+    frozenset({"triton", "triton.language", "triton.language.math", "math"}),
+    TRITON_LANGUAGE | {"triton.cdiv", "triton.next_power_of_2"},
+    KERNEL_ARGUMENT_ATTRIBUTES,
+    words(LIBDEVICE) | words("language extra libdevice cuda hip math cdiv next_power_of_2 pi e inf log2 sqrt"),
+    frozenset({"triton.jit", "triton.constexpr_function"}),
+)
+TILE_KERNELS = KernelLanguage(
+    "cuTile",
+    frozenset({"cuda.tile", "math"}),
+    TILE_LANGUAGE,
+    TILE_ATTRIBUTES,
+    words("pi e inf log2 sqrt"),
+    frozenset({"cuda.tile.kernel", "cuda.tile.function"}),
+)
+KERNEL_LANGUAGES = (TRITON_KERNELS, TILE_KERNELS)
 
 
 def exists(path: str) -> bool:

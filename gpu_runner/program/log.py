@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gpu_runner.program import lookups
+from gpu_runner.program import lookups, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import unproved
 from gpu_runner.program.sampling import Sample
@@ -407,6 +407,7 @@ def watch_launches(current: Callable[[], Log | None]) -> None:
     for kind in (JITFunction, InterpretedFunction):
         _wrap_run(kind, current)
     _wrap_tuning(Autotuner, current)
+    tiles.watch(current)
 
 
 def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gpu_runner.program import tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import (
     Annotation,
@@ -70,6 +71,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None], is_library: Cal
     ):
         special[name] = _autocasts
     special["torch.compiler.disable"] = _decorates
+    special["torch.cuda.current_stream"] = tiles.current_stream
     evaluator.make_class.append(_make_class)
     evaluator.attribute_of.append(_attribute)
 

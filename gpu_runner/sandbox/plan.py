@@ -23,7 +23,7 @@ SYSTEM = (
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 GPU_DEVICES = ("nvidia*", "dri")
-PACKAGES = ("torch", "triton", "numpy", "pytest")
+PACKAGES = ("torch", "triton", "numpy", "pytest", "cuda")  # of the last cuTile is a part
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
+from gpu_runner.program.tiles import of_tiles
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
@@ -134,6 +135,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         interpreted=interpreted,
         seed=draws.master,
         repeated=context.seed is not None,
+        language="cuTile" if any(of_tiles(file.text) for file in screened_files(request.candidate)) else "Triton",
     )
     try:
         problem = parse_problem(request.problem_source)

@@ -202,7 +202,7 @@ def modify(
 @app.command()
 def port(
     name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
-    to: Annotated[str, typer.Option(help="The target, such as ascend.")] = "ascend",
+    to: Annotated[str, typer.Option(help="The target: ascend or cutile.")] = "ascend",
     repo: Repo = Path(),
     auto: Auto = False,
     problem: Annotated[

@@ -16,7 +16,7 @@ MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned")
-TARGETS = ("ascend",)
+TARGETS = ("ascend", "cutile")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
 # A branch, tag or commit: what git takes as a name, and nothing that it would read as an expression or as another repository.
@@ -298,7 +298,7 @@ GRAMMAR: tuple[Rule, ...] = (
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("migrate",),
-        suggested_for=("npu", "ascend"),
+        suggested_for=("npu", "ascend", "cutile"),
     ),
     Rule(
         Verb.fuse,

@@ -10,8 +10,8 @@ from service.report.benchmarks import benchmark_table, memory_table, speed_sente
 from service.report.layout import bullets, folded, paragraphs, pictures, table
 from service.report.profiled import profile_section
 from service.report.verdicts import (
-    INTERPRETED,
     attempts_section,
+    interpreted_words,
     provenance_line,
     repetition,
     style_section,
@@ -135,7 +135,7 @@ def generated_sections(summary: GenerateSummary) -> str:
     if len(summary.changed) > MAX_PATHS:
         paths.append(f"and {len(summary.changed) - MAX_PATHS} more")
     return paragraphs(
-        f"{INTERPRETED} Speed is not looked at yet." if summary.verdict.interpreted else "",
+        f"{interpreted_words(summary.verdict)} Speed is not looked at yet." if summary.verdict.interpreted else "",
         review_answered(summary.answered),
         table(("value", "computed as"), rows),
         f"Files, by the {code(summary.author)} author:\n\n{bullets(paths)}" if paths else "",

@@ -8,6 +8,11 @@ from service.report.layout import bullets, folded, paragraphs, table
 from service.report.verdicts import style_section, verdict_section, verdict_words
 from workers.contracts import JobView, PortSummary
 
+NOT_MEASURED = {
+    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
+    "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
+}
+
 
 def ported_verdict(summary: PortSummary, job: JobView) -> str:
     """Whether the port holds, in one line."""
@@ -30,7 +35,7 @@ def ported_sections(summary: PortSummary) -> str:
         f"### Optimizations\n\n{bullets(_optimizations(summary))}",
         f"### Tiling and launches\n\n{_tilings(summary)}",
         f"### Parity\n\n{_parity(summary)}",
-        "### Performance\n\nNot measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
+        f"### Performance\n\n{NOT_MEASURED.get(summary.target, NOT_MEASURED['ascend'])}",
         f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
         *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
         folded("Style check", style_section(summary.style)),
@@ -43,6 +48,12 @@ def _api(summary: PortSummary) -> str:
 
 
 def _optimizations(summary: PortSummary) -> list[str]:
+    if summary.target == "cutile":
+        return [
+            "A tile has as many elements whatever the width of a row: short rows share one. Its sizes are powers of two.",
+            "What lies beyond the last row or column is padded by the load: masks stand only where a sum would count it.",
+            "Statistics and sums are kept in float32; results are cast where they are stored.",
+        ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)
     wide = any(tiling.kernel.endswith("(wide)") for tiling in summary.tilings)
     return [
@@ -76,6 +87,10 @@ def _tilings(summary: PortSummary) -> str:
         f"at most {kernel.bits:,} bits of tiles alive"
         for kernel in summary.lowered
     ]
+    if not summary.buffer_bits:
+        plain = [(*row[:2], *row[3:5]) for row in rows]
+        said = [sentence(summary.compiled)] if summary.compiled else []
+        return paragraphs(table(("launcher", "size", "tile", "programs"), plain, numeric=(3,)), bullets(said))
     header = ("launcher", "size", "live float32 tiles", "block", "programs on 40 cores", "unified buffer, bits")
     return paragraphs(table(header, rows, numeric=(2, 4, 5)), bullets(lowered))
 

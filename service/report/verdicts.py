@@ -48,6 +48,7 @@ INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
 )
+TILES = "cuTile has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no kernel."
 EXCUSED = "These pass only because what stands today errs as much:"
 MAX_EVIDENCE = 3
 MAX_EXCUSED = 6
@@ -62,11 +63,16 @@ def verdict_words(verdict: Verdict) -> str:
     return words
 
 
+def interpreted_words(verdict: Verdict) -> str:
+    """What is not known where kernels were interpreted."""
+    return INTERPRETED if verdict.language == "Triton" else f"{INTERPRETED} {TILES}"
+
+
 def verdict_section(verdict: Verdict) -> str:
     """The outcome: what was examined, the evidence where it failed, and every check, folded."""
     facts = [fact for fact in (_examined(verdict), _ran(verdict), _determinism(verdict), _memory(verdict)) if fact]
     if verdict.interpreted and verdict.checks:
-        facts.append(INTERPRETED)
+        facts.append(interpreted_words(verdict))
     if verdict.repeated:
         facts.append("The inputs were those of an earlier verdict, so this one opens no gate.")
     if verdict.quick:

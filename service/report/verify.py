@@ -8,7 +8,7 @@ from gpu_runner.contracts import Check, Status, Verdict
 from service.escape import code, inline, sentence
 from service.report.layout import DASH, Links, bullets, counted, paragraphs, pictures, small, table
 from service.report.measure import compared_line, is_wrong, kernel_details, skipped_list
-from service.report.verdicts import INTERPRETED, Conclusion, provenance_line, repetition, verdict_words
+from service.report.verdicts import Conclusion, interpreted_words, provenance_line, repetition, verdict_words
 from workers.contracts import JobView, MeasuredKernel, MeasureSummary
 
 MAX_NAMED = 5
@@ -59,10 +59,10 @@ def proved_conclusion(summary: MeasureSummary) -> Conclusion:
 def proved_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
     """The report below its verdict: a row a kernel, then the rest folded."""
     rows = [_row(kernel, kernel.verdict) for kernel in _judged(summary)[:MAX_ROWS] if kernel.verdict]
-    interpreted = any(kernel.verdict and kernel.verdict.interpreted for kernel in summary.kernels)
+    interpreted = [kernel.verdict for kernel in summary.kernels if kernel.verdict and kernel.verdict.interpreted]
     return paragraphs(
         table(HEADER, rows, numeric=(3, 4)),
-        INTERPRETED if interpreted else "",
+        "\n".join(dict.fromkeys(map(interpreted_words, interpreted))),
         skipped_list(summary),
         bullets([sentence(note) for note in summary.notes]),
         pictures(summary.images, image_urls),

@@ -10,7 +10,7 @@ from tests.service.report.facts import VERDICT
 from tests.workers.compiler.captured import captured
 from tests.workers.stages.test_port import BACKEND, EXPORTED
 from workers.contracts import JobState
-from workers.targets.ascend import EXPORTS, port_path
+from workers.targets.ascend import ASCEND, EXPORTS
 
 OPS = "src/liger_kernel/ops/__init__.py"
 LIBRARY = LIGER | {path: text.encode() for path, text in (BACKEND | {OPS: EXPORTED}).items()}
@@ -30,11 +30,11 @@ def test_an_operator_is_ported_from_the_command_to_the_pull_request(open_talk: O
     assert talk.job().state is JobState.done
     assert "merge" in "\n".join(heard(talk, number))
     changed = {line.partition(" ")[0] for line in talk.changed()}
-    assert changed == {port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"}
+    assert changed == {ASCEND.port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"}
 
 
 def test_what_is_ported_already_is_refused_where_it_was_asked(open_talk: Open) -> None:
-    talk = open_talk(LIBRARY | {port_path("geglu"): b"x = 1\n"})
+    talk = open_talk(LIBRARY | {ASCEND.port_path("geglu"): b"x = 1\n"})
     number = talk.ask("/kernel port geglu")
     assert "`geglu` is ported already" in "\n".join(heard(talk, number))
     assert talk.asked() == []

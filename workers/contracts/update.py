@@ -294,6 +294,7 @@ class PortSummary:
     reproduce: str  # one command
     buffer_bits: int = 0  # of the device's buffer that holds the tiles
     lowered: tuple[LoweredKernel, ...] = ()  # by the target's own compiler; none where it is not installed
+    compiled: str = ""  # what a compiler that gives machine code says of all kernels, in a sentence
 
 
 @dataclass(frozen=True)

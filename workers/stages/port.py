@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,6 +48,7 @@ from workers.stages.bench import (
 )
 from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
 from workers.stages.problem import parse
+from workers.targets import cutile
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import PortedModule, Variant, ported_module
@@ -53,7 +56,10 @@ from workers.targets.protocol import Target
 from workers.targets.table import target_named
 from workers.tree import Tree
 
-NOT_LOWERED = "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels."
+NOT_COMPILED = {
+    "ascend": "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels.",
+    "cutile": "No cuTile is installed where this job ran, so that its compiler did not see the kernels.",
+}
 NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
 
 
@@ -107,7 +113,8 @@ class Port:
         parities = tuple(_parity(bench, given, variant, changes) for variant in variants)
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         tilings = given.target.tilings(variants[0].problem, source)
-        lowered_kernels = _lowered(bench, source, variants, tilings)
+        lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
+        compiled_kernels = _compiled(bench, variants) if given.target.name == "cutile" else ""
         summary = PortSummary(
             target=given.target.name,
             language=given.target.language,
@@ -120,11 +127,12 @@ class Port:
             risks=(
                 *_risks(given, module),
                 *_overflows(given.target, lowered_kernels),
-                *([] if lowered_kernels else [NOT_LOWERED]),
+                *([] if lowered_kernels or compiled_kernels else [NOT_COMPILED[given.target.name]]),
                 *given.target.impossible_here,
             ),
             problem_source=given.problems[0][1].source,
             lowered=lowered_kernels,
+            compiled=compiled_kernels,
             buffer_bits=given.target.buffer_bits,
             reproduce=shlex.join(
                 ["kernelsmith", "port", given.kernel.name, "--to", given.target.name, "--repo", ".", "--auto"]
@@ -203,6 +211,21 @@ def _lowered(
         return to_json(lowered(python, source, kernel_requests(source, variants, tilings)))
 
     return tuple(from_json(LoweredKernel, form) for form in bench.context.memo("lowered", ask))
+
+
+def _compiled(bench: Bench, variants: tuple[Variant, ...]) -> str:
+    """What cuTile's compiler says of the kernels, where it is installed; it is asked once a verdict has passed."""
+
+    def ask() -> str:
+        python = Settings().cutile_python or (sys.executable if importlib.util.find_spec("cuda") else None)
+        if python is None:
+            return ""
+        bench.context.note("compiling the kernels with cuTile")
+        for variant in variants:
+            cutile.compiled(variant.proposal.source, cutile.kernel_requests(variant.problem, variant.proposal), python)
+        return f"Compiled for {cutile.ARCHITECTURE} in {' and '.join(cutile.DTYPES)}."
+
+    return str(bench.context.memo("compiled", ask))
 
 
 def _overflows(target: Target, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:

@@ -182,12 +182,18 @@ class _Writer:
         for text in self._refusals():
             forward += text
         groups = {one.variant.name: [o for o in self.bound if o.variant.name == one.variant.name] for one in self.bound}
+        several = len(groups) > 1
         for name, (one, *others) in groups.items():
-            several = len(groups) > 1
-            mark = [f'ctx.variant = "{name}"'] if several else []
-            forward += _guarded([*mark, *self._forward(one)], self._condition(one, *others))
+            condition = self._condition(one, *others)
+            if several:
+                forward += _guarded([f'ctx.variant = "{name}"', *self._forward(one)], condition)
+            else:  # one way for all: other calls are refused before it
+                forward += [
+                    *(_guarded([self._none_left()], _negated(condition)) if condition else []),
+                    *self._forward(one),
+                ]
             backward += _guarded(self._backward(one), f'ctx.variant == "{name}"' if several else "")
-        if len(self.bound) > 1:
+        if several:
             forward.append(self._none_left())
         return "\n".join(
             [
@@ -348,6 +354,11 @@ def _equals(name: str, text: str, *, negated: bool = False) -> str:
     if text in ("None", "True", "False"):
         return f"{name} is {'not ' if negated else ''}{text}"
     return f"{name} {'!=' if negated else '=='} {text}"
+
+
+def _negated(condition: str) -> str:
+    alone = " and " not in condition and " or " not in condition
+    return condition.replace(" in (", " not in (") if alone and " in (" in condition else f"not ({condition})"
 
 
 def _quoted(text: str) -> str:

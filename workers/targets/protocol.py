@@ -16,12 +16,30 @@ from workers.tree import Tree
 class Target(Protocol):
     """A device and a language that a library's operators are ported to. What cannot be done raises ``UserFacingError``."""
 
-    name: str
-    language: str
-    device: str
-    buffer_bits: int  # of the memory that holds a program's tiles
-    contiguous: str  # the line that imports the decorator of forward and backward
-    impossible_here: tuple[str, ...]  # what only a host with the device can say, a sentence each
+    @property
+    def name(self) -> str:
+        """Of the command's option."""
+        ...
+
+    @property
+    def language(self) -> str:
+        """As reports say it."""
+        ...
+
+    @property
+    def buffer_bits(self) -> int:
+        """Of the memory that holds a program's tiles; 0 where a launcher asks for none."""
+        ...
+
+    @property
+    def contiguous(self) -> str:
+        """The line that imports the decorator of forward and backward."""
+        ...
+
+    @property
+    def impossible_here(self) -> tuple[str, ...]:
+        """What only a host with the device can say, a sentence each."""
+        ...
 
     def path(self, kernel: ExistingKernel) -> str:
         """The file of a port."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.targets.ascend import Ascend
+from workers.targets.ascend import ASCEND
+from workers.targets.liger_cutile import CUTILE
 from workers.targets.protocol import Target
 
-TARGETS: dict[str, Target] = {target.name: target for target in (Ascend(),)}
+TARGETS: dict[str, Target] = {target.name: target for target in (ASCEND, CUTILE)}
 
 
 def target_named(name: str) -> Target:

@@ -416,10 +416,10 @@ def test_a_gpu_of_another_maker_is_refused_with_the_reason() -> None:
     assert error("/kernel tune x --gpu mi300").reason.endswith("only NVIDIA GPUs are supported.")
 
 
-def test_a_port_names_its_target_or_goes_to_the_only_one() -> None:
+def test_a_port_names_its_target_or_goes_to_the_first() -> None:
     found = command("/kernel port rms_norm --to ascend --auto")
     assert (found.verb, found.name, found.options.to, found.options.auto) == (Verb.port, "rms_norm", "ascend", True)
     assert command("/kernel port LigerRMSNorm").options.to is None
     assert command("/kernel migrate rms_norm").verb is Verb.port
     refused = error("/kernel port rms_norm --to ascent")
-    assert (refused.code, refused.nearest, refused.choices) == (ErrorCode.unknown_value, "ascend", ("ascend",))
+    assert (refused.code, refused.nearest, refused.choices) == (ErrorCode.unknown_value, "ascend", ("ascend", "cutile"))

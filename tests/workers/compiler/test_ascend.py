@@ -10,14 +10,14 @@ from tests.workers.compiler.captured import captured
 from workers.authors.compiler import CompilerAuthor, emit
 from workers.authors.compiler.schedules.live import INLINED, live_tiles
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal
-from workers.targets.ascend import Ascend
+from workers.targets.ascend import ASCEND
 
 PORTED = ["swiglu", "geglu_tanh", "relu_squared", "rms_norm", "layer_norm", "softmax", "dyt", "add_rms_norm", "kl_rows"]
 
 
 def ported(name: str) -> Proposal:
     problem, graph = captured(name)
-    proposal = CompilerAuthor().propose(Brief(name, problem, graph, Ascend().style(name)))
+    proposal = CompilerAuthor().propose(Brief(name, problem, graph, ASCEND.style(name)))
     assert isinstance(proposal, Proposal)
     return proposal
 
@@ -49,7 +49,7 @@ def test_what_is_read_once_may_leave_the_cache() -> None:
 )
 def test_what_has_no_schedule_is_refused_by_its_operator(name: str, sentence: str) -> None:
     problem, graph = captured(name)
-    answer = CompilerAuthor().propose(Brief(name, problem, graph, Ascend().style(name)))
+    answer = CompilerAuthor().propose(Brief(name, problem, graph, ASCEND.style(name)))
     assert isinstance(answer, AuthorRefusal) and sentence in answer.sentence
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from tests.workers.compiler.captured import captured
 from tests.workers.stages.answers import PASSED
 from tests.workers.stages.context import Answers, FakeContext, optimizing
 from tests.workers.stages.library import files
+from tests.workers.targets.test_cutile import python
 from workers.contracts import CommitUpdate, FailureCode, PortSummary, ProblemKind, ProblemText, UserFacingError, Verb
 from workers.stages.port import Port
-from workers.targets.ascend import EXPORTS, UB_MANAGER, port_path
+from workers.targets.ascend import ASCEND, EXPORTS, UB_MANAGER
+from workers.targets.liger_cutile import CUTILE
 from workers.tree import Tree
 
 BACKEND = {
@@ -55,8 +58,8 @@ def failure(context: FakeContext) -> Any:
 
 def test_a_port_is_the_operator_its_export_and_the_test_of_its_api() -> None:
     summary, texts = ported(porting())
-    assert list(texts) == [port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"]
-    assert "class LigerGELUMulFunction(torch.autograd.Function):" in texts[port_path("geglu")]
+    assert list(texts) == [ASCEND.port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"]
+    assert "class LigerGELUMulFunction(torch.autograd.Function):" in texts[ASCEND.port_path("geglu")]
     module = "liger_kernel.ops.backends._ascend.ops.geglu"
     for name in ("LigerGELUMulFunction", "geglu_forward", "geglu_backward"):
         assert f"from {module} import {name}\n" in texts[EXPORTS]
@@ -87,7 +90,7 @@ def test_a_port_that_is_wrong_is_not_pushed() -> None:
     ("tree", "to", "message"),
     [
         (library(), "ascent", "there is no target `ascent`"),
-        (library(**{port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
+        (library(**{ASCEND.port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
         (library(**{UB_MANAGER: None}), "ascend", f"the repository has no `{UB_MANAGER}`"),
     ],
 )
@@ -102,3 +105,52 @@ def test_a_compiler_that_cannot_be_started_stops_the_job(monkeypatch: pytest.Mon
     monkeypatch.setenv("KERNELSMITH_ASCEND_PYTHON", "/nonexistent/python")
     failed = failure(porting())
     assert failed.code is FailureCode.environment and "KERNELSMITH_ASCEND_PYTHON" in failed.fix
+
+
+CUTILE_LIBRARY = library(**{CUTILE.exports: BACKEND[EXPORTS].replace("backends._ascend", "cutile")})
+
+
+def test_a_port_to_cutile_goes_into_the_librarys_own_implementation() -> None:
+    summary, texts = ported(porting(tree=CUTILE_LIBRARY, to="cutile"))
+    path = "src/liger_kernel/ops/cutile/ops/geglu.py"
+    assert list(texts) == [path, CUTILE.exports, "test/ops/test_cutile_geglu.py"]
+    assert "import cuda.tile as ct" in texts[path] and "triton" not in texts[path]
+    assert "from liger_kernel.ops.utils import ensure_contiguous" in texts[path]
+    assert "from liger_kernel.ops.cutile.ops.geglu import LigerGELUMulFunction" in texts[CUTILE.exports]
+    assert 'os.environ.get("LIGER_KERNEL_IMPL") == "cutile"' in texts["test/ops/test_cutile_geglu.py"]
+    assert {(tiling.rows, tiling.columns) for tiling in summary.tilings} == {(1, 4096)}
+    assert (summary.language, summary.buffer_bits) == ("cuTile", 0)
+
+
+def test_a_port_to_cutile_is_judged_without_the_other_operators_of_the_implementation() -> None:
+    context = porting(tree=CUTILE_LIBRARY, to="cutile")
+    ported(context)
+    request = next(request for place, request in context.asked if place == "verify verify-geglu")
+    given = {file.path: file.text for file in request.candidate.files}
+    assert given[CUTILE.exports] == "" and CUTILE.exports not in request.candidate.screened
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"kernels": [{"name": "k", "dtype": "float32", "bytes": 9}]}, None),
+        ({"missing": "none"}, FailureCode.environment),
+    ],
+)
+def test_cutiles_compiler_sees_the_kernels_where_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: object, code: FailureCode | None
+) -> None:
+    monkeypatch.setenv("KERNELSMITH_CUTILE_PYTHON", python(tmp_path, answer))
+    context = porting(tree=CUTILE_LIBRARY, to="cutile")
+    if code is None:
+        summary, _ = ported(context)
+        assert summary.compiled == "Compiled for sm_90 in float32 and bfloat16."
+        assert not any("No cuTile is installed" in risk for risk in summary.risks)
+    else:
+        assert failure(context).code is code
+
+
+def test_a_repository_without_the_implementation_is_told_what_brings_it() -> None:
+    failed = failure(porting(to="cutile"))
+    assert failed.message == f"the repository has no `{CUTILE.exports}`"
+    assert failed.fix == "The implementation in cuTile is part of liger-kernel since 0.8; a port goes into it."

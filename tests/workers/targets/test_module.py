@@ -11,7 +11,7 @@ from tests.workers.compiler.captured import captured
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal
 from workers.contracts import UserFacingError
-from workers.targets.ascend import Ascend
+from workers.targets.ascend import ASCEND
 from workers.targets.contract import ApiContract, read_contract
 from workers.targets.module import Variant, ported_module
 
@@ -60,7 +60,7 @@ DECORATOR = "from liger_kernel.ops.utils import ensure_contiguous"
 def variant(name: str, graph_of: str, call: str) -> Variant:
     known, graph = captured(graph_of)
     problem: Problem = parse_problem(f"{known.source}\nCALL = {call!r}\n")
-    proposal = CompilerAuthor().propose(Brief(name, problem, graph, Ascend().style(name)))
+    proposal = CompilerAuthor().propose(Brief(name, problem, graph, ASCEND.style(name)))
     assert isinstance(proposal, Proposal)
     return Variant(name, problem, proposal)
 
@@ -95,7 +95,8 @@ def test_variants_are_chosen_by_the_constants_in_which_they_differ() -> None:
         for mode in modes
     )
     module = ported_module("norm", contract_of(NORM, "NormFunction"), several, ("in_place",), DECORATOR)
-    assert "if casting_mode in ('llama', 'gemma'):" in module.source, "the same kernels serve both"
+    refused = "if casting_mode not in ('llama', 'gemma'):\n            raise NotImplementedError("
+    assert refused in module.source, "the same kernels serve both"
     assert "_norm_gemma" not in module.source and "ctx.variant" not in module.source
     assert "takes casting_mode = 'llama' or 'gemma'" in module.source
     compile(module.source, "norm.py", "exec")

@@ -1,0 +1,69 @@
+"""Launches of cuTile's own kernels: what is compiled ahead, and what a launch waits for."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from gpu_runner.program import tiles
+
+
+def computes() -> None:
+    """The Python function of a kernel."""
+
+
+class Real:
+    """A kernel as the package makes it."""
+
+    def __init__(self) -> None:
+        self._pyfunc = computes
+
+
+class Run:
+    """A log that carries launches out."""
+
+    def __init__(self, *, compiles_only: bool) -> None:
+        self.compiles_only = compiles_only
+        self.launched: list[Any] = []
+
+    def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Any) -> None:
+        self.launched.append((fn, grid, arguments))
+        run()
+
+
+def test_a_launch_waits_for_the_kernel_that_is_compiled_ahead_and_is_noted_with_its_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done, may_end = list[str](), threading.Event()
+
+    def real(stream: Any, grid: Any, kernel: Any, arguments: tuple[Any, ...]) -> None:
+        if arguments == ("ahead",):
+            may_end.wait(10)
+        done.append(*arguments)
+
+    monkeypatch.setattr(tiles, "_real_launch", lambda: real)
+    kernel, ahead, usual = Real(), Run(compiles_only=True), Run(compiles_only=False)
+    tiles.watch(lambda: ahead)  # type: ignore[arg-type, return-value]  # what of a log is asked
+    tiles.launch(None, (1,), kernel, ("ahead",))
+    assert done == [], "nobody waits for what is compiled ahead"
+    tiles.watch(lambda: usual)  # type: ignore[arg-type, return-value]
+    threading.Timer(0.2, may_end.set).start()
+    tiles.launch(None, [2], kernel, ("now",))
+    assert done == ["ahead", "now"]
+    assert usual.launched == [(computes, (2,), [["now"], {}])]
+
+
+def test_what_is_no_kernel_is_not_launched() -> None:
+    with pytest.raises(TypeError, match="a str is no kernel of cuTile"):
+        tiles.launch(None, (1,), "kernel", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_it"),
+    [("import cuda.tile as ct\n", True), ("from cuda.tile import kernel\n", True), ("from cuda import tile\n", True),
+     ("import triton  # no cuda.tile here\n", False), ("import cuda_tile\n", False)],
+)  # fmt: skip
+def test_a_file_is_of_cutile_by_its_imports(text: str, is_of_it: bool) -> None:
+    assert tiles.of_tiles(text) is is_of_it

@@ -1,0 +1,113 @@
+"""Candidates of cuTile where there is no GPU: what passes, what is found wrong, and what nobody can say."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+from gpu_runner import verify
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.program import tiles
+from tests.cheats.trial import surroundings
+from tests.workers.compiler.captured import FOLDER
+from tests.workers.compiler.test_cutile import emitted
+
+
+def judged(name: str, *changes: tuple[str, str]) -> Verdict:
+    """A quick verdict on what the compiler author emits for a problem, with changes to its source."""
+    source = emitted(name).source
+    for before, after in changes:
+        assert before in source
+        source = source.replace(before, after)
+    problem = json.loads((FOLDER / f"{name}.json").read_text())["problem"]
+    candidate = CandidateSource((SourceFile("candidate.py", source),))
+    return verify.run(VerifyRequest(problem, candidate, dtypes=("float32",), quick=True), surroundings())
+
+
+@pytest.mark.parametrize("name", ["swiglu", "softmax"])
+def test_emitted_kernels_pass_and_are_seen_to_run(name: str) -> None:
+    verdict = judged(name)
+    assert verdict.status is Status.passed, verdict.evidence
+    assert verdict.kernels == (f"_{name}_forward_kernel", f"_{name}_backward_kernel")
+    assert (verdict.language, verdict.interpreted) == ("cuTile", True)
+
+
+WRONG = {
+    "another padding": ("softmax", ("PaddingMode.NEG_INF", "PaddingMode.ZERO"), Status.incorrect_values),
+    "padding that is not determined": ("softmax", (", padding_mode=ct.PaddingMode.NEG_INF", ""), Status.incorrect_values),
+    "rows left out": ("softmax", ("n_programs = ct.cdiv(n_rows, BLOCK_ROWS)", "n_programs = n_rows // BLOCK_ROWS"), None),
+    "a tile beyond the array": ("softmax", ("ct.store(y_array, (tile, 0)", "ct.store(y_array, (tile, 1)"), Status.out_of_bounds),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_found(name: str) -> None:
+    problem, change, status = WRONG[name]
+    verdict = judged(problem, change)
+    assert verdict.status is not Status.passed
+    assert status in (None, verdict.status), verdict.evidence
+
+
+SCREENED = {
+    "ct.printf": ("unknown attribute", Status.refused),
+    "ct.no_such_function": ("unknown attribute", Status.refused),
+    "ct._stub.exp": ("unknown attribute", Status.refused),
+}
+
+
+@pytest.mark.parametrize("call", SCREENED)
+def test_what_the_package_does_not_document_is_refused_with_its_line(call: str) -> None:
+    verdict = judged("softmax", ("ct.exp(", f"{call}("))
+    assert (verdict.rule, verdict.status) == SCREENED[call]
+    assert verdict.evidence[0].line is not None
+
+
+def test_what_is_documented_and_cannot_be_interpreted_is_unproved_with_its_line() -> None:
+    verdict = judged("softmax", ("ct.exp(x - max_x)", "ct.sinh(x - max_x)"))
+    assert (verdict.status, verdict.rule) == (Status.unproved, "not evaluated")
+    assert verdict.evidence[0].message == "Where kernels of cuTile are interpreted there is no `ct.sinh`."
+    assert verdict.evidence[0].line is not None
+
+
+def test_a_kernel_of_triton_in_one_of_cutile_is_refused() -> None:
+    verdict = judged(
+        "softmax",
+        ("import cuda.tile as ct\n", "import cuda.tile as ct\nimport triton\n"),
+        ("ct.exp(x - max_x)", "_exp(x - max_x)"),
+        (
+            "@ct.kernel\ndef _softmax_forward",
+            "@triton.jit\ndef _exp(x):\n    return x\n\n\n@ct.kernel\ndef _softmax_forward",
+        ),
+    )
+    assert verdict.status is Status.refused
+    assert verdict.evidence[0].message == "A kernel of cuTile calls `_exp`, which is one of Triton."
+
+
+def test_a_launch_of_nothing_leaves_its_output_unwritten() -> None:
+    verdict = judged("relu_squared", ("ct.launch(", "print("))
+    assert verdict.status is not Status.passed
+
+
+@pytest.mark.skipif("CUTILE_PYTHON" not in os.environ, reason="CUTILE_PYTHON names no Python with cuTile")
+def test_every_function_takes_what_the_package_documents() -> None:
+    script = """
+        import inspect, json, cuda.tile as ct
+        names = json.loads(input())
+        print(json.dumps({name: [p.name for p in inspect.signature(getattr(ct, name)).parameters.values()] for name in names}))
+    """
+    own = {name: made for name, made in tiles._MEMBERS.items() if inspect.isfunction(made)}
+    run = [os.environ["CUTILE_PYTHON"], "-I", "-c", textwrap.dedent(script)]
+    there = json.loads(
+        subprocess.run(run, input=json.dumps([*own]) + "\n", capture_output=True, text=True, check=True).stdout
+    )
+    for name, made in own.items():
+        parameters = inspect.signature(made).parameters.values()
+        named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+        assert set(named) <= set(there[name]), name
+        positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        assert len(positional) <= len(there[name]), name

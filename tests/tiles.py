@@ -1,0 +1,153 @@
+"""cuTile next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
+
+    python -m tests.tiles prepare FOLDER    writes a request for each operator and dtype; needs no GPU
+    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|NAME-WHAT ...]    carries them out; needs torch, triton, cuda-tile
+
+``run`` prints a row of a table as it has one, and the verdict of each cuTile candidate; results stay in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_squared", "reglu", "dyt")
+DTYPES = ("float32", "bfloat16")
+WHOLE = ("swiglu", "rms_norm")  # get a full verdict too, at the end: the others a quick look
+BUDGET_S = 4.0
+HEADER = "operator | dtype | pass | size | cuTile us | Triton us | eager us | torch.compile us | floor us"
+
+
+def prepare(folder: Path) -> None:
+    """Write the requests: cuTile is the candidate, Triton's the original."""
+    from gpu_runner.contracts import Action, GpuRequest, Workload, to_json
+    from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
+    from gpu_runner.contracts.verify import CandidateSource, SourceFile, VerifyRequest
+    from tests.workers.compiler.captured import captured
+    from tests.workers.compiler.test_cutile import emitted
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in OPERATORS:
+        problem = captured(name)[0]
+        candidates = {
+            to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in ("cutile", "gpu")
+        }
+        largest = max(problem.workloads, key=lambda workload: _elements(dict(workload.sizes)))
+        for what in ("verify", "whole") if name in WHOLE else ("verify",):
+            verdict = VerifyRequest(problem.source, candidates["cutile"], dtypes=DTYPES, quick=what == "verify")
+            _write(folder / f"{name}-{what}.json", GpuRequest(f"{name}-{what}", Action.verify, to_json(verdict)))
+        for dtype in DTYPES:
+            timing = BenchmarkRequest(
+                problem.source,
+                candidates["cutile"],
+                dtype,
+                (Pass.forward, Pass.backward),
+                (Workload(largest.sizes, None, largest.scalars),),
+                BUDGET_S,
+                candidates["gpu"],
+            )
+            _write(folder / f"{name}-{dtype}.json", GpuRequest(f"{name}-{dtype}", Action.benchmark, to_json(timing)))
+
+
+def _elements(sizes: dict[str, int]) -> int:
+    product = 1
+    for size in sizes.values():
+        product *= size
+    return product
+
+
+def _write(path: Path, request: Any) -> None:
+    from gpu_runner.contracts import to_json
+
+    path.write_text(json.dumps(to_json(request)))
+
+
+def run(folder: Path, most_s: float, only: list[str]) -> None:
+    """Carry the requests out, a quick verdict first for each operator and full ones at the end, until the time is up."""
+    begin = time.monotonic()
+    print(HEADER, flush=True)
+    for name, what in [*((n, w) for n in OPERATORS for w in ("verify", *DTYPES)), *((n, "whole") for n in WHOLE)]:
+        if only and name not in only and f"{name}-{what}" not in only:
+            continue
+        if time.monotonic() - begin > most_s:
+            print(f"left for another run: from {name}-{what} on", flush=True)
+            return
+        _carry_out(folder, name, what)
+
+
+def _carry_out(folder: Path, name: str, what: str) -> None:
+    out = folder / f"{name}-{what}"
+    begin = time.monotonic()
+    command = [
+        sys.executable,
+        "-m",
+        "gpu_runner",
+        "--request",
+        str(folder / f"{name}-{what}.json"),
+        "--result",
+        str(out),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not (out / "result.json").exists():
+        print(f"{name} {what}: no result\n{done.stderr[-1500:]}", flush=True)
+        return
+    result = json.loads((out / "result.json").read_text())
+    took = f"{time.monotonic() - begin:.0f} s"
+    if result["error"]:
+        print(f"{name} {what}: {result['error']} ({took})\n{done.stderr[-800:]}", flush=True)
+    elif what in ("verify", "whole"):
+        _print_verdict(name, result["payload"], took)
+    else:
+        _print_rows(name, what, result["payload"], took)
+
+
+def _print_verdict(name: str, verdict: dict[str, Any], took: str) -> None:
+    checks = len(verdict["checks"])
+    print(f"{name}: {verdict['status']}, {checks} checks, kernels {', '.join(verdict['kernels'])} ({took})", flush=True)
+    for evidence in verdict["evidence"][:2]:
+        print(f"  {evidence['check']}: {evidence['message']} {evidence['workload'] or ''}", flush=True)
+        print(f"  {(evidence['log'] or '')[-700:]}", flush=True)
+
+
+def _print_rows(name: str, dtype: str, result: dict[str, Any], took: str) -> None:
+    for row in result["rows"]:
+        sizes = " ".join(f"{dim}={size}" for dim, size in row["workload"]["sizes"])
+        times = {timing["contender"]: timing for timing in row["timings"]}
+        cells = [_cell(times.get(each)) for each in ("candidate", "original", "eager", "torch_compile")]
+        floor = f"{row['floor_us']:.1f}" if row["floor_us"] else "-"
+        print(" | ".join([name, dtype, row["timed_pass"], sizes, *cells, floor]), flush=True)
+        if row["fault"]:
+            print(f"  {row['fault']}", flush=True)
+    print(f"  {name} {dtype} took {took}; {' '.join(result['notes'])}", flush=True)
+
+
+def _cell(timing: dict[str, Any] | None) -> str:
+    if timing is None:
+        return "-"
+    if timing["median_us"] is None:
+        return str(timing["error"])[:60] if timing["error"] else "-"
+    return f"{timing['median_us']:.1f}"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="cuTile next to Triton, eager and torch.compile.")
+    parser.add_argument("what", choices=("prepare", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--most-s", type=float, default=140.0)
+    parser.add_argument("--only", nargs="*", default=[])
+    options = parser.parse_args()
+    if options.what == "prepare":
+        prepare(options.folder)
+    else:
+        run(options.folder.resolve(), options.most_s, options.only)
+
+
+if __name__ == "__main__":
+    main()

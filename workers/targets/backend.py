@@ -1,0 +1,223 @@
+"""A target in Liger-Kernel: the files of an implementation next to the default operators, their exports and tests. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from gpu_runner.contracts import CandidateSource, Problem
+from workers.authors.protocol import SourceStyle
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+from workers.layouts.calls import call_of, defined_functions, kernel_form
+from workers.layouts.liger import paths
+from workers.layouts.protocol import ExistingKernel
+from workers.layouts.python_source import Import, read_imports, with_import, with_listed_name
+from workers.targets.contract import ApiContract, read_contract
+from workers.targets.module import PortedModule, backward_name, forward_name
+from workers.tree import Tree
+
+# Parameters of Liger's Functions that choose memory or launches: where gradients are written, how rows are shared out.
+FREE = frozenset({"in_place", "row_mode"})
+
+
+@dataclass(frozen=True)
+class Backend:
+    """An implementation of operators in a Liger library: ``FOLDER/NAME.py``, exported by ``FOLDER/__init__.py``."""
+
+    name: str
+    language: str
+    inside: str  # the implementation's folder, below that of the operators
+    helpers: tuple[tuple[str, str], ...]  # by name, the modules that they are imported from
+    impossible_here: tuple[str, ...]
+    since: str  # what brings the implementation to a repository that lacks it
+    selects: str  # where the package resolves to the implementation, as an expression of the test's
+    selects_by: str  # the import of that expression
+    buffer_bits: int = 0
+    contiguous: str = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
+    stand_ins: tuple[tuple[str, str], ...] = ()  # by path, what is laid over the repository while a port is judged
+
+    @property
+    def folder(self) -> str:
+        """The folder of the ports."""
+        return f"{paths.OPS}/{self.inside}/ops"
+
+    @property
+    def exports(self) -> str:
+        """The file that exports them."""
+        return f"{self.folder}/__init__.py"
+
+    @property
+    def package(self) -> str:
+        """The module of that file."""
+        return f"{paths.PACKAGE}.ops.{self.inside.replace('/', '.')}.ops"
+
+    def path(self, kernel: ExistingKernel) -> str:
+        """The file of a port."""
+        return self.port_path(kernel.name)
+
+    def port_path(self, name: str) -> str:
+        """The file of the port of that name."""
+        return f"{self.folder}/{name}.py"
+
+    def test_path(self, name: str) -> str:
+        """The file of the test that a port keeps the default's API."""
+        return f"test/ops/test_{self.name}_{name}.py"
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of the default operator's file, which stay the default's on this device."""
+        return tuple(name for name in defined_functions(tree.read(kernel.path) or "") if name != contract.function)
+
+    def check(self, kernel: ExistingKernel, tree: Tree) -> None:
+        """Whether the repository has the implementation and no port of the kernel yet.
+
+        Raises:
+            UserFacingError: one of the two is not so.
+        """
+        if kernel.path != paths.ops_path(kernel.name):
+            raise _refused(f"`{kernel.path}` is no operator of `{paths.OPS}`", "Port an operator that lies there.")
+        needed = (*(path for path, _ in self.stand_ins), self.exports)
+        lacking = [path for path in needed if tree.read(path) is None]
+        if lacking:
+            raise UserFacingError(
+                Failure(
+                    FailureCode.missing, f"the repository has no `{lacking[0]}`", f"{self.since}; a port goes into it."
+                )
+            )
+        if tree.exists(self.port_path(kernel.name)):
+            fix = "To make it faster, work on that file; to write it anew, remove it and its exports first."
+            message = f"`{kernel.name}` is ported already: `{self.port_path(kernel.name)}`"
+            raise UserFacingError(Failure(FailureCode.exists, message, fix))
+
+    def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:
+        """The calls that the library's models make, where they are more than one."""
+        return _variants().get(kernel.name, ())
+
+    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
+        """The API of the default operator."""
+        module = f"{paths.PACKAGE}.ops.{kernel.name}"
+        exported = [
+            s.imported.name for s in read_imports(tree.read(paths.OPS_EXPORTS) or "") if s.imported.module == module
+        ]
+        return read_contract(tree.read(kernel.path) or "", call_of(problem).symbol, filter(None, exported))
+
+    def style(self, name: str) -> SourceStyle:
+        """Sections without a class: the Function has the default operator's own API."""
+        return SourceStyle(
+            "", forward_name(name), backward_name(name), helpers=self.helpers, section=True, target=self.name
+        )
+
+    def free(self, contract: ApiContract) -> tuple[str, ...]:
+        """Parameters that choose memory or launches, and change no values."""
+        return tuple(parameter.name for parameter in contract.parameters if parameter.name in FREE)
+
+    def changes(
+        self, kernel: ExistingKernel, module: PortedModule, contract: ApiContract, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """The operator, its export and its place in ``__all__``, and the test of its API.
+
+        Raises:
+            UserFacingError: the exporting file has no import to insert next to.
+        """
+        exports = tree.read(self.exports) or ""
+        for name in module.exports:
+            try:
+                exports = with_import(exports, Import(f"{self.package}.{kernel.name}", name))
+            except ValueError as error:
+                raise _refused(
+                    f"`{self.exports}` cannot be extended: {error}", "Bring it into the library's form."
+                ) from error
+            exports = with_listed_name(exports, name)
+        return (
+            FileChange(self.path(kernel), module.source),
+            FileChange(self.exports, exports),
+            FileChange(self.test_path(kernel.name), self._test_source(kernel, module, contract)),
+        )
+
+    def form(
+        self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+    ) -> CandidateSource:
+        """The port for the runner. The other operators of the implementation, which this host may not import, are left out."""
+        own = tuple(change for change in changes if change.path == self.path(kernel))
+        standing_in = (*(FileChange(path, text) for path, text in self.stand_ins), FileChange(self.exports, ""))
+        made = kernel_form(problem, f"{self.package}.{kernel.name}", ("src",), (*own, *standing_in), tree_file)
+        return replace(
+            made, screened=tuple(path for path in made.screened if path not in {change.path for change in standing_in})
+        )
+
+    def _test_source(self, kernel: ExistingKernel, module: PortedModule, contract: ApiContract) -> str:
+        listed = ", ".join(f'"{name}"' for name in module.exports)
+        exports = f"({listed},)" if len(module.exports) == 1 else f"({listed})"
+        parts = " / ".join(f'"{part}"' for part in (*self.inside.split("/"), "ops", f"{kernel.name}.py"))
+        standard, own = (self.selects_by, "") if self.selects_by.startswith("import ") else ("", self.selects_by)
+        return TEST.format(
+            language=self.language,
+            name=kernel.name,
+            function=contract.function,
+            exports=exports,
+            port=f"OPS / {parts}",
+            package=f"{self.package}.{kernel.name}",
+            selects=self.selects,
+            standard=f"\n{standard}" if standard else "",
+            own=f"\n\n{own}" if own else "",
+        )
+
+
+@cache
+def _variants() -> dict[str, tuple[tuple[str, str], ...]]:
+    """The problems of kernels that models call in several ways: those of a folder, the one with the usual call first."""
+    folder = files("workers.layouts.liger").joinpath("variants")
+    kernels = sorted((item for item in folder.iterdir() if item.is_dir()), key=lambda item: item.name)
+    return {kernel.name: _read(kernel) for kernel in kernels if not kernel.name.startswith("_")}
+
+
+def _read(folder) -> tuple[tuple[str, str], ...]:  # type: ignore[no-untyped-def]
+    found = sorted((item for item in folder.iterdir() if item.name.endswith(".py")), key=lambda item: item.name)
+    return tuple((item.name.removesuffix(".py"), item.read_text("utf-8")) for item in found)
+
+
+def _refused(message: str, fix: str) -> UserFacingError:
+    return UserFacingError(Failure(FailureCode.layout, message, fix))
+
+
+TEST = '''\
+"""The {language} port of {name} has the API of the default operator; both import forms resolve as they should."""
+
+import ast
+import importlib{standard}
+
+from pathlib import Path
+
+import pytest{own}
+
+OPS = Path(__file__).parents[2] / "src" / "liger_kernel" / "ops"
+DEFAULT, PORT = OPS / "{name}.py", {port}
+EXPORTS = {exports}
+
+
+def parameters(path, method):
+    """The parameters of a method of the autograd Function, with their defaults."""
+    classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    function = next(node for node in classes if node.name == "{function}")
+    arguments = next(node for node in function.body if getattr(node, "name", "") == method).args
+    return [argument.arg for argument in arguments.args], [ast.literal_eval(value) for value in arguments.defaults]
+
+
+@pytest.mark.parametrize("method", ["forward", "backward"])
+def test_function_takes_what_the_default_takes(method):
+    assert parameters(PORT, method) == parameters(DEFAULT, method)
+
+
+def test_every_name_is_exported():
+    tree = ast.parse((PORT.parent / "__init__.py").read_text())
+    lists = [n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"]
+    assert set(EXPORTS) <= set(ast.literal_eval(lists[0]))
+
+
+@pytest.mark.skipif(not ({selects}), reason="the package resolves to another implementation")
+def test_package_resolves_to_the_port_and_the_module_to_the_default():
+    package = importlib.import_module("liger_kernel.ops")
+    module = importlib.import_module("liger_kernel.ops.{name}")
+    assert getattr(package, "{function}").__module__ == "{package}"
+    assert getattr(module, "{function}").__module__ == "liger_kernel.ops.{name}"
+'''

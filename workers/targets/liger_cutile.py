@@ -1,0 +1,61 @@
+"""The target `cutile`: cuTile in Liger-Kernel's own implementation, which `LIGER_KERNEL_IMPL=cutile` selects. Pure."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from gpu_runner.contracts import Problem, Workload
+from workers.authors.compiler.schedules.cutile import TILE_SHAPE
+from workers.contracts import KernelTiling
+from workers.layouts.liger import paths
+from workers.targets.backend import Backend
+
+PROCESSORS = 132  # of an H100, for the programs of kernels that keep sums
+
+
+class CutileBackend(Backend):
+    """GPUs of NVIDIA, through the files in ``ops/cutile``."""
+
+    def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
+        """The tiles of each launcher at each size, by the launcher's own lines, and its programs on an H100."""
+        launchers = [
+            node
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef) and "ct.launch(" in ast.unparse(node)
+        ]
+        return tuple(_tiling(node, problem, workload) for node in launchers for workload in problem.workloads)
+
+
+def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
+    sizes = dict(workload.sizes)
+    widest = max((spec.dims for spec in problem.inputs), key=len)
+    shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
+    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    scope: dict[str, Any] = {"n_rows": rows, "n_cols": columns, "n_elements": rows * columns}
+    lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
+    chosen = [line for line in lines if line.startswith("BLOCK_")]
+    exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines
+    width, depth = scope["BLOCK_SIZE"], scope.get("BLOCK_ROWS", 0)
+    if not depth:
+        programs, depth = -(-rows * columns // width), 1
+    else:
+        programs = -(-rows // depth) * -(-columns // width)
+        if any("_num_programs(" in line for line in lines):
+            programs = min(programs, PROCESSORS)
+    return KernelTiling(launcher.name, workload.label(), 0.0, depth, width, programs, 0)
+
+
+CUTILE = CutileBackend(
+    name="cutile",
+    language="cuTile",
+    inside="cutile",
+    helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
+    impossible_here=(
+        "Times need a GPU with a driver of release 580 or later: `kernelsmith bench` there takes the port as any candidate.",
+    ),
+    since="The implementation in cuTile is part of liger-kernel since 0.8",
+    selects='os.environ.get("LIGER_KERNEL_IMPL") == "cutile"',
+    selects_by="import os",
+)
