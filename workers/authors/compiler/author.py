@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,13 +26,17 @@ class CompilerAuthor:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
         refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
-        series = partial(in_series, narrow=narrow)
-        ways: tuple[Callable[[Brief], Programs], ...] = (series,) if has_products(brief.graph) else (whole, in_parts)
-        for programs_of in ways:
+        series = [partial(in_series, narrow=narrow, apart=apart) for apart in (None, False, True)]
+        ways: Sequence[Callable[[Brief], Programs]] = (whole, in_parts)
+        if has_products(brief.graph):
+            ways = (*series[1:], series[0]) if brief.style.target == "gpu" else series[:1]
+        for programs_of in ways:  # DBG
             try:
                 return _proposal(programs_of(brief), brief.style)
             except CannotCompileError as error:
-                refused = refused or error  # of the whole, which says what the problem takes
+                chained = programs_of in series[1:]
+                import os; os.environ.get("DBG") and print("   REFUSED", error.sentence)
+                refused = refused if chained else refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"
         return AuthorRefusal(refused.sentence, refused.operator)
 

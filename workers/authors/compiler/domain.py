@@ -53,6 +53,7 @@ class Domain:
     chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
+    numbered: tuple[int, ...] = ()  # the row axes of one matrix of a batch, where rows may know their number in it
 
     @property
     def is_strided(self) -> bool:

@@ -169,7 +169,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
             writer.env[value] = names.tensors[str(value.datum)]
         elif value.op == "column":
             writer.env[value] = "column"
-        elif value.op == "dot":
+        elif value.op in {"dot", "logsumexp"}:
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")
             writer.env[value] = text if alone else f"({text})"

@@ -87,6 +87,8 @@ class Lowering:
         axes = self._domain.shapes[node.name][0]
         if not axes:
             return self.numbering.const(0)
+        if axes == self._domain.numbered:
+            return self.numbering.row()
         if axes != self._domain.col_axes:
             raise CannotCompileError("`arange` numbers something other than the columns of a row", "arange")
         return self.numbering.column()

@@ -6,16 +6,17 @@ stored by the step that computes it, but for what is cheap to compute again from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
+from workers.authors.compiler.attention import CHAINED, KEPT, VIEWS, Chain
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
 
-VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
+PRODUCTS = frozenset({"matmul", CHAINED})
 # What a product may compute for each block that it loads, again and again: no more than an instruction or two.
 CHEAP = frozenset(
     {"add", "sub", "mul", "neg", "abs", "relu", "maximum", "minimum", "where", "logical_not"}
@@ -34,6 +35,12 @@ class Step:
     def tensors(self) -> tuple[str, ...]:
         """The nodes of the whole graph that the step takes, each once."""
         return tuple(name for name in self.graph.inputs if AGAIN not in name)
+
+
+def kept_numbers(chains: Mapping[str, Chain]) -> dict[str, str]:
+    """The numbers of each row, in float32, that chains hand on, with what they are called."""
+    leaves = {leaf for chain in chains.values() for leaf in chain.leaves.values()}
+    return {node: KEPT[role] for node, role in sorted(leaves) if role in KEPT}
 
 
 def has_products(graph: Graph) -> bool:
@@ -74,20 +81,25 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node
     ]
 
 
-def steps_of(problem: Problem, graph: Graph, narrow: frozenset[str]) -> tuple[list[Step], tuple[str, ...]]:
+def steps_of(
+    problem: Problem, graph: Graph, narrow: frozenset[str], chains: Mapping[str, Chain] | None = None
+) -> tuple[list[Step], tuple[str, ...]]:
     """The steps of both passes in order, and the nodes that forward keeps for backward.
 
-    ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known.
+    ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
+    graph's ``chained`` nodes.
     """
+    chains = chains or {}
     nodes = {node.name: node for node in graph.nodes}
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
-    forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+    left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
+    forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
-    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given))
+    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given), chains)
     steps = cut.steps([*graph.outputs, *saved])
     kept = frozenset({*given, *graph.outputs, *saved})
-    steps += Cut(problem, graph, narrow, Pass.backward, kept).steps(ends)
+    steps += Cut(problem, graph, narrow, Pass.backward, kept, chains).steps(ends)
     return steps, saved
 
 
@@ -102,19 +114,15 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
             continue
         if node.op in POINTWISE | VIEWS | {"full", "arange"} and all(r.name in known for r in references(node.args)):
             known.add(node.name)
-        elif node.name in read or any(_is_view_of(other, node.name, nodes) for other in read):
+        elif node.name in read or any(_viewed(other, nodes, known) == node.name for other in read):
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
 
 
-def _is_view_of(name: str, base: str, nodes: dict[str, Node]) -> bool:
-    return name == base or _viewed(name, nodes) == base
-
-
-def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
-    """What a node is a view of, itself where it is none."""
-    while nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
+def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) -> str:
+    """What a node is a view of, itself where it is none; ``known`` nodes are looked at as no views."""
+    while name not in known and nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
         name = operands[0].name
     return name
 
@@ -126,10 +134,17 @@ class Cut:
     """
 
     def __init__(
-        self, problem: Problem, graph: Graph, narrow: frozenset[str], timed: Pass, available: frozenset[str]
+        self,
+        problem: Problem,
+        graph: Graph,
+        narrow: frozenset[str],
+        timed: Pass,
+        available: frozenset[str],
+        chains: Mapping[str, Chain],
     ) -> None:
         self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
-        self.available = available
+        self.available, self.chains = available, chains
+        self.wide = frozenset(kept_numbers(chains))
         self.nodes = {node.name: node for node in graph.nodes}
         self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._rank: dict[str, int] = {}
@@ -162,7 +177,7 @@ class Cut:
         if len(set(outputs) - set(wanted)) < 2 or not any(self._product[name] for name in members):
             return set()
         ends = {node.name for node in self._needed([name for name in outputs if name in wanted])}
-        return {name for name in members - ends if self.nodes[name].op != "matmul"}
+        return {name for name in members - ends if self.nodes[name].op not in PRODUCTS}
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
@@ -176,7 +191,7 @@ class Cut:
         if node.name in self.available or not operands:
             return 0, None
         rank = max(self._rank[name] for name in operands)
-        if node.op == "matmul":
+        if node.op in PRODUCTS:
             return rank + 1 + rank % 2, node.name
         if rank % 2 == 0:
             return rank, None
@@ -203,7 +218,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul"}
+            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | PRODUCTS
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -217,7 +232,8 @@ class Cut:
             if node.name in self.available or not references(node.args):
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
-            key = (rank, product or node.name)
+            leader = self.chains[product].leader if product in self.chains else product
+            key = (rank, leader or node.name)
             members = groups.setdefault(key, set())
             members.add(node.name)
             owner[node.name] = key
@@ -263,6 +279,8 @@ class _Part:
         if copied in self._copies:
             return copied
         inside = not role and name in self._members
+        if inside and node.op == CHAINED:
+            return self._chained(name)
         if not (inside or not references(node.args)):
             view = node.op in VIEWS
             if not view and not self._cut.is_recomputed(name, often=bool(role)):
@@ -273,6 +291,22 @@ class _Part:
         assert isinstance(args, tuple)
         self._copies[copied] = replace(node, name=copied, args=args)
         return copied
+
+    def _chained(self, name: str) -> str:
+        """Copy the nodes of a chained product."""
+        chain = self._cut.chains[name]
+        table = {own: self._leaf(node, role) for own, (node, role) in chain.leaves.items()}
+
+        def renamed(argument: Arg) -> Arg:
+            return NodeRef(table.get(argument.name, argument.name)) if isinstance(argument, NodeRef) else argument
+
+        self._copies |= {n.name: replace(n, args=tuple(renamed(a) for a in n.args)) for n in chain.nodes}  # type: ignore[arg-type]
+        return name
+
+    def _leaf(self, name: str, role: str) -> str:
+        if name not in self._cut.available:
+            self.requested.add(name)
+        return self._input(name, role)
 
     def _renamed(self, argument: Arg | tuple[Arg, ...], sides: Iterable[str]) -> Arg:
         sides = iter(sides)
@@ -308,9 +342,10 @@ class _Part:
             scalars=scalars,
             parameters=(*plain, *(scalar.name for scalar in scalars)),
         )
+        needed = {node.name for node in nodes_behind(replace(graph, nodes=nodes), self._outputs)}
         own = replace(
             graph,
-            nodes=nodes,
+            nodes=tuple(node for node in nodes if node.name in needed),
             inputs=tuple(names),
             outputs=tuple(self._outputs),
             upstream=(None,) * len(self._outputs),
@@ -327,9 +362,20 @@ class _Part:
         graph, narrow = self._cut.graph, self._cut.narrow
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
+        if name in self._cut.wide:
+            return "float32"
+        if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):
+            return "bfloat16"
         ends = {node for _, node in graph.gradients}
         base = _viewed(name, self._cut.nodes)
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
+
+    def _is_narrow(self, chain: Chain) -> bool:
+        """Whether a chain multiplies tensors of the call's dtype, uncast, so that its results have it in eager mode."""
+        operands = {node for node, role in chain.leaves.values() if role in {"rows", "columns"}}
+        specs = {spec.name: spec.dtype for spec in self._cut.problem.inputs}
+        uncast = all(node.op != "cast" for node in chain.nodes)
+        return uncast and all(specs[node] is None if node in specs else self._follows(node) for node in operands)
 
     def _spec(self, own: str) -> InputSpec:
         name, problem = self._inputs[own], self._cut.problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from workers.authors.compiler.domain import COL, SCALAR, Space
+from workers.authors.compiler.domain import COL, ROW, SCALAR, Space
 from workers.authors.compiler.graph import BOOLEAN, WHOLE
 
 OFFSET = "cols: "  # begins the arithmetic of a scalar that moves columns
@@ -20,7 +20,8 @@ class Value:
     (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, prod, max, min or
     argmax), ``scan`` (``datum`` is sum or prod, and whether it is the reverse one),
     ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number),
-    ``dot`` (the product whose node is ``datum``).
+    ``row`` (each row's own number), ``dot`` (the product whose node is ``datum``; its operand is what a chained one multiplies),
+    ``logsumexp`` (of each row, in bits).
     """
 
     op: str
@@ -82,6 +83,10 @@ class ValueNumbering:
     def column(self) -> Value:
         """The number of each column."""
         return self.value("column", (), None, COL, integer=True)
+
+    def row(self) -> Value:
+        """The number of each row within its matrix."""
+        return self.value("row", (), None, ROW, integer=True)
 
     def pick(self, load: Value, index: Value) -> Value:
         """The element of each row of a tensor at a column of its own, or its elements at other columns."""

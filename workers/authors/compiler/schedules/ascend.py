@@ -42,7 +42,7 @@ class AscendRefused(Schedule):
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        return program.product is not None or task.sums_segments or bool(program.domain.segment_axes)
+        return program.multiplies or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -51,7 +51,7 @@ class AscendRefused(Schedule):
         Raises:
             CannotCompileError: always.
         """
-        if program.product is not None:
+        if program.multiplies:
             raise CannotCompileError("the Ascend target has no schedule for matrix products", "matmul")
         raise CannotCompileError("the Ascend target has no schedule for groups within a row", "reshape")
 

@@ -1,0 +1,484 @@
+"""Softmax of a product times a product, found in a graph, as steps that keep the scores on the chip. Pure.
+
+The products around the scores become ``chained`` nodes, each with the graph of what its kernel computes. Forward leaves the
+logarithm of each row's sum in bits, from which backward has the probabilities again, and the sum over a row of probabilities
+times their gradients is the sum of the result times its own gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef, TensorMeta
+from workers.authors.compiler.domain import nodes_behind
+from workers.authors.compiler.graph import POINTWISE, references
+
+VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
+CHAINED = "chained"
+KEPT = {"logarithm": "lse", "delta": "delta"}  # roles of a row's numbers, and what these are called
+LOGARITHM = " logarithm"  # ends the name of the node of a row's
+LOG2E = 1.4426950408889634
+MOST_COPIES = 400  # nodes of a kernel
+
+
+@dataclass
+class Chain:
+    """What one kernel computes: nodes, operands first, and the ``leaves`` that they begin at.
+
+    Of a leaf its node in the whole graph, and its role: a tensor that is two operands has a name, and axes, for each.
+    ``leader`` is the first of its outputs.
+    """
+
+    leader: str
+    nodes: list[Node] = field(default_factory=list)
+    leaves: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class _NotChainedError(Exception):
+    pass
+
+
+def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
+    """The node of which a node is the softmax over the last dimension, None where it is none."""
+    quotient = nodes[name]
+    powers, total = _operands(nodes, quotient, "div", 2)
+    if powers is None or total is None or not _reduces_last(total, "sum") or _first(total) != powers.name:
+        return None
+    return _exponent(nodes, powers)
+
+
+def logsumexp_of(nodes: Mapping[str, Node], name: str) -> str | None:
+    """The node of which a node is the logarithm of the sum of powers, in bits, as ``with_chains`` writes it."""
+    scaled, logarithm = _operands(nodes, nodes[name], "add", 2)
+    if scaled is None or logarithm is None or scaled.op != "mul" or scaled.args[1] != LOG2E or logarithm.op != "log2":
+        return None
+    top, total = nodes[_first(scaled)], nodes[_first(logarithm)]
+    if not _reduces_last(total, "sum") or not _reduces_last(top, "amax"):
+        return None
+    score = _exponent(nodes, nodes[_first(total)])
+    return score if score == _first(top) else None
+
+
+def _exponent(nodes: Mapping[str, Node], powers: Node) -> str | None:
+    if powers.op != "exp":
+        return None
+    score, top = _operands(nodes, nodes[_first(powers)], "sub", 2)
+    if score is None or top is None or not _reduces_last(top, "amax") or _first(top) != score.name:
+        return None
+    return score.name if score.meta.shape == powers.meta.shape else None
+
+
+def _operands(nodes: Mapping[str, Node], node: Node, op: str, count: int) -> tuple[Node | None, ...]:
+    refs = references(node.args)
+    if node.op != op or len(refs) != count or len(node.args) != count:
+        return (None,) * count
+    return tuple(nodes[ref.name] for ref in refs)
+
+
+def _first(node: Node) -> str:
+    return references(node.args)[0].name
+
+
+def _reduces_last(node: Node, op: str) -> bool:
+    rank = len(node.meta.shape)
+    if node.op != op or len(node.args) != 3 or node.args[2] is not True:
+        return False
+    dims = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
+    return dims in ((rank - 1,), (-1,))
+
+
+def with_chains(graph: Graph, *, apart: bool) -> tuple[Graph, dict[str, Chain]]:
+    """The graph with chained products, and the chain of each such node; without any where nothing is found.
+
+    ``apart``: what is not computed from a product, such as the number of a row or a column, has a copy for each use.
+    """
+    chains: dict[str, Chain] = {}
+    nodes = {node.name: node for node in graph.nodes}
+    for name in nodes:
+        if nodes[name].op != "div" or softmax_of(nodes, name) is None:
+            continue
+        try:
+            graph, found = _Attention(graph, name, apart).chained()
+        except _NotChainedError:
+            continue
+        chains |= found
+    return graph, chains
+
+
+class _Attention:
+    """One softmax, the products that its scores are computed from, and those that its probabilities meet."""
+
+    def __init__(self, graph: Graph, probabilities: str, apart: bool) -> None:
+        self._graph, self._apart, self.probabilities = graph, apart, probabilities
+        self.nodes = {node.name: node for node in graph.nodes}
+        score = softmax_of(self.nodes, probabilities)
+        assert score is not None
+        self.score = score
+        powers, total = (self.nodes[ref.name] for ref in references(self.nodes[probabilities].args))
+        self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
+        self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
+        self.touched, self.outer = self._follow()
+
+    def chained(self) -> tuple[Graph, dict[str, Chain]]:
+        """The graph with this attention's products chained.
+
+        Raises:
+            _NotChainedError: something else needs the scores in memory, or a product is of another form.
+        """
+        forward = {node.name for node in nodes_behind(self._graph, self._graph.outputs)}
+        first = [name for name in self.outer if name in forward]
+        backward = [name for name in self.outer if name not in forward]
+        if len(first) != 1:
+            raise _NotChainedError
+        (result,) = first
+        added = self._deltas(result) if backward else {}
+        groups: dict[str, list[str]] = {"forward": [result]}
+        for name in backward:
+            own = self._own_rows(name)
+            groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
+        chains: dict[str, Chain] = {}
+        placed: dict[str, list[Node]] = {}
+        for key, outputs in groups.items():
+            chain = _Expansion(self, Chain(outputs[0]), in_forward=key == "forward", apart=self._apart).of(outputs)
+            made = list(outputs)
+            if key == "forward" and backward:
+                made.append(self.logarithm)
+                self._logarithm(chain)
+            refs = tuple(NodeRef(leaf) for leaf in dict.fromkeys(node for node, _ in chain.leaves.values()))
+            for name in made:
+                meta = self.nodes[self.top].meta if name == self.logarithm else self.nodes[name].meta
+                placed.setdefault(outputs[0] if name == self.logarithm else name, []).append(
+                    Node(name, CHAINED, refs, meta)
+                )
+                chains[name] = chain
+        nodes: list[Node] = []
+        for node in self._graph.nodes:
+            nodes += [*added.get(node.name, ()), *placed.get(node.name, (node,))]
+        return replace(self._graph, nodes=tuple(_sorted(nodes))), chains
+
+    def _follow(self) -> tuple[set[str], list[str]]:
+        """What is computed from the scores' products, and the products that take it.
+
+        Raises:
+            _NotChainedError: the scores, or what is computed from them, are used in another way.
+        """
+        touched = _products_behind(self.nodes, self.score)
+        if not touched:
+            raise _NotChainedError
+        outer: list[str] = []
+        for node in self._graph.nodes:
+            used = [ref.name for ref in references(node.args) if ref.name in touched]
+            if not used or node.name in touched:
+                continue
+            if node.op == "matmul":
+                if len(used) > 1:
+                    raise _NotChainedError
+                outer.append(node.name)
+            elif node.op in POINTWISE | VIEWS or node.name in (self.top, self.total):
+                touched.add(node.name)
+            elif self._is_delta(node):
+                self.deltas[node.name] = f"{node.name} delta"
+                touched.add(node.name)
+            else:
+                raise _NotChainedError
+        ends = {*self._graph.outputs, *(end for _, end in self._graph.gradients)}
+        if touched & ends or self.probabilities not in touched:
+            raise _NotChainedError
+        return touched, outer
+
+    def _is_delta(self, node: Node) -> bool:
+        """Whether a node is the sum over a row of probabilities times their gradients."""
+        if not _reduces_last(node, "sum"):
+            return False
+        product = self.nodes[_first(node)]
+        names = [ref.name for ref in references(product.args)]
+        return product.op == "mul" and len(names) == 2 and self.probabilities in names and names[0] != names[1]
+
+    def _deltas(self, result: str) -> dict[str, list[Node]]:
+        """The sums over rows of the result times its gradient that take the place of others, before which they stand.
+
+        Raises:
+            _NotChainedError: they are not the same.
+        """
+        added: dict[str, list[Node]] = {}
+        weights, tensor = references(self.nodes[result].args)
+        for name, delta in self.deltas.items():
+            factors = [ref.name for ref in references(self.nodes[_first(self.nodes[name])].args)]
+            gradient = next(factor for factor in factors if factor != self.probabilities)
+            product = self.nodes[self._reshaped(gradient)]
+            if product.op != "matmul" or self._reshaped(weights.name) != self.probabilities:
+                raise _NotChainedError
+            upstream, turned = (self.nodes[ref.name] for ref in references(product.args))
+            swap = (*range(len(turned.meta.shape) - 2), len(turned.meta.shape) - 1, len(turned.meta.shape) - 2)
+            same = (
+                turned.op == "permute"
+                and turned.args[1] == swap
+                and _first(turned) == tensor.name
+                and upstream.meta.shape == self.nodes[result].meta.shape
+                and product.meta.shape == self.nodes[weights.name].meta.shape
+                and self.nodes[gradient].meta.shape == self.nodes[self.probabilities].meta.shape
+                and product.meta.shape[-1] == self.nodes[gradient].meta.shape[-1]
+            )
+            if not same:
+                raise _NotChainedError
+            stored, own = self._from_output(result, delta)
+            shape = upstream.meta.shape
+            factor = TensorMeta(shape, "float32")
+            own += [
+                Node(f"{delta} factors", "mul", (NodeRef(stored), NodeRef(upstream.name)), factor),
+                Node(
+                    f"{delta} sums",
+                    "sum",
+                    (NodeRef(f"{delta} factors"), (len(shape) - 1,), True),
+                    TensorMeta((*shape[:-1], 1), "float32"),
+                ),
+                Node(delta, "reshape", (NodeRef(f"{delta} sums"),), self.nodes[name].meta),
+            ]
+            added[name] = own
+        return added
+
+    def _reshaped(self, name: str) -> str:
+        """What a node is, but for its shape."""
+        while self.nodes[name].op in {"reshape", "cast"}:
+            name = _first(self.nodes[name])
+        return name
+
+    def _from_output(self, result: str, stem: str) -> tuple[str, list[Node]]:
+        """The result as a view of the output that it is stored as, so that it is not stored twice."""
+        users: dict[str, list[Node]] = {}
+        for node in self._graph.nodes:
+            for ref in references(node.args):
+                users.setdefault(ref.name, []).append(node)
+        path = [result]
+        while path[-1] not in self._graph.outputs:
+            following = [n for n in users.get(path[-1], ()) if n.op in {"reshape", "permute"}]
+            if len(following) != 1:
+                return result, []
+            path.append(following[0].name)
+        back, current = list[Node](), path[-1]
+        for name, before in zip(reversed(path), reversed(path[:-1]), strict=False):
+            view, meta = self.nodes[name], self.nodes[before].meta
+            places = view.args[1] if view.op == "permute" else None
+            args: tuple[Arg, ...] = (NodeRef(current),)
+            if isinstance(places, tuple):
+                args = (NodeRef(current), tuple(places.index(place) for place in range(len(places))))
+            back.append(Node(f"{stem} of {before}", view.op, args, meta))
+            current = back[-1].name
+        return current, back
+
+    def _own_rows(self, name: str) -> bool | None:
+        """Whether the rows of a product are the scores' rows, rather than their columns; None where that is not seen."""
+        left, right = (ref.name for ref in references(self.nodes[name].args))
+        is_left = left in self.touched
+        operand, turned = left if is_left else right, False
+        while self.nodes[operand].op in VIEWS:
+            places = self.nodes[operand].args[1] if self.nodes[operand].op == "permute" else ()
+            if isinstance(places, tuple) and places:
+                rank = len(places)
+                if set(places[-2:]) != {rank - 2, rank - 1}:
+                    return None
+                turned ^= places[-1] != rank - 1
+            operand = _first(self.nodes[operand])
+        return is_left != turned
+
+    def _logarithm(self, chain: Chain) -> None:
+        """Add what forward leaves of each row."""
+        top, total = _inside(self.top, chain), _inside(self.total, chain)
+        meta = self.nodes[self.top].meta
+        chain.nodes += [
+            Node(f"{self.logarithm} top", "mul", (NodeRef(top), LOG2E), meta),
+            Node(f"{self.logarithm} sum", "log2", (NodeRef(total),), meta),
+            Node(
+                self.logarithm,
+                "add",
+                (NodeRef(f"{self.logarithm} top"), NodeRef(f"{self.logarithm} sum")),
+                meta,
+            ),
+        ]
+
+
+def _inside(name: str, chain: Chain) -> str:
+    return f"{name} of {chain.leader}"
+
+
+def _products_behind(nodes: Mapping[str, Node], name: str) -> set[str]:
+    """The products that a node is computed from element by element."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        node = nodes[waiting.pop()]
+        if node.name in seen:
+            continue
+        seen.add(node.name)
+        if node.op == "matmul":
+            found.add(node.name)
+        elif node.op in POINTWISE | VIEWS:
+            waiting += [ref.name for ref in references(node.args)]
+    return found
+
+
+def _sorted(nodes: list[Node]) -> list[Node]:
+    """Nodes in an order in which they can be evaluated, else as they stand."""
+    known = {node.name: node for node in nodes}
+    done: dict[str, Node] = {}
+
+    def place(first: Node) -> None:
+        waiting = [(first, False)]
+        while waiting:
+            node, ready = waiting.pop()
+            if node.name in done:
+                continue
+            if ready:
+                done[node.name] = node
+                continue
+            waiting.append((node, True))
+            waiting += [(known[ref.name], False) for ref in reversed(references(node.args))]
+
+    for node in nodes:
+        place(node)
+    return list(done.values())
+
+
+class _Expansion:
+    """Copies what a kernel computes into its chain, from the products' operands to its outputs."""
+
+    def __init__(self, attention: _Attention, chain: Chain, *, in_forward: bool, apart: bool) -> None:
+        self._attention, self._chain, self._in_forward, self._apart = attention, chain, in_forward, apart
+        self._nodes = attention.nodes
+        self._done: dict[tuple[str, str], str] = {}
+
+    def of(self, outputs: list[str]) -> Chain:
+        """The chain with these outputs."""
+        for name in outputs:
+            self._product(name)
+        return self._chain
+
+    def _add(self, name: str, op: str, args: tuple[Arg, ...], meta: TensorMeta) -> str:
+        if len(self._chain.nodes) > MOST_COPIES:
+            raise _NotChainedError
+        self._chain.nodes.append(Node(name, op, args, meta))
+        return name
+
+    def _leaf(self, name: str, role: str) -> str:
+        own = f"{name} for {role}"
+        self._chain.leaves.setdefault(own, (name, role))
+        return own
+
+    def _product(self, name: str) -> None:
+        """A product of what is computed from scores and a tensor."""
+        node, attention = self._nodes[name], self._attention
+        sides = [ref.name for ref in references(node.args)]
+        own_rows = attention._own_rows(name)  # noqa: SLF001 -- its own class
+        role = name if own_rows is None else "columns" if own_rows else "rows"
+        texts, factors = [], list[tuple[str, Arg]]()
+        for side in sides:
+            if side in attention.touched:
+                texts.append(self._visit(side))
+            else:
+                text, own = self._operand(side, role)
+                texts.append(text)
+                factors += own
+        self._scaled(name, tuple(NodeRef(text) for text in texts), node.meta, factors)
+
+    def _scaled(self, name: str, args: tuple[Arg, ...], meta: TensorMeta, factors: list[tuple[str, Arg]]) -> None:
+        """A product, then the numbers that its operands are multiplied by."""
+        current = self._add(f"{name} bare" if factors else name, "matmul", args, meta)
+        for index, (op, number) in enumerate(factors):
+            last = index == len(factors) - 1
+            current = self._add(name if last else f"{name} {index}", op, (NodeRef(current), number), meta)
+
+    def _operand(self, name: str, role: str) -> tuple[str, list[tuple[str, Arg]]]:
+        """An operand as a view of a tensor in memory, and the numbers that it is multiplied or divided by."""
+        if name in self._attention.touched:
+            raise _NotChainedError
+        path, factors = list[Node](), list[tuple[str, Arg]]()
+        while True:
+            node = self._nodes[name]
+            factor = _factor(node)
+            if factor is not None:
+                factors.append(factor)
+            elif node.op in VIEWS and node.meta.dtype.startswith(("float", "bfloat")):
+                path.append(node)
+            else:
+                break
+            name = _first(node)
+        if node.op in {"full", "arange"} or not node.meta.dtype.startswith(("float", "bfloat")):
+            raise _NotChainedError
+        current = self._leaf(name, role)
+        for view in reversed(path):
+            own = f"{view.name} of {self._chain.leader} for {role}"
+            if (view.name, role) not in self._done:
+                self._done[view.name, role] = self._add(own, view.op, (NodeRef(current), *view.args[1:]), view.meta)
+            current = own
+        return current, factors
+
+    def _visit(self, name: str) -> str:
+        """What is computed from scores, and the scores themselves."""
+        attention, node = self._attention, self._nodes[name]
+        if name in attention.deltas:
+            return self._leaf(attention.deltas[name], "delta")
+        own = _inside(name, self._chain)
+        if (name, "") in self._done:
+            return own
+        self._done[name, ""] = own
+        if name == attention.probabilities and not self._in_forward:
+            score = self._visit(attention.score)
+            bits = self._add(f"{own} bits", "mul", (NodeRef(score), LOG2E), node.meta)
+            logarithm = self._leaf(attention.logarithm, "logarithm")
+            power = self._add(f"{own} power", "sub", (NodeRef(bits), NodeRef(logarithm)), node.meta)
+            return self._add(own, "exp2", (NodeRef(power),), node.meta)
+        if node.op == "matmul":
+            sides = [ref.name for ref in references(node.args)]
+            (left, first), (right, second) = (
+                self._operand(side, role) for side, role in zip(sides, ("rows", "columns"), strict=True)
+            )
+            self._scaled(own, (NodeRef(left), NodeRef(right)), node.meta, [*first, *second])
+            return own
+        allowed = POINTWISE | VIEWS if not self._in_forward else POINTWISE | VIEWS | {"amax", "sum"}
+        if node.op not in allowed:
+            raise _NotChainedError
+        return self._copied(node, own)
+
+    def _copied(self, node: Node, own: str) -> str:
+        def renamed(argument: Arg) -> Arg:
+            if not isinstance(argument, NodeRef):
+                return argument
+            name = argument.name
+            inside = name in self._attention.touched or _products_behind(self._nodes, name)
+            return NodeRef(self._visit(name) if inside else self._beside(name))
+
+        return self._add(own, node.op, tuple(renamed(argument) for argument in node.args), node.meta)  # type: ignore[arg-type]
+
+    def _beside(self, name: str) -> str:
+        """What is not computed from a product: a mask, a bias, numbers of rows and columns."""
+        node = self._nodes[name]
+        role = f"use {len(self._chain.nodes)}" if self._apart else "scores"
+        if self._apart or (name, role) not in self._done:
+            own = f"{name} of {self._chain.leader} as {role}"
+            if not self._is_elementwise(name):
+                own = self._leaf(name, role)
+            else:
+                args = tuple(NodeRef(self._beside(a.name)) if isinstance(a, NodeRef) else a for a in node.args)
+                if self._apart:
+                    own = f"{own} {len(self._chain.nodes)}"
+                self._add(own, node.op, args, node.meta)  # type: ignore[arg-type]
+            self._done[name, role] = own
+        return self._done[name, role]
+
+    def _is_elementwise(self, name: str) -> bool:
+        node = self._nodes[name]
+        return node.op in POINTWISE | VIEWS | {"full", "arange"}
+
+
+def _factor(node: Node) -> tuple[str, Arg] | None:
+    """The operator and the number of a node that multiplies or divides a tensor by a number."""
+    if node.op not in {"mul", "div"} or len(references(node.args)) != 1:
+        return None
+    tensor, number = node.args if isinstance(node.args[0], NodeRef) else reversed(node.args)
+    if not isinstance(tensor, NodeRef) or (node.op == "div" and not isinstance(node.args[0], NodeRef)):
+        return None
+    if isinstance(number, bool) or not isinstance(number, int | float | Expr):
+        return None
+    return node.op, number
