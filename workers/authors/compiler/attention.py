@@ -118,6 +118,7 @@ class _Attention:
         powers, total = (self.nodes[ref.name] for ref in references(self.nodes[probabilities].args))
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
+        self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self.touched, self.outer = self._follow()
 
     def chained(self) -> tuple[Graph, dict[str, Chain]]:
@@ -222,21 +223,35 @@ class _Attention:
             )
             if not same:
                 raise _NotChainedError
-            stored, own = self._from_output(result, delta)
-            shape = upstream.meta.shape
-            factor = TensorMeta(shape, "float32")
+            own = self._from_output(result, delta)
+            path, root = self._path(upstream.name)
+            first, second = (own[0].args[0] if own else NodeRef(result)), NodeRef(root)
+            if not own or [_move(node) for node in own] != [_move(node) for node in path] or not _keep_last(path):
+                first, second, path = NodeRef(own[-1].name if own else result), NodeRef(upstream.name), []
+            shape = self.nodes[second.name].meta.shape
             own += [
-                Node(f"{delta} factors", "mul", (NodeRef(stored), NodeRef(upstream.name)), factor),
+                Node(f"{delta} factors", "mul", (first, second), TensorMeta(shape, "float32")),
                 Node(
-                    f"{delta} sums",
+                    delta,
                     "sum",
                     (NodeRef(f"{delta} factors"), (len(shape) - 1,), True),
                     TensorMeta((*shape[:-1], 1), "float32"),
                 ),
-                Node(delta, "reshape", (NodeRef(f"{delta} sums"),), self.nodes[name].meta),
             ]
             added[name] = own
+            self.views[delta] = [
+                *(replace(n, meta=TensorMeta((*n.meta.shape[:-1], 1), "float32")) for n in path),
+                replace(self.nodes[name], op="reshape", args=(NodeRef(name),)),
+            ]
         return added
+
+    def _path(self, name: str) -> tuple[list[Node], str]:
+        """The views that a node is of another, first to last."""
+        path: list[Node] = []
+        while self.nodes[name].op in {"reshape", "permute"}:
+            path.insert(0, self.nodes[name])
+            name = _first(self.nodes[name])
+        return path, name
 
     def _reshaped(self, name: str) -> str:
         """What a node is, but for its shape."""
@@ -244,7 +259,7 @@ class _Attention:
             name = _first(self.nodes[name])
         return name
 
-    def _from_output(self, result: str, stem: str) -> tuple[str, list[Node]]:
+    def _from_output(self, result: str, stem: str) -> list[Node]:
         """The result as a view of the output that it is stored as, so that it is not stored twice."""
         users: dict[str, list[Node]] = {}
         for node in self._graph.nodes:
@@ -254,7 +269,7 @@ class _Attention:
         while path[-1] not in self._graph.outputs:
             following = [n for n in users.get(path[-1], ()) if n.op in {"reshape", "permute"}]
             if len(following) != 1:
-                return result, []
+                return []
             path.append(following[0].name)
         back, current = list[Node](), path[-1]
         for name, before in zip(reversed(path), reversed(path[:-1]), strict=False):
@@ -265,7 +280,7 @@ class _Attention:
                 args = (NodeRef(current), tuple(places.index(place) for place in range(len(places))))
             back.append(Node(f"{stem} of {before}", view.op, args, meta))
             current = back[-1].name
-        return current, back
+        return back
 
     def _own_rows(self, name: str) -> bool | None:
         """Whether the rows of a product are the scores' rows, rather than their columns; None where that is not seen."""
@@ -296,6 +311,17 @@ class _Attention:
                 meta,
             ),
         ]
+
+
+def _move(view: Node) -> tuple[object, ...]:
+    return view.op, view.args[1:], view.meta.shape
+
+
+def _keep_last(path: list[Node]) -> bool:
+    """Whether views leave the last dimension what it is."""
+    lasts = {node.meta.shape[-1] for node in path}
+    places = [node.args[1] for node in path if node.op == "permute"]
+    return len(lasts) <= 1 and all(isinstance(p, tuple) and p[-1] == len(p) - 1 for p in places)
 
 
 def _inside(name: str, chain: Chain) -> str:
@@ -417,12 +443,18 @@ class _Expansion:
     def _visit(self, name: str) -> str:
         """What is computed from scores, and the scores themselves."""
         attention, node = self._attention, self._nodes[name]
-        if name in attention.deltas:
-            return self._leaf(attention.deltas[name], "delta")
         own = _inside(name, self._chain)
         if (name, "") in self._done:
             return own
         self._done[name, ""] = own
+        if name in attention.deltas:
+            delta = attention.deltas[name]
+            current = self._leaf(delta, "delta")
+            for index, view in enumerate(attention.views[delta]):
+                last = index == len(attention.views[delta]) - 1
+                text = own if last else f"{own} {index}"
+                current = self._add(text, view.op, (NodeRef(current), *view.args[1:]), view.meta)
+            return own
         if name == attention.probabilities and not self._in_forward:
             score = self._visit(attention.score)
             bits = self._add(f"{own} bits", "mul", (NodeRef(score), LOG2E), node.meta)

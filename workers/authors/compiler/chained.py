@@ -299,6 +299,11 @@ class Scores:
             return self._times(1.0 / float(args[1].number), args[0])
         if value.op == "mul" and args[0].number is not None:
             return self._times(float(args[0].number), args[1])
+        if value.op == "sub" and args[0].op == args[1].op == "mul":
+            for factor in args[0].args:
+                if factor in args[1].args and factor.number is None:
+                    rest = [next((a for a in product.args if a is not factor), factor) for product in args]
+                    return numbering.pointwise("mul", factor, simplified(numbering, "sub", *rest))
         if value.op == "add":
             for one, other in (args, args[::-1]):
                 if _is_mask(other):
@@ -330,14 +335,21 @@ def _is_mask(value: Value) -> bool:
 
 
 def with_factor(numbering: ValueNumbering, value: Value) -> tuple[float, Value]:
-    """A positive number that scores are multiplied by, and the rest; masks stay what they are."""
-    if value.op == "where" and sum(_is_infinite(arm) for arm in value.args[1:]) == 1:
-        place = 2 if _is_infinite(value.args[2]) else 1
-        factor, core = with_factor(numbering, value.args[3 - place])
-        arms = (core, value.args[2]) if place == 2 else (value.args[1], core)
-        return factor, numbering.pointwise("where", value.args[0], *arms)
+    """A positive number that a value is multiplied by, and the rest; masks stay what they are."""
+    if value.op == "where":
+        fixed = [arm.number == 0 or _is_infinite(arm) for arm in value.args[1:]]
+        if sum(fixed) == 1:
+            place = 1 + fixed.index(False)
+            factor, core = with_factor(numbering, value.args[place])
+            arms = (core, value.args[2]) if place == 1 else (value.args[1], core)
+            return factor, numbering.pointwise("where", value.args[0], *arms)
     factor, core = coefficient(value)
-    return (factor, core) if factor > 0 else (1.0, value)
+    if factor <= 0:
+        return 1.0, value
+    if core is value:
+        return factor, value
+    inner, rest = with_factor(numbering, core)
+    return factor * inner, rest
 
 
 @dataclass(frozen=True)

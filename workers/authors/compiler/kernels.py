@@ -167,8 +167,8 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     for value in topological(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
-        elif value.op == "column":
-            writer.env[value] = "column"
+        elif value.op in {"column", "row"}:
+            writer.env[value] = value.op
         elif value.op in {"dot", "logsumexp"}:
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")

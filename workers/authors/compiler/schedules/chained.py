@@ -143,14 +143,15 @@ class ChainedKernel(KernelWriter):
         self.sizes: dict[str, Axes] = {}
         self._widths: dict[Axes, tuple[str, str, str]] = {}  # index, mask and block of features
         self._tiles: dict[tuple[str, bool], str] = {}
+        self._used: set[str] = set()
         self._left = {str(v.datum): v.args[0] for v in task.values if v.op == "dot" and v.args}
         self._numbering = ValueNumbering()
         roots = list(self._left.values())
-        self._score = roots[0]
-        self._factor = 1.0
-        if self.chained.is_softmax:
-            self._factor, self._score = with_factor(self._numbering, roots[0])
         self.bounds, self._complete = self._find_bounds(roots)
+        scaled = {name: with_factor(self._numbering, root) for name, root in self._left.items()}
+        self._factors = {name: factor for name, (factor, _) in scaled.items()}
+        self._left = {name: value for name, (_, value) in scaled.items()}
+        self._factor = next(iter(self._factors.values()))
 
     @property
     def read(self) -> tuple[Value, ...]:
@@ -163,7 +164,7 @@ class ChainedKernel(KernelWriter):
         A row of which nothing is left has NaN for its gradients, and gives it to all of the others: none may be passed over.
         """
         if self.chained.is_softmax:
-            return bounds_of(self._score), ""
+            return bounds_of(roots[0]), ""
         powers = powers_of(roots)
         if len(powers) != 1 or not all(vanishes(root, frozenset(powers)) for root in roots):
             return NO_BOUNDS, ""
@@ -325,12 +326,18 @@ class ChainedKernel(KernelWriter):
             raise CannotCompileError(f"products of products meet `{tensor}`, which has other dimensions", "matmul")
         return terms
 
+    def _name(self, tensor: str) -> str:
+        """A tensor's own name the first time, then names like it."""
+        name = self.names.free(tensor) if tensor in self._used else tensor
+        self._used.add(tensor)
+        return name
+
     def _tile(self, before: Statements, turn: Statements, tensor: Tensor, *, is_inner: bool) -> str:
         """The rows of an operand, loaded once: before the loop, or in every turn."""
         key = (tensor.node, is_inner)
         if key in self._tiles:
             return self._tiles[key]
-        name = self.names.free(self.names.tensors[tensor.node])
+        name = self._name(self.names.tensors[tensor.node])
         pointer = f"{self.names.tensors[tensor.node]}_ptr"
         index, mask, _ = self._widths[tensor.features]
         features = Role(tensor.features, index, "feature")
@@ -364,7 +371,7 @@ class ChainedKernel(KernelWriter):
             before.line(f"{state[0]} = tl.full((BLOCK_M, 1), {INFINITE}, dtype=tl.float32)")
             before.line(f"{state[1]} = tl.zeros((BLOCK_M, 1), dtype=tl.float32)")
         order = sorted(self._left, key=lambda name: sum(v.op == "dot" for v in topological([self._left[name]])))
-        whole = dict(self._left) if not chained.is_softmax else dict.fromkeys(self._left, self._score)
+        whole = self._left
         free = dict(zip(whole, inside(self._numbering, list(whole.values()), self.bounds), strict=True))
         turn.env |= {value: "inner[None, :]" for value in topological(whole.values()) if value.op == "column"}
         turn.env |= {value: "rows" for value in topological(whole.values()) if value.op == "row"}
@@ -400,7 +407,7 @@ class ChainedKernel(KernelWriter):
     def _element(self, before: Statements, turn: Statements, load: Value) -> str:
         """A tensor that meets the scores element by element."""
         node, tensor = str(load.datum), self.tensor(load)
-        name = self.names.free(tensor)
+        name = self._name(tensor)
         rows, inner = Role(self.chained.rows, "rows", "row"), Role(self.chained.inner, "inner[None, :].to(tl.int64)", "inner")
         terms = self._terms(node, [*self._roles, rows, inner])
         moving = [term for term in terms if term.startswith("inner")]
@@ -472,6 +479,8 @@ class ChainedKernel(KernelWriter):
                 total = totals[str(value.datum)]
                 if denominator:
                     body.line(f"{total} = {total} / {denominator}")
+                elif self._factors[str(value.datum)] != 1.0:
+                    body.line(f"{total} = {total} * {self._factors[str(value.datum)]!r}")
                 body.env[value] = total
             elif value.op == "logsumexp":
                 by = "" if self._factor == 1.0 else f" * {self._factor!r}"
@@ -514,7 +523,7 @@ class ChainedKernel(KernelWriter):
         return found
 
     def _epilogue(self, body: Statements, load: Value, tensor: Tensor) -> str:
-        name, (index, mask, _) = self.names.free(self.tensor(load)), self._widths[tensor.features]
+        name, (index, mask, _) = self._name(self.tensor(load)), self._widths[tensor.features]
         roles = [*self._roles, Role(self.chained.rows, "rows", "row"), Role(tensor.features, index, "feature")]
         terms = self._terms(str(load.datum), roles)
         masks = ["row_mask"] if any(term.startswith("rows") for term in terms) else []
