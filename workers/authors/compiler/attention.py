@@ -140,8 +140,13 @@ class _Attention:
             groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
-        for key, outputs in groups.items():
-            chain = _Expansion(self, Chain(outputs[0]), in_forward=key == "forward", apart=self._apart).of(outputs)
+        for key, products in groups.items():
+            summed = {name: self._summed(name) if key != "forward" else [] for name in products}
+            outputs = [summed[name][-1].name if summed[name] else name for name in products]
+            chain = Chain(outputs[0])
+            _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(products)
+            for path in summed.values():
+                chain.nodes += path
             made = list(outputs)
             if key == "forward" and backward:
                 made.append(self.logarithm)
@@ -297,6 +302,24 @@ class _Attention:
             operand = _first(self.nodes[operand])
         return is_left != turned
 
+    def _summed(self, name: str) -> list[Node]:
+        """The nodes from a product to its sum over heads that share a tensor, where nothing else uses them; none where it has none."""
+        path: list[Node] = []
+        while not path or path[-1].op != "sum":
+            following = [n for n in self._graph.nodes if any(ref.name == name for ref in references(n.args))]
+            ends = {*self._graph.outputs, *(end for _, end in self._graph.gradients)}
+            if len(following) != 1 or name in ends:
+                return []
+            (node,) = following
+            if node.op not in VIEWS | {"sum"} and _factor(node) is None:
+                return []
+            path.append(node)
+            name = node.name
+        rank = len(path[-1].meta.shape)
+        dims = path[-1].args[1] if isinstance(path[-1].args[1], tuple) else (path[-1].args[1],)
+        kept = len(path[-1].args) == 3 and path[-1].args[2] is True
+        return path if kept and all(isinstance(d, int) and d % rank < rank - 2 for d in dims) else []
+
     def _logarithm(self, chain: Chain) -> None:
         """Add what forward leaves of each row."""
         top, total = _inside(self.top, chain), _inside(self.total, chain)
@@ -375,11 +398,10 @@ class _Expansion:
         self._nodes = attention.nodes
         self._done: dict[tuple[str, str], str] = {}
 
-    def of(self, outputs: list[str]) -> Chain:
-        """The chain with these outputs."""
-        for name in outputs:
+    def fill(self, products: list[str]) -> None:
+        """Copy these products."""
+        for name in products:
             self._product(name)
-        return self._chain
 
     def _add(self, name: str, op: str, args: tuple[Arg, ...], meta: TensorMeta) -> str:
         if len(self._chain.nodes) > MOST_COPIES:

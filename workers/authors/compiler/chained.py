@@ -12,7 +12,7 @@ from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Expr, Graph, Node
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.attention import LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
-from workers.authors.compiler.axes import Shape, infer_axes
+from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes, references
 from workers.authors.compiler.lowering import Lowering
@@ -161,15 +161,16 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
             value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
             stored.append(Stored(name, value, base))
             continue
-        stored.append(_stored(problem, graph, name, results, cols, base, len(rows)))
-    if len({axes for axes in cols.values()}) < 1:
-        raise _refused("have no columns")
+        stored.append(_stored(problem, graph, name, results, cols, base))
+    summed = {tuple(axis for axis in base.row_axes if axis not in one.domain.row_axes) for one in stored}
+    if len(summed) > 1 or (is_softmax and any(summed)):
+        raise _refused("are summed over different dimensions")
     for axes in ({*rows}, {*inner}, *({*own} for own in cols.values())):
         if axes & {*batch}:
             raise _refused("share a dimension with their batch")
     if {*rows} & {*inner} or any({*own} & ({*rows} | {*inner}) for own in cols.values()):
         raise _refused("have the same dimension twice")
-    chained = Chained(batch, (), rows, inner, shapes, base, is_softmax, scores, results)
+    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, scores, results)
     for features in {t.features for t in _tensors(chained)}:
         count = 1
         for axis in features:
@@ -240,14 +241,22 @@ def _stored(
     results: Mapping[str, OuterProduct],
     cols: Mapping[str, Axes],
     base: Domain,
-    count: int,
 ) -> Stored:
     """An output with its products, whose operands their values have."""
     around = [node for node in nodes_behind(graph, [name], beyond_products=False)]
     own = [node.name for node in around if node.op == "matmul"]
     if len({cols[node] for node in own}) != 1:
         raise _refused("meet others of different columns")
-    domain = replace(base, col_axes=cols[own[0]])
+    gone = {axis for node in around if node.op == "sum" for axis in _summed_axes(node, base)}
+    if gone - ({*base.row_axes} - {*base.numbered}):
+        raise _refused("are summed over their rows or columns")
+    kept = tuple(axis for axis in base.row_axes if axis not in gone)
+    domain = replace(base, row_axes=kept, col_axes=cols[own[0]])
+    # The kernel adds up over heads what a product gives, so that a sum over them has the product's own value.
+    around = [replace(node, op="reshape") if node.op == "sum" else node for node in around]
+    linear = {"matmul", "reshape", "permute", "expand", "cast"}
+    if gone and any(node.op not in linear and not _is_scaled(node) for node in around):
+        raise _refused("are summed after something else")
     part = replace(graph, nodes=tuple(around), outputs=(name,), upstream=(None,), rounded=())
     lowering = Lowering(problem, part, domain)
 
@@ -264,6 +273,15 @@ def _stored(
     if outside:
         raise _refused(f"are followed by `{outside[0].op}`")
     return Stored(name, value, domain)
+
+
+def _summed_axes(node: Node, domain: Domain) -> Axes:
+    shape = domain.shapes[references(node.args)[0].name]
+    return tuple(axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim])
+
+
+def _is_scaled(node: Node) -> bool:
+    return node.op in {"mul", "div"} and len(references(node.args)) == 1
 
 
 def _outside(value: Value) -> list[Value]:

@@ -6,6 +6,7 @@ what forward left of them, and computes the gradients of rows and of columns in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -96,7 +97,8 @@ class ChainedSchedule(Schedule):
         chained = self._chained
         lines = [f"n_rows = {self.host.product(chained.rows)}", f"n_inner = {self.host.product(chained.inner)}"]
         lines += [f"{name} = {self.host.product(self.sizes[name])}" for name in self._widths]
-        lines += [f"n_batches = {self.host.product(chained.batch)}"] if chained.batch else []
+        kept = tuple(axis for axis in chained.batch if axis not in chained.summed)
+        lines += [f"n_batches = {self.host.product(kept)}"] if kept else []
         return [*lines, *([f"n_cols = {self.host.cols}"] if "n_cols" in self.kernel.sizes else [])]
 
     def launch_lines(self) -> list[str]:
@@ -108,7 +110,7 @@ class ChainedSchedule(Schedule):
             for block, width in zip(WIDTHS, self._widths, strict=False)
         }
         tiles = "triton.cdiv(n_rows, BLOCK_M)"
-        grid = f"(n_batches * {tiles},)" if self._chained.batch else f"({tiles},)"
+        grid = f"(n_batches * {tiles},)" if {*self._chained.batch} - {*self._chained.summed} else f"({tiles},)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         values = {n: self.host.product(axes) for n, axes in self.sizes.items() if n not in self._widths}
         return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
@@ -184,6 +186,7 @@ class ChainedKernel(KernelWriter):
         self._find_widths()
         self._begin(head)
         loop, depth = self._loop()
+        depth += bool(chained.summed)
         turn = Statements(self.names, self.scalars.written, set(), depth)
         before = self.scope()
         turn.line("inner = start + tl.arange(0, BLOCK_N)")
@@ -192,10 +195,16 @@ class ChainedKernel(KernelWriter):
         state = self._turn(before, turn, totals)
         for name, total in totals.items():
             before.line(f"{total} = tl.zeros((BLOCK_M, {self._block(chained.results[name])}), dtype=tl.float32)")
-        lines = [*head.lines, *before.lines, *loop, *turn.lines, ""]
+        once, again = before.lines, list[str]()
+        if chained.summed:
+            again = [INDENT + line for line in once if re.search(r"\bmember\b", line)]
+            once = [line for line in once if not re.search(r"\bmember\b", line)]
+            once += [f"{INDENT}for number in range(0, n_members):", f"{INDENT * 2}member = tl.cast(number, tl.int64)"]
+            loop = [INDENT + line for line in loop]
+        lines = [*head.lines, *once, *again, *loop, *turn.lines, ""]
         self._finish(body, totals, state)
         partial = ("n_cols",) if self.scalars.needs_n_cols else ()
-        batch = tuple(name for name in self.sizes if name.startswith("n_batch_"))
+        batch = tuple(name for name in self.sizes if name.startswith(("n_batch_", "n_members")))
         widths = tuple(name for name in self.sizes if name.startswith("width"))
         strides = tuple(name for name in self.sizes if name not in (*batch, *widths))
         constants = (*TILE, *WIDTHS[: len(widths)], "PRECISION")
@@ -210,7 +219,7 @@ class ChainedKernel(KernelWriter):
         return [str(store.node) for store in self.task.stores]
 
     def _batch_roles(self) -> list[Role]:
-        """The batch in runs of axes that each tensor has side by side, or not at all."""
+        """The batch in runs of axes that each tensor has side by side, or not at all; ``member`` is added up over."""
         tensors = [self._axes(str(load.datum)) for load in self.read] + [self._axes(node) for node in self._stored]
         runs: list[Axes] = []
         for axis in self.chained.batch:
@@ -220,10 +229,17 @@ class ChainedKernel(KernelWriter):
                 and (axis not in axes or axes.index(axis) == axes.index(last[-1]) + 1)
                 for axes in tensors
             )
+            joined = joined and (axis in self.chained.summed) == (last[-1] in self.chained.summed)
             runs[len(runs) - joined :] = [(*last, axis) if joined else (axis,)]
-        if len(runs) == 1:
-            return [Role(runs[0], "batch", "batch")]
-        return [Role(run, f"batch_{index}", f"batch_{index}") for index, run in enumerate(runs)]
+        summed = [run for run in runs if run[0] in self.chained.summed]
+        if len(summed) > 1:
+            raise CannotCompileError("products of products are summed over several dimensions", "matmul")
+        for run in summed:
+            self.sizes["n_members"] = run
+        kept = [run for run in runs if run not in summed]
+        names = ["batch"] if len(kept) == 1 else [f"batch_{index}" for index in range(len(kept))]
+        members = [Role(run, "member", "member") for run in summed]
+        return [*(Role(run, name, name) for run, name in zip(kept, names, strict=True)), *members]
 
     def _find_widths(self) -> None:
         tensors = [tensor for score in self.chained.scores.values() for tensor in (score.rows, score.inner)]
@@ -247,10 +263,11 @@ class ChainedKernel(KernelWriter):
             head.line("tile = n_tiles - 1 - tl.program_id(0) % n_tiles")
         else:
             head.line("tile = tl.program_id(0) % n_tiles")
-        if self._roles:
+        kept = [role for role in self._roles if role.suffix != "member"]
+        if kept:
             head.line("batch = (tl.program_id(0) // n_tiles).to(tl.int64)")
-        for place in range(len(self._roles) - 1, 0, -1) if len(self._roles) > 1 else ():
-            self.sizes[f"n_batch_{place}"] = self._roles[place].axes
+        for place in range(len(kept) - 1, 0, -1):
+            self.sizes[f"n_batch_{place}"] = kept[place].axes
             head.line(f"batch_{place} = batch % n_batch_{place}")
             head.line(f"{'batch' if place > 1 else 'batch_0'} = batch // n_batch_{place}")
         head.line("rows = (tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]")
@@ -352,7 +369,7 @@ class ChainedKernel(KernelWriter):
             first, offsets = self.names.free(f"{name}_first"), self.names.free(f"{name}_offsets")
             before.line(f"{first} = {' + '.join([pointer, *own[:place]])}")
             inner = [f"tl.arange(0, BLOCK_N)[:, None]{stride}", *own[place + 1 :]]
-            fixed = [term for term in inner if term.startswith("batch")]
+            fixed = [term for term in inner if term.startswith(("batch", "member"))]
             if fixed:  # of a tensor whose batch lies within its rows
                 before.lines[-1] += "".join(f" + {term}" for term in fixed)
             before.line(f"{offsets} = {' + '.join(term for term in inner if term not in fixed)}")
