@@ -119,6 +119,10 @@ class _Attention:
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
+        self._users: dict[str, list[Node]] = {}
+        for node in graph.nodes:
+            for ref in references(node.args):
+                self._users.setdefault(ref.name, []).append(node)
         self.touched, self.outer = self._follow()
 
     def chained(self) -> tuple[Graph, dict[str, Chain]]:
@@ -141,11 +145,11 @@ class _Attention:
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
         for key, products in groups.items():
-            summed = {name: self._summed(name) if key != "forward" else [] for name in products}
-            outputs = [summed[name][-1].name if summed[name] else name for name in products]
+            paths = {name: self._following(name, is_forward=key == "forward") for name in products}
+            outputs = [paths[name][-1].name if paths[name] else name for name in products]
             chain = Chain(outputs[0])
             _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(products)
-            for path in summed.values():
+            for path in paths.values():
                 chain.nodes += path
             made = list(outputs)
             if key == "forward" and backward:
@@ -265,17 +269,8 @@ class _Attention:
         return name
 
     def _from_output(self, result: str, stem: str) -> list[Node]:
-        """The result as a view of the output that it is stored as, so that it is not stored twice."""
-        users: dict[str, list[Node]] = {}
-        for node in self._graph.nodes:
-            for ref in references(node.args):
-                users.setdefault(ref.name, []).append(node)
-        path = [result]
-        while path[-1] not in self._graph.outputs:
-            following = [n for n in users.get(path[-1], ()) if n.op in {"reshape", "permute"}]
-            if len(following) != 1:
-                return []
-            path.append(following[0].name)
+        """The result as a view of how it is stored."""
+        path = [result, *(node.name for node in self._following(result, is_forward=True))]
         back, current = list[Node](), path[-1]
         for name, before in zip(reversed(path), reversed(path[:-1]), strict=False):
             view, meta = self.nodes[name], self.nodes[before].meta
@@ -291,34 +286,48 @@ class _Attention:
         """Whether the rows of a product are the scores' rows, rather than their columns; None where that is not seen."""
         left, right = (ref.name for ref in references(self.nodes[name].args))
         is_left = left in self.touched
-        operand, turned = left if is_left else right, False
+        operand, views = left if is_left else right, list[Node]()
         while self.nodes[operand].op in VIEWS:
-            places = self.nodes[operand].args[1] if self.nodes[operand].op == "permute" else ()
-            if isinstance(places, tuple) and places:
-                rank = len(places)
-                if set(places[-2:]) != {rank - 2, rank - 1}:
-                    return None
-                turned ^= places[-1] != rank - 1
+            views.insert(0, self.nodes[operand])
             operand = _first(self.nodes[operand])
+        shape = self.nodes[operand].meta.shape
+        place = len(shape) - 1  # of the scores' columns
+        for view in views:
+            places = view.args[1] if view.op == "permute" else None
+            if isinstance(places, tuple):
+                place = places.index(place)
+            elif view.op != "cast":
+                behind = [dim for dim in shape[place + 1 :] if dim != 1]
+                found = [p for p, dim in enumerate(view.meta.shape) if dim == shape[place]]
+                found = [p for p in found if [dim for dim in view.meta.shape[p + 1 :] if dim != 1] == behind]
+                if not found:
+                    return None
+                place = found[0]
+            shape = view.meta.shape
+        turned = place != len(shape) - 1
         return is_left != turned
 
-    def _summed(self, name: str) -> list[Node]:
-        """The nodes from a product to its sum over heads that share a tensor, where nothing else uses them; none where it has none."""
+    def _following(self, name: str, *, is_forward: bool) -> list[Node]:
+        """The views of a product that nothing else uses, and of a gradient its sum over heads that share a tensor.
+
+        The last of them is how the product is stored.
+        """
+        ends = {*self._graph.outputs, *(end for _, end in self._graph.gradients)}
         path: list[Node] = []
-        while not path or path[-1].op != "sum":
-            following = [n for n in self._graph.nodes if any(ref.name == name for ref in references(n.args))]
-            ends = {*self._graph.outputs, *(end for _, end in self._graph.gradients)}
-            if len(following) != 1 or name in ends:
-                return []
-            (node,) = following
-            if node.op not in VIEWS | {"sum"} and _factor(node) is None:
-                return []
+        while name not in ends and len(self._users.get(name, ())) == 1:
+            (node,) = self._users[name]
+            if is_forward or (node.op != "sum" and _factor(node) is None):
+                fits = node.op in {"reshape", "permute"}
+            else:
+                dims = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
+                rank = len(node.meta.shape)
+                leading = len(node.args) == 3 and all(isinstance(d, int) and d % rank < rank - 2 for d in dims)
+                fits = node.op != "sum" or (node.args[2:] == (True,) and leading)
+            if not fits:
+                break
             path.append(node)
             name = node.name
-        rank = len(path[-1].meta.shape)
-        dims = path[-1].args[1] if isinstance(path[-1].args[1], tuple) else (path[-1].args[1],)
-        kept = len(path[-1].args) == 3 and path[-1].args[2] is True
-        return path if kept and all(isinstance(d, int) and d % rank < rank - 2 for d in dims) else []
+        return path
 
     def _logarithm(self, chain: Chain) -> None:
         """Add what forward leaves of each row."""
