@@ -30,12 +30,11 @@ class CompilerAuthor:
         ways: Sequence[Callable[[Brief], Programs]] = (whole, in_parts)
         if has_products(brief.graph):
             ways = (*series[1:], series[0]) if brief.style.target == "gpu" else series[:1]
-        for programs_of in ways:  # DBG
+        for programs_of in ways:
             try:
                 return _proposal(programs_of(brief), brief.style)
             except CannotCompileError as error:
                 chained = programs_of in series[1:]
-                import os; os.environ.get("DBG") and print("   REFUSED", error.sentence)
                 refused = refused if chained else refused or error  # of the whole, which says what the problem takes
         assert refused is not None, "a problem is compiled or refused"
         return AuthorRefusal(refused.sentence, refused.operator)

@@ -70,7 +70,9 @@ class Chained:
     @property
     def operands(self) -> list[Value]:
         """A load of each operand."""
-        tensors = [t for s in self.scores.values() for t in (s.rows, s.inner)] + [r.right for r in self.results.values()]
+        tensors = [t for s in self.scores.values() for t in (s.rows, s.inner)] + [
+            r.right for r in self.results.values()
+        ]
         numbering = ValueNumbering()
         return [numbering.load(node, FULL) for node in dict.fromkeys(tensor.node for tensor in tensors)]
 
@@ -200,7 +202,9 @@ def _viewed(nodes: Mapping[str, Node], name: str) -> str:
     return name
 
 
-def _inner(name: str, nodes: Mapping[str, Node], shapes: Mapping[str, Shape], axes: tuple[Axes, Axes, Axes]) -> InnerProduct:
+def _inner(
+    name: str, nodes: Mapping[str, Node], shapes: Mapping[str, Shape], axes: tuple[Axes, Axes, Axes]
+) -> InnerProduct:
     batch, rows, inner = axes
     sides = [ref.name for ref in references(nodes[name].args)]
     features, own = shapes[sides[0]][-1], (shapes[sides[0]][-2], shapes[sides[1]][-1])

@@ -57,7 +57,9 @@ class ChainedSchedule(Schedule):
 
     SOURCES: ClassVar = {"_chained_settings(": CHAINED_SETTINGS}
 
-    sizes: Mapping[str, Axes] = field(default_factory=dict)  # sizes and strides of the kernel: products of the sizes of axes
+    sizes: Mapping[str, Axes] = field(
+        default_factory=dict
+    )  # sizes and strides of the kernel: products of the sizes of axes
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
@@ -304,7 +306,9 @@ class ChainedKernel(KernelWriter):
             spans = [("begin", "min(whole_begin, end)"), ("whole_begin", "whole_end"), ("whole_end", "end")]
         if self._complete:
             ends = [name for name, bound in (("begin", least), ("end", most)) if bound is not None]
-            lines.append("# A row that a mask leaves nothing has NaN for its gradients, and nothing may be passed over.")
+            lines.append(
+                "# A row that a mask leaves nothing has NaN for its gradients, and nothing may be passed over."
+            )
             lines.append(f"complete = {self._complete}")
             lines += [f"{n} = tl.where(complete, {n}, {'0' if n == 'begin' else 'n_inner'})" for n in ends]
         lines.append(f"for part in tl.static_range({len(spans)}):")
@@ -330,7 +334,9 @@ class ChainedKernel(KernelWriter):
                 continue
             first = axes.index(role.axes[0]) if role.axes[0] in axes else -1
             if axes[first : first + len(role.axes)] != role.axes:
-                raise CannotCompileError(f"`matmul` takes `{tensor}`, whose dimensions do not lie side by side", "matmul")
+                raise CannotCompileError(
+                    f"`matmul` takes `{tensor}`, whose dimensions do not lie side by side", "matmul"
+                )
             known |= {*role.axes}
             behind = axes[first + len(role.axes) :]
             stride = f"{tensor}_stride_{role.suffix}"
@@ -415,9 +421,7 @@ class ChainedKernel(KernelWriter):
                 kinds = {self.program.fixed_dtype(tensor.node) for tensor in (score.rows, score.inner)}
                 cast = ".to(tl.float32)" if len(kinds) > 1 else ""
                 turn.env[one] = self.names.of(one)
-                turn.line(
-                    f"{turn.env[one]} = tl.dot({left}{cast}, tl.trans({right}{cast}), input_precision=PRECISION)"
-                )
+                turn.line(f"{turn.env[one]} = tl.dot({left}{cast}, tl.trans({right}{cast}), input_precision=PRECISION)")
             elif one.op == "load":
                 turn.env[one] = self._element(before, turn, one)
 
@@ -425,7 +429,10 @@ class ChainedKernel(KernelWriter):
         """A tensor that meets the scores element by element."""
         node, tensor = str(load.datum), self.tensor(load)
         name = self._name(tensor)
-        rows, inner = Role(self.chained.rows, "rows", "row"), Role(self.chained.inner, "inner[None, :].to(tl.int64)", "inner")
+        rows, inner = (
+            Role(self.chained.rows, "rows", "row"),
+            Role(self.chained.inner, "inner[None, :].to(tl.int64)", "inner"),
+        )
         terms = self._terms(node, [*self._roles, rows, inner])
         moving = [term for term in terms if term.startswith("inner")]
         masks = ["row_mask"] if any(term.startswith("rows") for term in terms) else []
@@ -474,9 +481,7 @@ class ChainedKernel(KernelWriter):
     def _online(self, turn: Statements, scores: str, total: str, state: tuple[str, str]) -> str:
         """The powers of a block of scores; what was added up is scaled to a maximum that may have risen."""
         top, denominator = state
-        new, shift, rescale, powers = (
-            self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers")
-        )
+        new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
         by = "" if self._factor == 1.0 else f" * {self._factor!r}"
         turn.line(f"{new} = tl.maximum({top}, tl.max({scores}, axis=1, keep_dims=True))")
         turn.line("# A row of which a mask has left nothing so far stays at zero.")
@@ -508,7 +513,10 @@ class ChainedKernel(KernelWriter):
         for store in self.task.stores:
             text = body.env.get(store.value) or body.assign(store.value, self.names.free(store.name))
             node = str(store.node)
-            own = next((self.chained.results[str(v.datum)] for v in topological([store.value]) if v.op == "dot" and v.args), None)
+            own = next(
+                (self.chained.results[str(v.datum)] for v in topological([store.value]) if v.op == "dot" and v.args),
+                None,
+            )
             roles = [*self._roles, Role(self.chained.rows, "rows", "row")]
             mask = "row_mask"
             if own is not None and store.value.op != "logsumexp":
