@@ -95,8 +95,8 @@ def with_chains(graph: Graph, *, apart: bool) -> tuple[Graph, dict[str, Chain]]:
     """
     chains: dict[str, Chain] = {}
     nodes = {node.name: node for node in graph.nodes}
-    for name in nodes:
-        if nodes[name].op != "div" or softmax_of(nodes, name) is None:
+    for name, node in nodes.items():
+        if node.op != "div" or softmax_of(nodes, name) is None:
             continue
         try:
             graph, found = _Attention(graph, name, apart).chained()
@@ -148,9 +148,7 @@ class _Attention:
             paths = {name: self._following(name, is_forward=key == "forward") for name in products}
             outputs = [paths[name][-1].name if paths[name] else name for name in products]
             chain = Chain(outputs[0])
-            _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(products)
-            for path in paths.values():
-                chain.nodes += path
+            _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(paths)
             made = list(outputs)
             if key == "forward" and backward:
                 made.append(self.logarithm)
@@ -316,7 +314,7 @@ class _Attention:
         path: list[Node] = []
         while name not in ends and len(self._users.get(name, ())) == 1:
             (node,) = self._users[name]
-            if is_forward or (node.op != "sum" and _factor(node) is None):
+            if is_forward or (node.op != "sum" and _factor(node, self.nodes) is None):
                 fits = node.op in {"reshape", "permute"}
             else:
                 dims = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
@@ -407,10 +405,16 @@ class _Expansion:
         self._nodes = attention.nodes
         self._done: dict[tuple[str, str], str] = {}
 
-    def fill(self, products: list[str]) -> None:
-        """Copy these products."""
-        for name in products:
+    def fill(self, paths: Mapping[str, list[Node]]) -> None:
+        """Copy these products, each with the nodes that follow from it."""
+        for name, path in paths.items():
             self._product(name)
+            for before, node in zip((name, *(n.name for n in path)), path, strict=False):
+                args = tuple(self._number(a) if a != NodeRef(before) else a for a in node.args)
+                self._add(node.name, node.op, args, node.meta)
+
+    def _number(self, argument: Arg) -> Arg:
+        return NodeRef(self._beside(argument.name)) if isinstance(argument, NodeRef) else argument
 
     def _add(self, name: str, op: str, args: tuple[Arg, ...], meta: TensorMeta) -> str:
         if len(self._chain.nodes) > MOST_COPIES:
@@ -442,7 +446,8 @@ class _Expansion:
     def _scaled(self, name: str, args: tuple[Arg, ...], meta: TensorMeta, factors: list[tuple[str, Arg]]) -> None:
         """A product, then the numbers that its operands are multiplied by."""
         current = self._add(f"{name} bare" if factors else name, "matmul", args, meta)
-        for index, (op, number) in enumerate(factors):
+        for index, (op, given) in enumerate(factors):
+            number = self._number(given)
             last = index == len(factors) - 1
             current = self._add(name if last else f"{name} {index}", op, (NodeRef(current), number), meta)
 
@@ -453,10 +458,12 @@ class _Expansion:
         path, factors = list[Node](), list[tuple[str, Arg]]()
         while True:
             node = self._nodes[name]
-            factor = _factor(node)
+            factor = _factor(node, self._nodes)
             if factor is not None:
                 factors.append(factor)
-            elif node.op in VIEWS and node.meta.dtype.startswith(("float", "bfloat")):
+                (name,) = (a.name for a in node.args if isinstance(a, NodeRef) and a != factor[1])
+                continue
+            if node.op in VIEWS and node.meta.dtype.startswith(("float", "bfloat")):
                 path.append(node)
             else:
                 break
@@ -512,7 +519,7 @@ class _Expansion:
             inside = name in self._attention.touched or _products_behind(self._nodes, name)
             return NodeRef(self._visit(name) if inside else self._beside(name))
 
-        return self._add(own, node.op, tuple(renamed(argument) for argument in node.args), node.meta)  # type: ignore[arg-type]
+        return self._add(own, node.op, tuple(renamed(argument) for argument in node.args), node.meta)
 
     def _beside(self, name: str) -> str:
         """What is not computed from a product: a mask, a bias, numbers of rows and columns."""
@@ -526,7 +533,7 @@ class _Expansion:
                 args = tuple(NodeRef(self._beside(a.name)) if isinstance(a, NodeRef) else a for a in node.args)
                 if self._apart:
                     own = f"{own} {len(self._chain.nodes)}"
-                self._add(own, node.op, args, node.meta)  # type: ignore[arg-type]
+                self._add(own, node.op, args, node.meta)
             self._done[name, role] = own
         return self._done[name, role]
 
@@ -535,13 +542,19 @@ class _Expansion:
         return node.op in POINTWISE | VIEWS | {"full", "arange"}
 
 
-def _factor(node: Node) -> tuple[str, Arg] | None:
-    """The operator and the number of a node that multiplies or divides a tensor by a number."""
-    if node.op not in {"mul", "div"} or len(references(node.args)) != 1:
+def _factor(node: Node, nodes: Mapping[str, Node]) -> tuple[str, Arg] | None:
+    """The operator and the number of a node that multiplies or divides a tensor by a number; one of sizes is a node itself."""
+    if node.op not in {"mul", "div"} or len(node.args) != 2:
         return None
-    tensor, number = node.args if isinstance(node.args[0], NodeRef) else reversed(node.args)
-    if not isinstance(tensor, NodeRef) or (node.op == "div" and not isinstance(node.args[0], NodeRef)):
-        return None
-    if isinstance(number, bool) or not isinstance(number, int | float | Expr):
-        return None
-    return node.op, number
+    numbers = [_is_number(argument, nodes) for argument in node.args]
+    if numbers == [False, True]:
+        return node.op, node.args[1]
+    return (node.op, node.args[0]) if numbers == [True, False] and node.op == "mul" else None
+
+
+def _is_number(argument: Arg, nodes: Mapping[str, Node]) -> bool:
+    if not isinstance(argument, NodeRef):
+        return not isinstance(argument, bool) and isinstance(argument, int | float | Expr)
+    node = nodes[argument.name]
+    computed = node.op in POINTWISE | {"full"} and not node.meta.shape
+    return computed and all(_is_number(ref, nodes) for ref in references(node.args))

@@ -363,7 +363,7 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
 
 
 def _cut_alike(left: Axes, right: Axes, unifier: Unifier) -> Axes:
-    """The axes of a dimension that two tensors flattened from axes of which some are cut further in one; none if they do not fit."""
+    """The axes of a dimension that two tensors flattened from axes, some cut further in one; none if they do not fit."""
     waiting, result = [list(left), list(right)], list[int]()
 
     def size(axis: int) -> int:

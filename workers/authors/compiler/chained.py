@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Problem
-from gpu_runner.contracts.graph import Expr, Graph, Node
-from workers.authors.compiler.algebra import coefficient, scaled, simplified
+from gpu_runner.contracts.graph import Graph, Node, NodeRef
+from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.attention import LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, epilogue, nodes_behind
@@ -247,7 +247,7 @@ def _stored(
     base: Domain,
 ) -> Stored:
     """An output with its products, whose operands their values have."""
-    around = [node for node in nodes_behind(graph, [name], beyond_products=False)]
+    around = nodes_behind(graph, [name], beyond_products=False)
     own = [node.name for node in around if node.op == "matmul"]
     if len({cols[node] for node in own}) != 1:
         raise _refused("meet others of different columns")
@@ -259,7 +259,8 @@ def _stored(
     # The kernel adds up over heads what a product gives, so that a sum over them has the product's own value.
     around = [replace(node, op="reshape") if node.op == "sum" else node for node in around]
     linear = {"matmul", "reshape", "permute", "expand", "cast"}
-    if gone and any(node.op not in linear and not _is_scaled(node) for node in around):
+    whole = {node.name for node in around if node.meta.shape}
+    if gone and any(node.name in whole and node.op not in linear and not _is_scaled(node, whole) for node in around):
         raise _refused("are summed after something else")
     part = replace(graph, nodes=tuple(around), outputs=(name,), upstream=(None,), rounded=())
     lowering = Lowering(problem, part, domain)
@@ -270,8 +271,7 @@ def _stored(
         return lowering.numbering.value("dot", (results[str(value.datum)].left,), value.datum, FULL)
 
     (value,) = rewritten(lowering.numbering, [lowering.values[name]], with_operand)
-    whole = {*domain.row_axes, *domain.col_axes}
-    if {axis for dim in base.shapes[name] for axis in dim} != whole or value.space != FULL:
+    if {axis for dim in base.shapes[name] for axis in dim} != {*domain.row_axes, *domain.col_axes} or value.space != FULL:
         raise _refused("are stored in part")
     outside = [v for v in _outside(value) if v.op in _REFUSED or v.op in {"row", "column"}]
     if outside:
@@ -284,8 +284,10 @@ def _summed_axes(node: Node, domain: Domain) -> Axes:
     return tuple(axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim])
 
 
-def _is_scaled(node: Node) -> bool:
-    return node.op in {"mul", "div"} and len(references(node.args)) == 1
+def _is_scaled(node: Node, whole: set[str]) -> bool:
+    """Whether a node is a tensor times a number, or divided by one."""
+    tensors = [isinstance(arg, NodeRef) and arg.name in whole for arg in node.args]
+    return tensors == [True, False] if node.op == "div" else node.op == "mul" and sum(tensors) == 1
 
 
 def _outside(value: Value) -> list[Value]:
@@ -317,10 +319,11 @@ class Scores:
         if not value.args:
             return value
         numbering, args = self._numbering, tuple(self.fast(arg) for arg in value.args)
-        if value.op == "div" and args[1].number:
-            return self._times(1.0 / float(args[1].number), args[0])
-        if value.op == "mul" and args[0].number is not None:
-            return self._times(float(args[0].number), args[1])
+        fixed = [arg.space == SCALAR for arg in args]
+        if value.op == "div" and fixed == [False, True]:
+            return self._times(simplified(numbering, "div", numbering.const(1.0), args[1]), args[0])
+        if value.op == "mul" and fixed in ([True, False], [False, True]):
+            return self._times(args[fixed.index(True)], args[fixed.index(False)])
         if value.op == "sub" and args[0].op == args[1].op == "mul":
             for factor in args[0].args:
                 if factor in args[1].args and factor.number is None:
@@ -331,13 +334,24 @@ class Scores:
                 if _is_mask(other):
                     kept, masked = (one, other.args[2]) if other.args[1].number == 0 else (other.args[1], one)
                     return simplified(numbering, "where", other.args[0], kept, masked)
-        return numbering.value(value.op, args, value.datum, _joined(args), value.boolean, value.integer)
+        return _folded(numbering, value, list(args))
 
-    def _times(self, factor: float, value: Value) -> Value:
-        if value.op == "where" and any(_is_infinite(arm) for arm in value.args[1:]) and factor > 0:
-            arms = [self._times(factor, arm) for arm in value.args[1:]]
-            return self._numbering.pointwise("where", value.args[0], *arms)
-        return scaled(self._numbering, factor, value)
+    def _times(self, factor: Value, value: Value) -> Value:
+        """A value times a number of the launch, which is kept outermost but for masks."""
+        numbering = self._numbering
+        if _is_infinite(value) and _is_positive(factor):
+            return value
+        if value.op == "where" and any(_is_infinite(arm) for arm in value.args[1:]) and _is_positive(factor):
+            return numbering.pointwise("where", value.args[0], *(self._times(factor, arm) for arm in value.args[1:]))
+        if value.op == "mul" and value.args[0].space == SCALAR and value.space != SCALAR:
+            return self._times(simplified(numbering, "mul", factor, value.args[0]), value.args[1])
+        return value if factor.number == 1 else numbering.pointwise("mul", factor, value)
+
+
+def _is_positive(value: Value) -> bool:
+    if value.op in {"mul", "div"}:
+        return all(_is_positive(arg) for arg in value.args)
+    return value.op == "sqrt" or (value.number is not None and value.number > 0)
 
 
 def _joined(args: tuple[Value, ...]):  # type: ignore[no-untyped-def]
@@ -356,8 +370,8 @@ def _is_mask(value: Value) -> bool:
     return value.op == "where" and sorted(map(str, arms)) in (["-inf", "0"], ["-inf", "0.0"])
 
 
-def with_factor(numbering: ValueNumbering, value: Value) -> tuple[float, Value]:
-    """A positive number that a value is multiplied by, and the rest; masks stay what they are."""
+def with_factor(numbering: ValueNumbering, value: Value) -> tuple[Value, Value]:
+    """A positive number of the launch that a value is multiplied by, and the rest; masks stay what they are."""
     if value.op == "where":
         fixed = [arm.number == 0 or _is_infinite(arm) for arm in value.args[1:]]
         if sum(fixed) == 1:
@@ -365,13 +379,10 @@ def with_factor(numbering: ValueNumbering, value: Value) -> tuple[float, Value]:
             factor, core = with_factor(numbering, value.args[place])
             arms = (core, value.args[2]) if place == 1 else (value.args[1], core)
             return factor, numbering.pointwise("where", value.args[0], *arms)
-    factor, core = coefficient(value)
-    if factor <= 0:
-        return 1.0, value
-    if core is value:
-        return factor, value
-    inner, rest = with_factor(numbering, core)
-    return factor * inner, rest
+    if value.op != "mul" or value.args[0].space != SCALAR or not _is_positive(value.args[0]):
+        return numbering.const(1.0), value
+    factor, core = with_factor(numbering, value.args[1])
+    return simplified(numbering, "mul", value.args[0], factor), core
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
         writer.prepare(store.value)
         if writer.env.get(store.value) == store.name:
             continue
-        text = writer.fitted(store.value, FORMULA_WIDTH)
+        text = writer.env.get(store.value) or writer.fitted(store.value, FORMULA_WIDTH)
         writer.line(f"{store.name} = sum_rows({text})" if store.summed else f"{store.name} = {text}")
         if not store.summed:
             writer.env.setdefault(store.value, store.name)

@@ -232,7 +232,7 @@ class Cut:
             if node.name in self.available or not references(node.args):
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
-            leader = self.chains[product].leader if product in self.chains else product
+            leader = self.chains[product].leader if product and product in self.chains else product
             key = (rank, leader or node.name)
             members = groups.setdefault(key, set())
             members.add(node.name)
@@ -300,7 +300,7 @@ class _Part:
         def renamed(argument: Arg) -> Arg:
             return NodeRef(table.get(argument.name, argument.name)) if isinstance(argument, NodeRef) else argument
 
-        self._copies |= {n.name: replace(n, args=tuple(renamed(a) for a in n.args)) for n in chain.nodes}  # type: ignore[arg-type]
+        self._copies |= {n.name: replace(n, args=tuple(renamed(a) for a in n.args)) for n in chain.nodes}
         return name
 
     def _leaf(self, name: str, role: str) -> str:

@@ -24,7 +24,7 @@ from workers.authors.compiler.chained import (
     vanishes,
     with_factor,
 )
-from workers.authors.compiler.expressions import FORMULA
+from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask
@@ -155,7 +155,7 @@ class ChainedKernel(KernelWriter):
         scaled = {name: with_factor(self._numbering, root) for name, root in self._left.items()}
         self._factors = {name: factor for name, (factor, _) in scaled.items()}
         self._left = {name: value for name, (_, value) in scaled.items()}
-        self._factor = next(iter(self._factors.values()))
+        self._by: dict[str, str] = {}  # " * " and the number that scores, or a result, are multiplied by
 
     @property
     def read(self) -> tuple[Value, ...]:
@@ -194,6 +194,10 @@ class ChainedKernel(KernelWriter):
         turn.line("inner = start + tl.arange(0, BLOCK_N)")
         turn.line("inner_mask = inner < n_inner")
         totals = {name: self.names.free("product") for name in self._left}
+        for name, factor in self._factors.items():
+            if factor.number != 1:
+                text = before.operand(factor).text
+                self._by[name] = f" * {text if text.isidentifier() or factor.number else f'({text})'}"
         state = self._turn(before, turn, totals)
         for name, total in totals.items():
             before.line(f"{total} = tl.zeros((BLOCK_M, {self._block(chained.results[name])}), dtype=tl.float32)")
@@ -403,7 +407,7 @@ class ChainedKernel(KernelWriter):
             weights = self._weights(turn, whole[name], free[name])
             right = self._tile(before, turn, chained.results[name].right, is_inner=True)
             if chained.is_softmax:
-                weights = self._online(turn, weights, totals[name], state)
+                weights = self._online(turn, weights, totals[name], state, self._by.get(name, ""))
             turn.line(
                 f"{totals[name]} = tl.dot({weights}.to({right}.dtype), {right}, {totals[name]}, input_precision=PRECISION)"
             )
@@ -478,11 +482,10 @@ class ChainedKernel(KernelWriter):
         scope.line(f"{name} = {form.format(text)}")
         return scope.lines
 
-    def _online(self, turn: Statements, scores: str, total: str, state: tuple[str, str]) -> str:
+    def _online(self, turn: Statements, scores: str, total: str, state: tuple[str, str], by: str) -> str:
         """The powers of a block of scores; what was added up is scaled to a maximum that may have risen."""
         top, denominator = state
         new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
-        by = "" if self._factor == 1.0 else f" * {self._factor!r}"
         turn.line(f"{new} = tl.maximum({top}, tl.max({scores}, axis=1, keep_dims=True))")
         turn.line("# A row of which a mask has left nothing so far stays at zero.")
         turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new}{by})")
@@ -501,11 +504,11 @@ class ChainedKernel(KernelWriter):
                 total = totals[str(value.datum)]
                 if denominator:
                     body.line(f"{total} = {total} / {denominator}")
-                elif self._factors[str(value.datum)] != 1.0:
-                    body.line(f"{total} = {total} * {self._factors[str(value.datum)]!r}")
+                elif str(value.datum) in self._by:
+                    body.line(f"{total} = {total}{self._by[str(value.datum)]}")
                 body.env[value] = total
             elif value.op == "logsumexp":
-                by = "" if self._factor == 1.0 else f" * {self._factor!r}"
+                (by,) = self._by.values() or ("",)
                 body.env[value] = f"{top}{by} + tl.log2({denominator})"
         outer = self._results_loads()
         for load, tensor in outer.items():
@@ -544,7 +547,7 @@ class ChainedKernel(KernelWriter):
                     loads.append(value)
                 elif value.op != "logsumexp":
                     waiting += value.args
-            found |= {load: tensors[0] for load in loads}
+            found |= {load: tensor for load in loads for tensor in tensors[:1]}
         return found
 
     def _epilogue(self, body: Statements, load: Value, tensor: Tensor) -> str:
@@ -568,7 +571,7 @@ def chained_formula(program: Program, names: Names) -> dict[str, str]:
     for name, score in chained.scores.items():
         found[name] = f"{names.tensors[score.rows.node]} @ {names.tensors[score.inner.node]}.T"
     for name, result in chained.results.items():
-        writer = Statements(names.fork(), lambda text: _scalar(text), set(), 0, FORMULA)
+        writer = Statements(names.fork(), _scalar, set(), 0, FORMULA)
         for value in topological([result.formula]):
             if value.op == "load":
                 writer.env[value] = names.tensors[str(value.datum)]
@@ -588,7 +591,5 @@ def chained_formula(program: Program, names: Names) -> dict[str, str]:
     return found
 
 
-def _scalar(text: str):  # type: ignore[no-untyped-def]
-    from workers.authors.compiler.expressions import COMPARE, Text
-
+def _scalar(text: str) -> Text:
     return Text(text) if text.isidentifier() else Text(text, COMPARE)
