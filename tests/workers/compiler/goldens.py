@@ -30,6 +30,7 @@ GOLDEN_NAMES = (
     "running_product",
     "linear_gelu",
     "matmul_softmax",
+    "causal_attention",
 )
 
 

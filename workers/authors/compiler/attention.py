@@ -140,7 +140,7 @@ class _Attention:
         added = self._deltas(result) if backward else {}
         groups: dict[str, list[str]] = {"forward": [result]}
         for name in backward:
-            own = self._own_rows(name)
+            own = self.own_rows(name)
             groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
@@ -280,7 +280,7 @@ class _Attention:
             current = back[-1].name
         return back
 
-    def _own_rows(self, name: str) -> bool | None:
+    def own_rows(self, name: str) -> bool | None:
         """Whether the rows of a product are the scores' rows, rather than their columns; None where that is not seen."""
         left, right = (ref.name for ref in references(self.nodes[name].args))
         is_left = left in self.touched
@@ -431,7 +431,7 @@ class _Expansion:
         """A product of what is computed from scores and a tensor."""
         node, attention = self._nodes[name], self._attention
         sides = [ref.name for ref in references(node.args)]
-        own_rows = attention._own_rows(name)  # noqa: SLF001 -- its own class
+        own_rows = attention.own_rows(name)
         role = name if own_rows is None else "columns" if own_rows else "rows"
         texts, factors = [], list[tuple[str, Arg]]()
         for side in sides:

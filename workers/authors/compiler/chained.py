@@ -5,7 +5,8 @@ A program has rows of its own, ``rows``, and goes through the other dimension of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Problem
@@ -13,7 +14,7 @@ from gpu_runner.contracts.graph import Graph, Node, NodeRef
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.attention import LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
-from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, epilogue, nodes_behind
+from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes, references
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.values import Value, ValueNumbering, rewritten, topological
@@ -100,49 +101,23 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
     shapes, unifier = infer_axes(graph, Sizes.divisible(problem.dimensions, graph))
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     nodes = {node.name: node for node in graph.nodes}
-    around = epilogue(graph)
-    outer = [node for node in around if node.op == "matmul"]
     numbers = {name: score for name in graph.outputs if (score := logsumexp_of(nodes, name)) is not None}
-    if numbers:
-        outer = [node for node in epilogue(replace(graph, outputs=_without(graph, numbers))) if node.op == "matmul"]
-    if not outer:
-        raise _refused("are taken apart")
-    left, rights, places = dict[str, str](), dict[str, str](), list[tuple[Axes, Axes, Axes]]()
-    cols: dict[str, Axes] = {}
-    for node in outer:
-        sides = [ref.name for ref in references(node.args)]
-        deep = [any(n.op == "matmul" for n in nodes_behind(graph, [side])) for side in sides]
-        if deep[0] == deep[1]:
-            raise _refused("meet each other")
-        is_left = deep[0]
-        left[node.name], rights[node.name] = sides if is_left else (sides[1], sides[0])
-        shape = shapes[node.name]
-        rows, cols[node.name] = (shape[-2], shape[-1]) if is_left else (shape[-1], shape[-2])
-        batch = tuple(axis for dim in shape[:-2] for axis in dim)
-        places.append((batch, rows, shapes[sides[0]][-1]))
-    if len(set(places)) > 1:
+    outputs = tuple(name for name in graph.outputs if name not in numbers)
+    outer = [_outer(graph, node, shapes) for node in epilogue(replace(graph, outputs=outputs)) if node.op == "matmul"]
+    if len({(one.batch, one.rows, one.inner) for one in outer}) != 1:
         raise _refused("have different rows")
-    batch, rows, inner = places[0]
-    if not rows or not inner or not all(cols.values()):
-        raise _refused("are of a matrix that has one row or one column")
+    batch, rows, inner = outer[0].batch, outer[0].rows, outer[0].inner
+    cols = {one.node: one.cols for one in outer}
+    _require_apart(batch, rows, inner, cols.values())
     base = Domain((*batch, *rows), inner, sizes, shapes, numbered=rows)
-    ends = {name: _viewed(nodes, name) for name in left.values()}
-    probabilities = {end: softmax_of(nodes, end) for end in ends.values()}
-    is_softmax = any(probabilities.values())
-    if is_softmax and (len(outer) > 1 or set(numbers.values()) - set(probabilities.values())):
+    softmaxes = {one.node: softmax_of(nodes, _viewed(nodes, one.left)) for one in outer}
+    is_softmax = any(softmaxes.values())
+    if (is_softmax and len(outer) > 1) or set(numbers.values()) - set(softmaxes.values()):
         raise _refused("have several softmaxes")
-    wanted = {name: probabilities[end] or name for name, end in ends.items()}
-    part = replace(
-        graph,
-        nodes=tuple(nodes_behind(graph, wanted.values(), beyond_products=False)),
-        outputs=tuple(wanted.values()),
-        upstream=(None,) * len(wanted),
-        rounded=(),
-    )
-    lowering = Lowering(problem, part, base)
-    shaped = Scores(lowering.numbering)
-    bits = lowering.numbering.const(LOG2E if is_softmax else 1.0)
-    values = {n: shaped.fast(lowering.numbering.pointwise("mul", bits, lowering.values[e])) for n, e in wanted.items()}
+    ends = {one.node: softmaxes[one.node] or one.left for one in outer}
+    lowering = _lowered(problem, graph, tuple(ends.values()), base)
+    shaped, bits = Scores(lowering.numbering), lowering.numbering.const(LOG2E if is_softmax else 1.0)
+    values = {n: shaped.fast(lowering.numbering.pointwise("mul", bits, lowering.values[e])) for n, e in ends.items()}
     _require_elementwise(values.values())
     scores = {
         str(v.datum): _inner(str(v.datum), nodes, shapes, (batch, rows, inner))
@@ -150,37 +125,71 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
         if v.op == "dot"
     }
     results = {
-        name: OuterProduct(
-            values[left[name]],
-            _tensor(rights[name], nodes, shapes, (batch, inner), cols[name]),
-            lowering.values[wanted[left[name]]],
+        one.node: OuterProduct(
+            values[one.node],
+            _tensor(one.right, nodes, shapes, (batch, inner), one.cols),
+            lowering.values[ends[one.node]],
         )
-        for name in cols
+        for one in outer
     }
-    stored: list[Stored] = []
-    for name in graph.outputs:
-        if name in numbers:
-            value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
-            stored.append(Stored(name, value, base))
-            continue
-        stored.append(_stored(problem, graph, name, results, cols, base))
+    stored = [_stored(problem, graph, name, results, cols, base) for name in outputs]
     summed = {tuple(axis for axis in base.row_axes if axis not in one.domain.row_axes) for one in stored}
     if len(summed) > 1 or (is_softmax and any(summed)):
         raise _refused("are summed over different dimensions")
-    for axes in ({*rows}, {*inner}, *({*own} for own in cols.values())):
-        if axes & {*batch}:
-            raise _refused("share a dimension with their batch")
-    if {*rows} & {*inner} or any({*own} & ({*rows} | {*inner}) for own in cols.values()):
-        raise _refused("have the same dimension twice")
+    for name in numbers:
+        value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
+        stored.insert(graph.outputs.index(name), Stored(name, value, base))
     chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, scores, results)
-    for features in {t.features for t in _tensors(chained)}:
-        count = 1
-        for axis in features:
-            size = sizes[axis]
-            count *= size if isinstance(size, int) else 1
-        if count > MOST_FEATURES:
-            raise _refused(f"are of rows of more than {MOST_FEATURES} numbers")
+    _require_narrow(chained)
     return chained, stored
+
+
+@dataclass(frozen=True)
+class _Outer:
+    """A product, the operand that other products are in, the other one, and its axes."""
+
+    node: str
+    left: str
+    right: str
+    batch: Axes
+    rows: Axes
+    inner: Axes
+    cols: Axes
+
+
+def _outer(graph: Graph, node: Node, shapes: Mapping[str, Shape]) -> _Outer:
+    sides = [ref.name for ref in references(node.args)]
+    deep = [any(n.op == "matmul" for n in nodes_behind(graph, [side])) for side in sides]
+    if deep[0] == deep[1]:
+        raise _refused("meet each other")
+    shape = shapes[node.name]
+    batch = tuple(axis for dim in shape[:-2] for axis in dim)
+    left, right = sides if deep[0] else sides[::-1]
+    rows, cols = (shape[-2], shape[-1]) if deep[0] else (shape[-1], shape[-2])
+    return _Outer(node.name, left, right, batch, rows, shapes[sides[0]][-1], cols)
+
+
+def _require_apart(batch: Axes, rows: Axes, inner: Axes, cols: Iterable[Axes]) -> None:
+    if not rows or not inner or not all(cols):
+        raise _refused("are of a matrix that has one row or one column")
+    for own in cols:
+        axes = (*batch, *rows, *inner, *own)
+        if len({*axes}) != len(axes):
+            raise _refused("have the same dimension twice")
+
+
+def _require_narrow(chained: Chained) -> None:
+    for tensor in _tensors(chained):
+        known = [size for axis in tensor.features if isinstance(size := chained.domain.sizes[axis], int)]
+        if math.prod(known) > MOST_FEATURES:
+            raise _refused(f"are of rows of more than {MOST_FEATURES} numbers")
+
+
+def _lowered(problem: Problem, graph: Graph, ends: tuple[str, ...], domain: Domain) -> Lowering:
+    """The values of nodes, from products on."""
+    nodes = tuple(nodes_behind(graph, ends, beyond_products=False))
+    part = replace(graph, nodes=nodes, outputs=ends, upstream=(None,) * len(ends), rounded=())
+    return Lowering(problem, part, domain)
 
 
 def _tensors(chained: Chained) -> list[Tensor]:
@@ -190,10 +199,6 @@ def _tensors(chained: Chained) -> list[Tensor]:
 
 def _refused(why: str) -> CannotCompileError:
     return CannotCompileError(f"products of products {why}", "matmul")
-
-
-def _without(graph: Graph, numbers: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in graph.outputs if name not in numbers)
 
 
 def _viewed(nodes: Mapping[str, Node], name: str) -> str:
@@ -232,8 +237,8 @@ def _tensor(
     return Tensor(node, features)
 
 
-def _require_elementwise(values: object) -> None:
-    for value in topological(values):  # type: ignore[arg-type]
+def _require_elementwise(values: Iterable[Value]) -> None:
+    for value in topological(values):
         if value.op in _REFUSED or (not value.args and value.op not in _LEAVES):
             raise _refused(f"are followed by `{value.op}`")
 
@@ -271,7 +276,10 @@ def _stored(
         return lowering.numbering.value("dot", (results[str(value.datum)].left,), value.datum, FULL)
 
     (value,) = rewritten(lowering.numbering, [lowering.values[name]], with_operand)
-    if {axis for dim in base.shapes[name] for axis in dim} != {*domain.row_axes, *domain.col_axes} or value.space != FULL:
+    if {axis for dim in base.shapes[name] for axis in dim} != {
+        *domain.row_axes,
+        *domain.col_axes,
+    } or value.space != FULL:
         raise _refused("are stored in part")
     outside = [v for v in _outside(value) if v.op in _REFUSED or v.op in {"row", "column"}]
     if outside:
@@ -354,7 +362,7 @@ def _is_positive(value: Value) -> bool:
     return value.op == "sqrt" or (value.number is not None and value.number > 0)
 
 
-def _joined(args: tuple[Value, ...]):  # type: ignore[no-untyped-def]
+def _joined(args: Iterable[Value]) -> Space:
     space = SCALAR
     for arg in args:
         space = space.joined(arg.space)
@@ -479,11 +487,11 @@ def vanishes(value: Value, powers: frozenset[Value]) -> bool:
     return value.op in {"neg", "div"} and vanishes(value.args[0], powers)
 
 
-def powers_of(values: object) -> list[Value]:
+def powers_of(values: Iterable[Value]) -> list[Value]:
     """The probabilities in backward values: powers of two of scores without the logarithm of their sum."""
     return [
         v
-        for v in topological(values)  # type: ignore[arg-type]
+        for v in topological(values)
         if v.op == "exp2" and v.args[0].op == "sub" and LOGARITHM in str(v.args[0].args[1].datum)
     ]
 
@@ -538,4 +546,4 @@ def _folded(numbering: ValueNumbering, value: Value, args: list[Value]) -> Value
         return numbering.const((numbers[0] == numbers[1]) == (value.op == "eq"))
     if value.op == "where" and isinstance(numbers[0], bool):
         return args[1] if numbers[0] else args[2]
-    return numbering.value(value.op, tuple(args), value.datum, _joined(tuple(args)), value.boolean, value.integer)
+    return numbering.value(value.op, tuple(args), value.datum, _joined(args), value.boolean, value.integer)

@@ -35,7 +35,13 @@ from workers.authors.compiler.statements import INDENT, Statements, worth_naming
 from workers.authors.compiler.values import Value, ValueNumbering, topological, use_counts
 
 CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, element_size, n_scores):
-    """Blocks of rows and of inner rows that registers and shared memory hold, by the width of a row and the scores in a turn."""
+    """Blocks of rows and of inner rows that registers hold, and as many stages as shared memory does, by the width of a row.
+
+    A first guess that tuning is to better; n_scores is how many products a block is computed from.
+    """
+    capacity = 98304
+    if device.type == "cuda":
+        capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     if element_size > 2:
         BLOCK_M, BLOCK_N, num_warps, num_stages = (64, 32, 4, 2) if width <= 128 else (32, 16, 4, 1)
     elif n_scores == 1:
@@ -44,6 +50,9 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
         BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 32, 8, 2) if width <= 128 else (64, 16, 8, 1)
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_inner)))
+    row_bytes = triton.next_power_of_2(width) * element_size
+    left = capacity - n_scores * BLOCK_M * row_bytes
+    num_stages = max(1, min(num_stages, left // (2 * BLOCK_N * row_bytes)))
     return BLOCK_M, BLOCK_N, num_warps, num_stages'''
 
 TILE = ("BLOCK_M", "BLOCK_N")
