@@ -7,6 +7,7 @@ times their gradients is the sum of the result times its own gradient.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -40,8 +41,19 @@ class _NotChainedError(Exception):
 
 
 def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
-    """The node of which a node is the softmax over the last dimension, None where it is none."""
+    """The node of which a node is the softmax over the last dimension, None where it is none.
+
+    A ``where`` is attention's own, with zeros in rows that have nothing but minus infinity.
+    """
     quotient = nodes[name]
+    if quotient.op == "where":
+        condition, zero, rest = quotient.args
+        if not isinstance(condition, NodeRef) or not isinstance(rest, NodeRef) or zero != 0:
+            return None
+        is_dead, score = nodes[condition.name], softmax_of(nodes, rest.name) if nodes[rest.name].op == "div" else None
+        top = nodes[_first(is_dead)] if is_dead.op == "eq" and is_dead.args[1:] == (-math.inf,) else None
+        same = top is not None and _reduces_last(top, "amax") and _first(top) == score
+        return score if same else None
     powers, total = _operands(nodes, quotient, "div", 2)
     if powers is None or total is None or not _reduces_last(total, "sum") or _first(total) != powers.name:
         return None
@@ -95,8 +107,11 @@ def with_chains(graph: Graph, *, apart: bool) -> tuple[Graph, dict[str, Chain]]:
     """
     chains: dict[str, Chain] = {}
     nodes = {node.name: node for node in graph.nodes}
+    within = {
+        ref.name for n in nodes if nodes[n].op == "where" and softmax_of(nodes, n) for ref in references(nodes[n].args)
+    }
     for name, node in nodes.items():
-        if node.op != "div" or softmax_of(nodes, name) is None:
+        if node.op not in {"div", "where"} or softmax_of(nodes, name) is None or name in within:
             continue
         try:
             graph, found = _Attention(graph, name, apart).chained()
@@ -112,10 +127,12 @@ class _Attention:
     def __init__(self, graph: Graph, probabilities: str, apart: bool) -> None:
         self._graph, self._apart, self.probabilities = graph, apart, probabilities
         self.nodes = {node.name: node for node in graph.nodes}
+        self._is_safe = self.nodes[probabilities].op == "where"
         score = softmax_of(self.nodes, probabilities)
         assert score is not None
         self.score = score
-        powers, total = (self.nodes[ref.name] for ref in references(self.nodes[probabilities].args))
+        quotient = references(self.nodes[probabilities].args)[-1].name if self._is_safe else probabilities
+        powers, total = (self.nodes[ref.name] for ref in references(self.nodes[quotient].args))
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
@@ -183,7 +200,7 @@ class _Attention:
                 if len(used) > 1:
                     raise _NotChainedError
                 outer.append(node.name)
-            elif node.op in POINTWISE | VIEWS or node.name in (self.top, self.total):
+            elif node.op in POINTWISE | VIEWS or node.name in (self.top, self.total) or self._is_top(node):
                 touched.add(node.name)
             elif self._is_delta(node):
                 self.deltas[node.name] = f"{node.name} delta"
@@ -194,6 +211,10 @@ class _Attention:
         if touched & ends or self.probabilities not in touched:
             raise _NotChainedError
         return touched, outer
+
+    def _is_top(self, node: Node) -> bool:
+        """Whether a node is the maximum of each row of scores once more."""
+        return self._is_safe and _reduces_last(node, "amax") and _first(node) == self.score
 
     def _is_delta(self, node: Node) -> bool:
         """Whether a node is the sum over a row of probabilities times their gradients."""
@@ -423,6 +444,9 @@ class _Expansion:
         return name
 
     def _leaf(self, name: str, role: str) -> str:
+        node = self._nodes.get(name)  # None of what attention itself adds
+        if node is not None and node.op not in {"input", "upstream"} and not references(node.args):
+            raise _NotChainedError
         own = f"{name} for {role}"
         self._chain.leaves.setdefault(own, (name, role))
         return own
@@ -468,7 +492,7 @@ class _Expansion:
             else:
                 break
             name = _first(node)
-        if node.op in {"full", "arange"} or not node.meta.dtype.startswith(("float", "bfloat")):
+        if not node.meta.dtype.startswith(("float", "bfloat")):
             raise _NotChainedError
         current = self._leaf(name, role)
         for view in reversed(path):

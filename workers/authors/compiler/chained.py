@@ -65,6 +65,7 @@ class Chained:
     shapes: Mapping[str, Shape]
     domain: Domain
     is_softmax: bool
+    is_safe: bool  # a row of which a mask leaves nothing is zero, not NaN
     scores: Mapping[str, InnerProduct]  # by their nodes
     results: Mapping[str, OuterProduct]
 
@@ -112,6 +113,7 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
     base = Domain((*batch, *rows), inner, sizes, shapes, numbered=rows)
     softmaxes = {one.node: softmax_of(nodes, _viewed(nodes, one.left)) for one in outer}
     is_softmax = any(softmaxes.values())
+    is_safe = is_softmax and nodes[_viewed(nodes, outer[0].left)].op == "where"
     if (is_softmax and len(outer) > 1) or set(numbers.values()) - set(softmaxes.values()):
         raise _refused("have several softmaxes")
     ends = {one.node: softmaxes[one.node] or one.left for one in outer}
@@ -139,7 +141,7 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
     for name in numbers:
         value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
         stored.insert(graph.outputs.index(name), Stored(name, value, base))
-    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, scores, results)
+    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, scores, results)
     _require_narrow(chained)
     return chained, stored
 

@@ -511,14 +511,20 @@ class ChainedKernel(KernelWriter):
         for value in self.task.values:
             if value.op == "dot" and value.args:
                 total = totals[str(value.datum)]
-                if denominator:
+                if denominator and self.chained.is_safe:
+                    body.line("# A row of which a mask leaves nothing is zero.")
+                    body.line(f"{total} = tl.where({denominator} == 0.0, 0.0, {total} / {denominator})")
+                elif denominator:
                     body.line(f"{total} = {total} / {denominator}")
                 elif str(value.datum) in self._by:
                     body.line(f"{total} = {total}{self._by[str(value.datum)]}")
                 body.env[value] = total
             elif value.op == "logsumexp":
                 (by,) = self._by.values() or ("",)
-                body.env[value] = f"{top}{by} + tl.log2({denominator})"
+                text = f"{top}{by} + tl.log2({denominator})"
+                infinite = 'float("inf")'
+                safe = f"tl.where({denominator} == 0.0, {infinite}, {text})"
+                body.env[value] = safe if self.chained.is_safe else text
         outer = self._results_loads()
         for load, tensor in outer.items():
             body.env[load] = self._epilogue(body, load, tensor)
