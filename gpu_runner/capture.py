@@ -8,10 +8,10 @@ from typing import Any
 
 from gpu_runner import kernelbench
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CaptureRequest, CaptureResult, Problem, ProblemError, parse_problem
+from gpu_runner.contracts import CaptureRequest, CaptureResult, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Session
-from gpu_runner.tracing.tracer import Tracer, check
+from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
@@ -41,13 +41,13 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
 def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
     takes = kernelbench.read(call("describe", {}))
+    if whole:  # operators of torch's are taken as they are, and these change what they keep
+        takes = dataclasses.replace(takes, tracking=())
     last: ProblemError | None = None
     for named_sizes in (True, False):
-        source = kernelbench.rewritten(problem, takes.items, named_sizes)
         try:
-            call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
-            captured = _captured(parse_problem(source), call, whole)
-            return dataclasses.replace(captured, problem_source=source, tied=takes.tied)
+            source, graph = traced(problem, takes, call, whole, named_sizes)
+            return dataclasses.replace(_result(graph, parse_problem(source)), problem_source=source, tied=takes.tied)
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
     assert last is not None, "both ways failed"
@@ -56,8 +56,20 @@ def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     raise last
 
 
+def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool) -> tuple[str, Graph]:
+    """A KernelBench model in the reference form, and its graph; what no value depends on stays the model's own."""
+    source = kernelbench.rewritten(problem, takes, named_sizes)
+    call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
+    graph = Tracer(call, parse_problem(source), whole=whole).graph()
+    unused = set(unused_inputs(graph)) & {item.name for item in takes.items if item.path is not None and not item.idle}
+    return traced(problem, takes.without(unused), call, whole, named_sizes) if unused else (source, graph)
+
+
 def _captured(problem: Problem, call: Call, whole: bool) -> CaptureResult:
-    graph = Tracer(call, problem, whole=whole).graph()
+    return _result(Tracer(call, problem, whole=whole).graph(), problem)
+
+
+def _result(graph: Graph, problem: Problem) -> CaptureResult:
     check(graph, problem)
     return CaptureResult(graph, operators=tuple(sorted({n.op for n in graph.nodes} - {"input", "upstream"})))
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import Problem, ProblemError
+from gpu_runner.contracts.problem import DTYPES
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -30,18 +32,25 @@ class ModelInput:
     high: int | None = None
     value: float | int | bool | str | None = None
     init: str | None = None  # ones or zeros, where it starts as that
-    counts: bool = (
-        False  # a buffer of whole numbers, such as a count of batches: it takes no part, and stays the model's own
-    )
+    idle: bool = False  # no value depends on it, as on a count of batches: it takes no part, and stays the model's own
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a model takes; ``state_elements`` are those of its parameters and buffers, ``tied`` second names of these."""
+    """What a model takes; ``state_elements`` are those of its parameters and buffers, ``tied`` second names of these.
+
+    ``tracking`` are the modules that normalise by the batch's statistics and keep running ones, which nothing else reads.
+    """
 
     items: tuple[ModelInput, ...]
     state_elements: int
     tied: tuple[tuple[str, str], ...] = ()
+    tracking: tuple[str, ...] = ()
+
+    def without(self, idle: Collection[str]) -> Taken:
+        """The same without parameters and buffers on which no value depends; ``idle`` are names of items."""
+        items = tuple(replace(item, idle=True) if item.path and item.name in idle else item for item in self.items)
+        return replace(self, items=items)
 
 
 def read(answer: dict[str, Any]) -> Taken:
@@ -58,7 +67,8 @@ def read(answer: dict[str, Any]) -> Taken:
         )
     try:
         tied = tuple((_path(second), _path(first)) for second, first in answer.get("tied", ()))
-        return Taken(_read(answer), int(answer["held_elements"]), tied)
+        tracking = tuple(_path(name) if name else "" for name in answer.get("tracking", ()))
+        return Taken(_read(answer), int(answer["held_elements"]), tied, tracking)
     except (KeyError, TypeError, ValueError) as error:
         raise ProblemError(f"what the model takes cannot be read: {error}") from error
 
@@ -73,9 +83,10 @@ def forward_line(problem: Problem) -> int | None:
     return None
 
 
-def rewritten(problem: Problem, every: tuple[ModelInput, ...], named_sizes: bool) -> str:
+def rewritten(problem: Problem, taken: Taken, named_sizes: bool) -> str:
     """The reference form. With ``named_sizes``, sizes of the call's inputs that no parameter shares get names."""
-    takes = tuple(item for item in every if not item.counts)
+    every = taken.items
+    takes = tuple(item for item in every if not item.idle)
     fixed = {size for item in takes if item.path is not None for size in item.shape}
     sizes: dict[int, str] = {}
     if named_sizes:
@@ -84,18 +95,24 @@ def rewritten(problem: Problem, every: tuple[ModelInput, ...], named_sizes: bool
                 if size > 1 and size not in fixed:
                     sizes.setdefault(size, f"D{len(sizes)}")
     tensors = [item for item in takes if item.value is None]
-    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes)!r},\n" for item in tensors)
+    floating = {item.dtype for item in tensors if item.dtype in _FLOATING}
+    # A model of one narrow dtype is a problem of that; where there are several, each tensor keeps its own.
+    call = next(iter(floating)) if len(floating) == 1 else "float32"
+    call = call if call in DTYPES else "float32"
+    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes, call)!r},\n" for item in tensors)
     state = "".join(f"        {item.path!r}: {item.name},\n" for item in takes if item.path is not None)
-    call = ", ".join(item.name for item in takes if item.path is None)
+    arguments = ", ".join(item.name for item in takes if item.path is None)
     workload = {name: size for size, name in sizes.items()}
-    counted = {item.path: (item.dtype, item.shape) for item in every if item.counts}
+    idle = {item.path: (item.dtype, item.shape, item.grad, item.init) for item in every if item.idle}
+    still = "".join(f"_MODEL.get_submodule({name!r}).track_running_stats = False\n" for name in taken.tracking)
     return (
         f"{problem.source.rstrip()}\n\n\n_MODEL = Model(*get_init_inputs())\n"
-        f"{f'_COUNTERS = {counted!r}' if counted else ''}\n\n"
+        f"{still}{f'_IDLE = {idle!r}' if idle else ''}\n\n"
         f"def reference({_signature(takes)}):\n"
         f"    state = {{\n{state}    }}\n"
-        f"    return torch.func.functional_call(_MODEL, state, ({call},))\n\n\n"
+        f"    return torch.func.functional_call(_MODEL, state, ({arguments},))\n\n\n"
         f"INPUTS = {{\n{inputs}}}\nWORKLOADS = [{workload!r}]\n"
+        f"{f'DTYPES = [{call!r}]{chr(10)}' if call != 'float32' else ''}"
     )
 
 
@@ -104,10 +121,10 @@ def _signature(takes: tuple[ModelInput, ...]) -> str:
     return ", ".join([*plain, *(f"{item.name}={item.value!r}" for item in takes if item.value is not None)])
 
 
-def _spec(item: ModelInput, sizes: dict[int, str]) -> dict[str, Any] | str:
+def _spec(item: ModelInput, sizes: dict[int, str], call: str) -> dict[str, Any] | str:
     dims = " ".join(sizes.get(size, str(size)) if item.path is None else str(size) for size in item.shape)
     spec: dict[str, Any] = {"dims": dims}
-    if item.dtype != "float32":
+    if item.dtype != call:
         spec["dtype"] = item.dtype
     if item.dtype in _WHOLE and item.dtype != "bool":
         spec |= {"low": item.low, "high": item.high}
@@ -130,7 +147,7 @@ def _read(answer: dict[str, Any]) -> tuple[ModelInput, ...]:
     items += [_item(form, str(form["name"]), taken, form["grad"]) for form in answer["parameters"]]
     for form in answer["buffers"]:
         item = _item(form, str(form["name"]), taken, False)
-        items.append(item if item.dtype in _FLOATING else replace(item, counts=True))
+        items.append(item if item.dtype in _FLOATING else replace(item, idle=True))
     return tuple(items)
 
 

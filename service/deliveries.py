@@ -13,7 +13,7 @@ import structlog
 
 from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
-from service.dispatch.events import NOTHING, REVIEW_DECISIONS, handles, read_payload, route
+from service.dispatch.events import NOTHING, REVIEW_DECISIONS, handles, read_payload, route, unheard_review
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
@@ -208,6 +208,7 @@ class Missed:
 
 UNDERWAY = timedelta(minutes=2)  # the delivery of what is younger may be on its way
 SEEN = "eyes"
+NEVER = "9999-01-01T00:00:00+00:00"  # a review that is written and not submitted yet
 
 
 @dataclass
@@ -249,22 +250,52 @@ class Unheard:
             name = f"unheard-{comment['id']}-{written:%Y%m%d%H%M%S}"
             payload = {"action": "created", "comment": comment, "issue": issue, "sender": comment["user"]}
             count += self._keep(repository, installation_id, name, "issue_comment", payload)
-        for job in self.desk.inbox.find_jobs(repository, active=True):
-            if job.state is JobState.waiting and job.checkpoint is not None and job.pull_number is not None:
-                count += self._look_at_reviews(repository, installation_id, job.pull_number, job.checkpoint.sha)
+        waits = {
+            job.pull_number: job.checkpoint.sha
+            for job in self.desk.inbox.find_jobs(repository, active=True)
+            if job.state is JobState.waiting and job.checkpoint is not None and job.pull_number is not None
+        }
+        updated = github.conversation.updated_since(since)
+        for issue in updated:
+            if since <= datetime.fromisoformat(str(issue["created_at"])) <= now - UNDERWAY:
+                count += self._look_at_opening(repository, installation_id, issue)
+        for number in {issue["number"] for issue in updated if issue.get("pull_request")} | waits.keys():
+            count += self._look_at_reviews(repository, installation_id, number, waits.get(number), since)
         self._looked_at[repository] = now
         return count
 
-    def _look_at_reviews(self, repository: str, installation_id: int | None, number: int, sha: str | None) -> int:
-        """Keep the reviews that decide at a checkpoint which still waits."""
+    def _look_at_opening(self, repository: str, installation_id: int | None, issue: dict[str, Any]) -> bool:
+        """Keep the body of an issue or a pull request that holds a command."""
+        github, bot, number = (
+            self.desk.client(repository, installation_id),
+            self.desk.clients.bot_login(),
+            issue["number"],
+        )
+        if not _holds_command(issue, bot, self.desk.html_host):
+            return False
+        if bot in github.conversation.who_reacted_to_issue(number, SEEN):
+            return False
+        event, name, item = "issues", "issue", issue
+        if issue.get("pull_request"):
+            event = name = "pull_request"
+            item = github.pulls.as_is(number)
+        payload = {"action": "opened", name: item, "sender": issue["user"]}
+        return self._keep(repository, installation_id, f"unheard-body-{issue['id']}", event, payload)
+
+    def _look_at_reviews(
+        self, repository: str, installation_id: int | None, number: int, sha: str | None, since: datetime
+    ) -> int:
+        """Keep the reviews that decide at a checkpoint which still waits, however old, and those with a command."""
         github, before = self.desk.client(repository, installation_id), self.desk.clients.clock.now() - UNDERWAY
-        pull, reviews = github.pulls.reviews(number)
-        count = 0
-        for review in reviews:
+        bot, count = self.desk.clients.bot_login(), 0
+        for review in github.pulls.reviews(number):
+            written = datetime.fromisoformat(str(review["submitted_at"] or NEVER))
             decides = review["commit_id"] == sha and str(review["state"]).lower() in REVIEW_DECISIONS
-            if decides and datetime.fromisoformat(str(review["submitted_at"])) <= before:
+            asks = written >= since and _holds_command(review, bot, self.desk.html_host)
+            if (decides or asks) and written <= before:
+                pull = github.pulls.as_is(number)
                 payload = {"action": "submitted", "review": review, "pull_request": pull, "sender": review["user"]}
-                name = f"unheard-review-{review['id']}"
+                name = unheard_review(review["id"])
                 count += self._keep(repository, installation_id, name, "pull_request_review", payload)
         return count
 
@@ -277,9 +308,9 @@ class Unheard:
         return any(self.record([NewDelivery(name, event, json.dumps(payload).encode())]))
 
 
-def _holds_command(comment: dict[str, Any], bot: str, host: str) -> bool:
-    user = comment.get("user") or {}
+def _holds_command(written: dict[str, Any], bot: str, host: str) -> bool:
+    user = written.get("user") or {}
     if user.get("login") == bot or user.get("type") != "User":
         return False
-    found = parse_comment(str(comment.get("body") or ""), host=host)
+    found = parse_comment(str(written.get("body") or ""), host=host)
     return bool(found.commands or found.errors)

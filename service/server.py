@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
+import socket
 import sys
 
 import h11
@@ -86,6 +88,24 @@ def serve(settings: Settings, workers: Ask | None = None) -> None:
     # Threads that compute may hold the interpreter for 5 ms by default: each request would wait for that several times.
     sys.setswitchinterval(0.001)
     run(create_app(settings, workers=workers), settings.host, settings.port)
+
+
+def check_address(host: str, port: int) -> None:
+    """Listen for a moment where the service will.
+
+    Raises:
+        AddressError: that cannot be done; the text says the fix.
+    """
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        why = "it is in use" if error.errno == errno.EADDRINUSE else str(error)
+        fix = f"stop what listens there (`ss -ltnp 'sport = :{port}'` names it), or set KERNELSMITH_PORT and KERNELSMITH_HOST"
+        raise AddressError(f"port {port} of {host} cannot be listened on ({why}): {fix}") from error
+
+
+class AddressError(Exception):
+    """The service cannot listen at its address."""
 
 
 def run(app: ASGIApp, host: str, port: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.addresses import is_loopback
+from workers.environment import ENV_FILE
 
 SHORTEST_SECRET = 16
 SHORTEST_PASSWORD = 8
@@ -163,13 +165,16 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment.
+    """Read the settings from the environment, and below it from the file that KERNELSMITH_ENV_FILE names.
 
     Raises:
         ConfigurationError: something is missing or wrong; every problem is listed.
     """
+    file = os.environ.get(ENV_FILE)
+    if file is not None and not Path(file).is_file():
+        raise ConfigurationError((f"{ENV_FILE} names no file that can be read",))
     try:
-        settings = Settings()
+        settings = Settings(_env_file=file)  # type: ignore[call-arg]  # a word of pydantic-settings
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"

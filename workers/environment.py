@@ -23,6 +23,24 @@ GIT = re.compile(
 PIP = re.compile(r"PIP_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)  # an index and a proxy may need a password of theirs
 
 
+# A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
+ENV_FILE = "KERNELSMITH_ENV_FILE"
+
+
+def unread_env_file() -> str | None:
+    """The sentence on a `.env` in the working folder that has settings, and that nothing reads; None where there is none."""
+    file = Path(".env")
+    try:
+        has_settings = ENV_FILE not in os.environ and file.is_file() and "KERNELSMITH_" in file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (
+        f"The .env here is not read, since it could be another's: {ENV_FILE}=.env has it read."
+        if has_settings
+        else None
+    )
+
+
 def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
     """The environment for any program: no settings and nothing that could be a secret; and ``more`` that one needs."""
     return {
@@ -44,6 +62,13 @@ def shed_secrets() -> None:
     kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
     if len(kept) < len(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell
+
+
+def keep_loopback_direct() -> None:
+    """Have whatever asks this machine itself do so without a proxy of the environment, which would ask another."""
+    name = "no_proxy" if "no_proxy" in os.environ else "NO_PROXY"
+    if (named := os.environ.get(name, "")) != "*":
+        os.environ[name] = ",".join(filter(None, (named, "localhost,127.0.0.1,::1")))
 
 
 def keep_temporary_folder() -> None:

@@ -65,6 +65,7 @@ __all__ = [
     "kernel_states",
     "last_commit",
     "newest_commits",
+    "rename",
     "repositories",
     "simulate",
     "step_of",
@@ -125,6 +126,12 @@ def repositories() -> tuple[str, ...]:
     """The repositories that have numbers."""
     with current().database.read() as session:
         return history.repositories(session)
+
+
+def rename(repository: str, name: str) -> int:
+    """Have a repository's numbers go on under its new name, and give how many series that concerns."""
+    with current().database.write() as session:
+        return history.rename(session, repository, name)
 
 
 def last_commit(repository: str, not_revision: str = "") -> str | None:

@@ -22,12 +22,16 @@ MOST_ELEMENTS_INTERPRETED = 2**22
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel, or why there is none; ``elements`` are those of the problem's inputs at its largest size."""
+    """A kernel, or why there is none; ``elements`` are those of the problem's inputs at its largest size.
+
+    ``small`` is the problem with small sizes; None where it has none.
+    """
 
     source: str | None
     refusal: str | None
     operator: str | None
     elements: int
+    small: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,16 +149,19 @@ def _worked(tools: Tools, name: str, digest: str, source: str, kernel_name: str,
             return entry(Outcome.refused, compiled.refusal or "", compiled.operator or compiled.refusal)
         kernel.parent.mkdir(parents=True, exist_ok=True)
         kernel.write_text(compiled.source, encoding="utf-8")
+        problem, note = source, ""
         if tools.measure is None and compiled.elements > MOST_ELEMENTS_INTERPRETED:
-            sentence = f"its inputs have {compiled.elements} elements, too many for Triton's interpreter"
-            return entry(Outcome.not_judged, sentence)
-        verdict = tools.verify(source, compiled.source, left())
+            note = f"its inputs have {compiled.elements} elements, too many for Triton's interpreter"
+            if compiled.small is None:
+                return entry(Outcome.not_judged, note)
+            problem, note = compiled.small, f"at small sizes: {note}"
+        verdict = tools.verify(problem, compiled.source, left())
         status = verdict.status.value
         if verdict.status is not Status.passed:
             sentence = f"{status}: {verdict.evidence[0].message}" if verdict.evidence else status
             return entry(_outcome_of(verdict.status), sentence, status)
         if tools.measure is None:
-            return entry(Outcome.right)
+            return entry(Outcome.right, note)
         return entry(Outcome.right, speedups=speedups_of(tools.measure(source, compiled.source, left())))
     except UserFacingError as error:
         failure = error.failure

@@ -15,13 +15,11 @@ from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
-from workers.environment import SECRET_NAME, plain_environment
+from workers.environment import ENV_FILE, SECRET_NAME, plain_environment
 from workers.errors import WorkersError
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
 from workers.models.settings import ProviderSettings
 
-# A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
-ENV_FILE = "KERNELSMITH_ENV_FILE"
 _SCHEMES = {"database_url": ("postgresql", "postgres", "sqlite"), "redis_url": ("redis", "rediss", "unix")}
 
 
@@ -191,13 +189,13 @@ def secret_values() -> tuple[str, ...]:
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             values.update(part.strip() for part in (value, *value.split(",")))
-        values.update(_passwords(value))
+        values.update(_passwords(f"//{value}" if _PROXY.fullmatch(name) and "://" not in value else value))
     return tuple(sorted(values - {""}))
 
 
 def _passwords(url: str) -> tuple[str, ...]:
     try:
-        parts = urlsplit(url) if "://" in url and "@" in url else None
+        parts = urlsplit(url) if "//" in url and "@" in url else None
         user, password = (parts.username, parts.password) if parts is not None else (None, None)
     except ValueError:
         return ()
@@ -214,6 +212,7 @@ def inherited(names: tuple[str, ...]) -> dict[str, str]:
 _S3 = re.compile(r"AWS_(?!BEARER_TOKEN)\w+")
 _GOOGLE = re.compile(r"GOOGLE_APPLICATION_CREDENTIALS|GOOGLE_CLOUD_PROJECT|GCLOUD_PROJECT|GCSFS_\w+")
 _AZURE = re.compile(r"AZURE_(STORAGE|CLIENT|TENANT)_\w+|AZURE_AUTHORITY_HOST|AZURE_FEDERATED_TOKEN_FILE")
+_PROXY = re.compile(r"(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
 _LIBPQ = re.compile(r"PG(?!P_)[A-Z]\w+")
 _FSSPEC = re.compile(r"FSSPEC_\w+")
 _STORES = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE, "gcs": _GOOGLE, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
@@ -232,7 +231,9 @@ def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[st
         for name, value in settings.model_dump().items()
         if value is not None and name not in left_out
     }
-    clients = [_FSSPEC, _STORES.get(settings.artifacts().partition("://")[0], _FSSPEC)]
+    store = _STORES.get(settings.artifacts().partition("://")[0])
+    clients = [_FSSPEC, *filter(None, [store])]
+    clients += [_PROXY] if store is not None or (asks_models and settings.model_providers()) else []
     clients += [_LIBPQ] if settings.database_url is not None else []
     read = re.compile("|".join(client.pattern for client in clients))
     return plain_environment(read) | own

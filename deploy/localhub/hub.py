@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from deploy.localhub import checks, pulls, talk, webhooks
+from deploy.localhub import checks, payloads, pulls, talk, webhooks
 from deploy.localhub import state as stored
 from deploy.localhub.conversation import Entry, conversation
 from deploy.localhub.git import CommitData, Signature, patch
@@ -47,6 +47,7 @@ DEFAULT_EVENTS: tuple[str, ...] = (
     "pull_request_review_comment",
     "check_run",
     "push",
+    "repository",
 )
 _SKIPPED_FOLDERS = frozenset({".git", "__pycache__", ".pytest_cache", ".ruff_cache"})
 
@@ -154,6 +155,20 @@ class HubSetup:
                 sha = git.write_commit(CommitData(git.write_files(content), (), message, who, who))
                 git.update_ref(f"refs/heads/{default_branch}", sha)
             return repository
+
+    def rename(self, repo: str, full_name: str, by: str) -> None:
+        """Rename a repository, or give it to another owner; the old name leads to it from then on, and hooks hear of it."""
+        with self.world.lock:
+            repository = self.world.repository(repo)
+            owner, name = repository.owner, repository.name
+            repository.former_names.append(repository.full_name.lower())
+            new_owner, _, repository.name = full_name.partition("/")
+            repository.owner = self.add_user(new_owner).login
+            changes: dict[str, Any] = {"repository": {"name": {"from": name}}}
+            if owner != repository.owner:
+                changes = {"owner": {"from": {"user": payloads.user(self.world, self.world.user(owner))}}}
+            action = "renamed" if owner == repository.owner else "transferred"
+            webhooks.emit(self.world, repository, "repository", action, {"changes": changes}, self.world.actor(by))
 
     def fork(self, repo: str, by: str) -> Repository:
         """A copy of a repository under somebody else's name; pull requests can come from it."""

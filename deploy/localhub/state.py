@@ -275,6 +275,7 @@ class Repository:
     check_runs: list[CheckRun] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
     parent_id: int | None = None  # of a fork
+    former_names: list[str] = field(default_factory=list)  # owner/name in lower case; each leads here
 
     @property
     def full_name(self) -> str:

@@ -21,6 +21,8 @@ def list_issues(call: Call) -> Reply:
     found = [issue for issue in found if all(name in issue.labels for name in labels)]
     creator = call.query.get("creator")
     found = [issue for issue in found if creator is None or issue.login == creator]
+    if since := call.query.get("since"):
+        found = [issue for issue in found if issue.updated_at >= datetime.fromisoformat(since)]
     return call.page(found, lambda issue: payloads.issue(call.world, call.repo, issue))
 
 

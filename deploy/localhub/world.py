@@ -80,8 +80,9 @@ class World:
     def find_repository(self, full_name: str) -> Repository | None:
         """A repository by ``owner/name``, whose letters' case does not matter."""
         wanted = full_name.lower()
-        found = (item for item in self.state.repositories.values() if item.full_name.lower() == wanted)
-        return next(found, None)
+        items = self.state.repositories.values()
+        named = (item for item in items if item.full_name.lower() == wanted)
+        return next(named, None) or next((item for item in items if wanted in item.former_names), None)
 
     def repository(self, full_name: str) -> Repository:
         """A repository by ``owner/name``. Raises: ApiError 404."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import math
 import os
 import secrets
@@ -19,23 +20,25 @@ from typing import Any
 
 import torch
 
+from gpu_runner.child import at_scale
 from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.program import nans
+from gpu_runner.program import lookups, nans
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches
-from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs
+from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs, sampling
 from gpu_runner.program.objects import Violation
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
+MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
 
 
@@ -80,7 +83,7 @@ def _evaluate(state: State, device: Device | None) -> None:
     evaluator, found = load_program(
         state.values["sources"], meta["roots"], meta["own"], *where, device, state.values["decisions"]
     )
-    state.values["opaque"] = lambda: evaluator.opaque
+    state.values["opaque"], state.values["evaluator"] = lambda: evaluator.opaque, evaluator
     _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
 
 
@@ -152,7 +155,7 @@ def _on(state: State, device: Device | None) -> Iterator[None]:
     if device is None:
         yield
         return
-    usual = {name: state.values[name] for name in ("candidate", "where", "opaque")}
+    usual = {name: state.values[name] for name in ("candidate", "where", "opaque", "evaluator")}
     try:
         _evaluate(state, device)
         yield
@@ -170,6 +173,7 @@ def _answer(
     nans.begin(has_some=meta["odd"] and not decisions.is_paused)
     with _logged(log, state):
         kept = steps.all()
+        lookups.settle(decisions)
         trail = log.trail.to_json()
         held = [*arguments.raw.values(), *arguments.raw_upstream]
         facts = {
@@ -193,6 +197,35 @@ def _multiprocessors(state: State, device: Device | None) -> int:
     if device is not None and not state.gpu:
         return device.multiprocessors
     return torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0
+
+
+def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Call the candidate forward and backward at the size of a workload, a few programs of each launch; see ``at_scale``.
+
+    What it decides there is not noted, since not all of what follows is judged.
+    """
+    if state.values.get("imported"):
+        return {"values": [], "beyond": []}, []
+    decisions, evaluator = state.values["decisions"], state.values["evaluator"]
+    arguments = at_scale.spread(meta, tensors)
+    given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
+    decisions.is_paused, evaluator.decisions = True, Decisions()
+    apart = evaluator.decisions
+    try:
+        with sampling(given) as sample:
+            log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
+            for name, memory in arguments.memory.items():
+                log.is_input(memory, name)
+            with _logged(log, state):
+                outputs = outputs_of(arguments.call(state.values["candidate"]))
+                values = {f"output {place}": value for place, value in enumerate(outputs)}
+                if meta["backward"]:
+                    values |= backward(outputs, arguments, retain=False)
+            entries, found = at_scale.gathered(meta, values, sample)
+    finally:
+        decisions.is_paused, evaluator.decisions = False, decisions
+    beyond = [list(one) for one in itertools.islice(decisions.beyond(apart), MOST_BEYOND)]
+    return {"values": entries, "beyond": beyond}, found
 
 
 def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -237,7 +270,7 @@ def _compile_ahead(state: State, meta: dict[str, Any], tensors: list[torch.Tenso
 
 
 def _prepared(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: bool
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: Any
 ) -> tuple[Log, Steps]:
     log = Log(state.values["where"], meta["poison"], state.values["opaque"], has_devices=meta["has_devices"], **how)
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
@@ -403,4 +436,5 @@ def compiling_in_threads() -> Iterator[None]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
+    "sampled": sampled,
 }  # fmt: skip

@@ -105,15 +105,17 @@ def _rounding(state: State, meta: dict[str, Any], data: bool) -> Answer:
 def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run the reference twice on the same inputs, and once in bfloat16; tells whether it agrees with itself, and its dtypes.
 
-    ``deterministic`` is None where the inputs are too large to be run: then the trace alone says what is random.
+    ``deterministic`` is None where the inputs, or all ``elements`` of the trace, are too many to be run: then the trace alone says
+    what is random.
     """
     import torch
 
-    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, elements
+    from gpu_runner.tracing.fake import MOST_ELEMENTS_COMPUTED, MOST_ELEMENTS_WITH_DATA, elements
     from gpu_runner.tracing.joint import as_tuple
 
     call, same = _bound(state, meta), None
-    if not state.values.get("no data") and elements(meta["inputs"], meta["sizes"]) <= MOST_ELEMENTS_WITH_DATA:
+    small = elements(meta["inputs"], meta["sizes"]) <= MOST_ELEMENTS_WITH_DATA
+    if not state.values.get("no data") and small and meta["elements"] <= MOST_ELEMENTS_COMPUTED:
         runs = []
         for _ in range(2):
             torch.manual_seed(torch.seed())
@@ -291,6 +293,13 @@ def describe(
         "hidden": hidden,
         "tied": _tied(model),
         "held_elements": elements,
+        "tracking": [
+            path
+            for path, module in model.named_modules()
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - the only name of what they share
+            and module.training
+            and module.track_running_stats
+        ],
     }, []
 
 

@@ -141,7 +141,7 @@ def narrow(values: Any) -> Any:
 
 def _is_bfloat16(handle: Any) -> bool:
     kind = getattr(handle, "dtype", None)
-    return kind is not None and bool(kind.scalar.name == "bf16")
+    return kind is not None and bool(kind.name == "bf16" or kind.scalar.name == "bf16")
 
 
 def _wide(handle: Any) -> Any:
@@ -203,7 +203,7 @@ def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _binary(original: Callable[..., Any]) -> Callable[..., Any]:
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
-        if getattr(op, "__name__", "") in _BITWISE or not (_is_bfloat16(lhs) or _is_bfloat16(rhs)):
+        if not (_is_bfloat16(lhs) or _is_bfloat16(rhs)) or getattr(op, "__name__", "") in _BITWISE:
             return original(self, lhs, rhs, op)
         return _narrow(original(self, _wide(lhs), _wide(rhs), op))
 
@@ -464,10 +464,15 @@ def hasten_interpreter() -> tuple[str, ...]:
         (handle, "__init__", _of_plain_type),
         (handle, "get_element_ty", _element_of),
         (builder, "create_splat", _filled),
+        (builder, "binary_op", _of_plain_operands),
+        (builder, "create_addptr", _added_in_place),
         (semantic, "broadcast_impl_value", _of_one_shape),
         (semantic, "binary_op_type_checking_impl", _checked_once),
         (semantic, "computation_type_impl", _promoted_once),
         (semantic, "cast", _cast_directly),
+        (semantic, "add", _of_one_type("create_fadd")),
+        (semantic, "sub", _of_one_type("create_fsub")),
+        (semantic, "mul", _of_one_type("create_fmul")),
     ):
         if not _replaced(owner, name, make):
             missed.append(f"{getattr(owner, '__name__', owner)}.{name}")
@@ -680,6 +685,44 @@ def _element_of(original: Callable[..., Any]) -> Callable[..., Any]:
     return element
 
 
+def _of_plain_operands(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Look at the size of a plain result's elements once."""
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        kind = lhs.dtype
+        if type(kind) is not core.dtype or kind.name == "bf16" or rhs.dtype.name == "bf16":
+            return original(self, lhs, rhs, op)
+        output = op(lhs.data, rhs.data)
+        width = output.itemsize
+        if width > 1 and width * 8 > kind.primitive_bitwidth:
+            output = output.astype(interpreter._get_np_dtype(kind))  # noqa: SLF001 - as above
+        return interpreter.TensorHandle(output, kind)
+
+    return binary_op
+
+
+def _added_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Scale offsets and add them to pointers without a block for each step."""
+    from triton.runtime import interpreter
+
+    numpy = interpreter.np
+    widths = [numpy.uint64(width) for width in range(9)]  # of elements, in bytes
+
+    def create_addptr(self: Any, ptr: Any, offset: Any) -> Any:
+        width = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
+        addresses, pointers = offset.data.astype(numpy.uint64), ptr.data
+        if width > 1:
+            numpy.multiply(addresses, widths[width], out=addresses)
+        is_in_place = pointers.shape == addresses.shape and pointers.dtype == numpy.uint64
+        return interpreter.TensorHandle(
+            numpy.add(pointers, addresses, out=addresses if is_in_place else None), ptr.dtype
+        )
+
+    return create_addptr
+
+
 def _filled(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fill a block without numpy's checks."""
     from triton.runtime import interpreter
@@ -744,6 +787,27 @@ def _checked_once(original: Callable[..., Any]) -> Callable[..., Any]:
         return (tensor, known) if number is rhs else (known, tensor)
 
     return binary_op_type_checking_impl
+
+
+_OF_FLOATS = frozenset(["fp16", "bf16", "fp32", "fp64"])
+
+
+def _of_one_type(create: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compute with two floats of one type and shape without asking what each of them is."""
+    from triton.language import core
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def operate(self: Any, input: Any, other: Any, sanitize_overflow: bool) -> Any:
+            if type(input) is core.tensor and type(other) is core.tensor and input.dtype.name in _OF_FLOATS:
+                one, two = input.type, other.type
+                known = one.__dict__.get(_FACTS)
+                if one is two or (known is not None and known is two.__dict__.get(_FACTS)):
+                    return self.tensor(getattr(self.builder, create)(input.handle, other.handle), one)
+            return original(self, input, other, sanitize_overflow)
+
+        return operate
+
+    return make
 
 
 def _promoted_once(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -31,6 +32,8 @@ from gpu_runner.importing import uncollected
 # Nearly every library loads torch's compiler, and torch loads it by itself at the first checkpoint and at the first of its
 # decompositions: 1.1 s of CPU time in each child (2026-11-25, torch 2.13).
 PACKAGES = ("torch", "torch._dynamo", "triton", "triton.language", "numpy")
+# Folders of this package of which children import most modules.
+COMPILED = (".", "child", "contracts", "forkserver", "program", "sandbox", "verify")
 MOST_BYTES = 1 << 17  # of one message
 _CONSTANT_SEED = 67280421310721  # with which some versions of torch begin (c10::default_rng_seed_val); others draw one
 _NVML = "libnvidia-ml.so.1"
@@ -71,6 +74,7 @@ def _prepared(control: socket.socket) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - whatever a package raises, children are started without this server
             return {"refused": f"{name}: {type(error).__name__}: {error}"[:500]}
         seconds[name] = round(time.monotonic() - begin, 3)
+    _compile_once()
     _close_nvml()
     shared = shared_memory(Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"))
     if shared:
@@ -78,6 +82,32 @@ def _prepared(control: socket.socket) -> dict[str, Any]:
     gc.collect()
     gc.freeze()  # so that a child's collector leaves these objects, and the pages they are on, as they are
     return {"seconds": seconds}
+
+
+def _compile_once() -> None:
+    """Compile the modules of this package, and import none: where there is no bytecode of them each child would, as it writes none.
+
+    Where there is, that is read as before. A child that finds another source than was compiled here compiles it.
+    Measured: 2026-11-26, on a CPU, the role ``candidate`` imports 82 modules in 0.13 s of CPU time in place of 0.32 s;
+    compiling all takes 0.35 s, once.
+    """
+    loader = importlib.machinery.SourceFileLoader
+    original = loader.source_to_code
+    known: dict[tuple[str, bytes], Any] = {}
+
+    def source_to_code(self: Any, data: Any, path: Any, **named: Any) -> Any:
+        key = (os.fsdecode(path), bytes(data)) if isinstance(data, bytes | bytearray) else None
+        return known[key] if key in known else original(self, data, path, **named)
+
+    def compiled(self: Any, data: Any, path: Any, **named: Any) -> Any:
+        code = known[os.fsdecode(path), bytes(data)] = original(self, data, path, **named)
+        return code
+
+    package = Path(__file__).parents[1]
+    loader.source_to_code = compiled  # type: ignore[method-assign]
+    for file in [file for folder in COMPILED for file in sorted((package / folder).glob("*.py"))]:
+        loader("compiled", str(file)).get_code("compiled")
+    loader.source_to_code = source_to_code  # type: ignore[method-assign]
 
 
 def shared_memory(maps: str) -> list[str]:

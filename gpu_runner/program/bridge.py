@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.autograd.function import FunctionCtx
 
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import (
@@ -55,7 +57,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     special = evaluator.special
     special["torch.library.triton_op"] = bridge.operator
     special["torch.library.custom_op"] = bridge.operator
-    special["torch.library.register_fake"] = lambda *_, **__: lambda function: function
+    special["torch.library.register_fake"] = bridge.register_fake
     special["torch.library.register_autograd"] = bridge.register_autograd
     special["torch.distributed.tensor.DTensor"] = lambda *_: None
 
@@ -212,17 +214,17 @@ class _Bridge:
     def in_context(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call what may set attributes of a context."""
         self.open.add(id(ctx))
-        self.evaluator.opens = True
+        self.evaluator.may_set_context = True
         try:
             return self.evaluator.call(function, args, named)
         finally:
-            self.evaluator.opens = False
+            self.evaluator.may_set_context = False
             self.open.discard(id(ctx))
             self.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
 
     def forward(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a forward whose context is set up afterwards."""
-        passed = self.evaluator.passed
+        passed = self.evaluator.argument_levels
         inputs = GIVEN if passed is None else max([FIXED, *passed[0], *passed[1].values()])
         try:
             return self.evaluator.call(function, args, named)
@@ -232,11 +234,11 @@ class _Bridge:
     def set_up(self, ctx: Any, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Set up the context of what a forward gave last."""
         evaluator = self.evaluator
-        returned = evaluator.returned
+        returned = evaluator.returned_levels
         levels = [PASSED, max(PASSED, self.inputs), PASSED]
-        evaluator.passed = levels[: len(args)], dict(zip(named, levels, strict=False))
+        evaluator.argument_levels = levels[: len(args)], dict(zip(named, levels, strict=False))
         self.in_context(ctx, function, args, named)
-        evaluator.returned = returned
+        evaluator.returned_levels = returned
 
     def _make_module(self, made: Class, real: type) -> None:
         evaluator = self.evaluator
@@ -269,6 +271,11 @@ class _Bridge:
             raise unproved("It registers a gradient for an operator that is not the file's own.")
         found.register_autograd(backward, **named)
 
+    def register_fake(self, operator: Any, function: Any = None, **_: Any) -> Any:
+        """Take an operator's function of shapes, by its name or itself."""
+        found = operator if isinstance(operator, Operator) else self.operators.get(str(operator))
+        return (lambda inner: inner) if found is None else found.register_fake(function)
+
     def operator(self, name: Any, function: Any = None, **options: Any) -> Any:
         def decorate(inner: Any) -> Operator:
             if str(name) in self.operators:
@@ -286,6 +293,7 @@ class Operator:
     def __init__(self, bridge: _Bridge, function: Any) -> None:
         self._bridge, self._function = bridge, function
         self._real: Any = None
+        self._fake: Any = None
         self.holds: tuple[Any, ...] = ()
 
     def register_autograd(self, backward: Any, *, setup_context: Any = None) -> None:
@@ -301,7 +309,9 @@ class Operator:
         def forward(*args: Any) -> Any:
             bridge.evaluator.opaque += 1
             try:
-                return bridge.forward(function, args, {})
+                given = bridge.forward(function, args, {})
+                self._check_fake(args, given)
+                return given
             finally:
                 bridge.evaluator.opaque -= 1
 
@@ -313,8 +323,24 @@ class Operator:
         self._real = type("operator", (torch.autograd.Function,), names)
 
     def register_fake(self, function: Any = None) -> Any:
-        """Take a function of shapes, of which there is no need."""
-        return function if function is not None else lambda inner: inner
+        """Take a function of shapes, by which torch.compile goes: it must give what the operator gives."""
+
+        def take(inner: Any) -> Any:
+            self._fake = inner
+            return inner
+
+        return take if function is None else take(function)
+
+    def _check_fake(self, args: tuple[Any, ...], given: Any) -> None:
+        if self._fake is None:
+            return
+        evaluator = self._bridge.evaluator
+        with evaluator.entered():
+            told = evaluator.call(self._fake, args, {})
+        for one, other in itertools.zip_longest(_listed(given), _listed(told)):
+            if _form(one) != _form(other):
+                message = f"A fake says that an operator gives {_words(other)}, and it gives {_words(one)}."
+                raise Violation("fake", message, Status.incorrect_shape)
 
     def register_kernel(self, *_: Any, **__: Any) -> Any:
         """Refuse another function for a device."""
@@ -328,10 +354,10 @@ class Operator:
         given = signature.bind(*args, **named)
         given.apply_defaults()
         evaluator = self._bridge.evaluator
-        if evaluator.passed is not None:
-            by_place, by_name = evaluator.passed
+        if evaluator.argument_levels is not None:
+            by_place, by_name = evaluator.argument_levels
             levels = signature.bind(*by_place, **by_name).arguments
-            evaluator.passed = [levels.get(name, FIXED) for name in given.arguments], {}
+            evaluator.argument_levels = [levels.get(name, FIXED) for name in given.arguments], {}
         return self._real.apply(*given.args, *given.kwargs.values())
 
 
@@ -369,6 +395,18 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 def _function(made: Class, name: str) -> Any:
     found = made.find(name)
     return found.function if isinstance(found, Descriptor) else found
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _form(value: Any) -> Any:
+    return (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else type(value)
+
+
+def _words(value: Any) -> str:
+    return f"{list(value.shape)} {value.dtype}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
 
 
 def _no_gradient(ctx: Any, *grads: Any) -> Any:

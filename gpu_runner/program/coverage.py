@@ -9,73 +9,28 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import torch
-from torch.autograd.function import FunctionCtx
 
-from gpu_runner.program.language import IMMUTABLE
-from gpu_runner.program.objects import (
-    FIXED,
-    GIVEN,
-    PASSED,
-    Annotation,
-    Bound,
-    Class,
-    DeviceProperties,
-    Facade,
-    Function,
-    Native,
-    Violation,
-    unproved,
-)
-from gpu_runner.program.scopes import binds, own_nodes
+from gpu_runner.program.objects import Violation, unproved
+from gpu_runner.program.scopes import names_in
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
+ALIKE = 1e-6  # of a number: as far apart are two that a sum in another order gives
 _CUT = "cut at its"
+_ROOTS = frozenset(["sqrt", "rsqrt", "float", "pow", "abs", "fabs", "prod"])
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
-# Of a tensor: what the kind of device says, which is one and the same in all cases of a verdict, and what the problem says.
-_KINDS, _AS_PASSED = ("is_cuda", "is_cpu", "is_meta", "is_sparse", "layout"), ("device", "dtype")
-_COPIES = (
-    "contiguous",
-    "to",
-    "view",
-    "reshape",
-    "clone",
-    "float",
-    "detach",
-    "expand",
-    "expand_as",
-    "view_as",
-    "type_as",
-)
-# Functions by what their results hang on: on where the program runs, on their arguments, on a type among these.
-_ENVIRONMENT = (
-    "torch.cuda.", "torch.xpu.", "torch.distributed.is_", "torch.version.", "torch.compiler.is_", "torch.jit.is_",
-    "triton.runtime.driver.", "importlib.metadata.", "torch.get_float32_matmul_precision",
-)  # fmt: skip
-_PURE = (
-    "math.", "operator.", "itertools.", "functools.reduce", "triton.cdiv", "triton.next_power_of_2", "getattr", "hasattr",
-    "isinstance", "callable", "typing.cast", "packaging.",
-)  # fmt: skip
-_OF_TYPES = ("torch.promote_types", "torch.result_type", "torch.broadcast_shapes")
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
+_PLAIN = (bool, int, float, str)  # a tuple, which is looked through faster than a union
 _IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
-# Of a device's properties only these differ between the cases of a verdict on one GPU.
-_DIFFERING = ("name", "multi_processor_count")
-_PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", DeviceProperties))  # noqa: SLF001 - it has no public name
-
-
-_LASTING = (
-    *_IMMUTABLE, *IMMUTABLE, slice, type, torch.finfo, torch.iinfo, torch.layout, torch.memory_format,
-    Function, Class, Facade, Native, Bound, Annotation,
-)  # fmt: skip
 
 Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
 
@@ -103,6 +58,8 @@ class Decisions:
     values: dict[ast.expr, Any] = field(default_factory=dict)
     # Those that compute with what the call was given, by the path of their file.
     computed: dict[ast.expr, str] = field(default_factory=dict)
+    # By expression of host code, the least and the largest number with a fraction that it gave.
+    fractions: dict[ast.expr, tuple[float, float]] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
     is_paused: bool = False  # of kernels nothing is noted
 
@@ -118,13 +75,16 @@ class Decisions:
 
     def see(self, node: ast.expr, value: Any) -> None:
         """Note the value of an expression of host code."""
-        self.values[node] = _seen(self.values.get(node, UNSEEN), value)
+        self.values[node] = join_value(self.values.get(node, UNSEEN), value)
+        if isinstance(value, float) and value == value:
+            least, most = self.fractions.get(node, (value, value))
+            self.fractions[node] = min(least, value), max(most, value)
 
     def operate(self, place: Place, operation: str, operands: Sequence[Any], result: Any) -> None:
         """Note what an operation of host code that is no expression made of its operands."""
         lanes = self.lanes.setdefault((place, operation), Lanes(operation, UNSEEN, [UNSEEN] * len(operands)))
-        lanes.result = _seen(lanes.result, result)
-        lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, operands, strict=False)]
+        lanes.result = join_value(lanes.result, result)
+        lanes.operands = [join_value(known, each) for known, each in zip(lanes.operands, operands, strict=False)]
 
     def cut(self, place: Place, end: str, bound: int, size: int) -> None:
         """Note whether an end of a slice is moved to that of its sequence, beyond which its bound lies."""
@@ -153,6 +113,21 @@ class Decisions:
                     yield (*where, f"{text} is {'not ' * bool(lanes.result)}{lanes.operation}")  # type: ignore[misc]
             else:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
+
+    def beyond(self, other: Decisions) -> Iterator[tuple[str, int, str, float, float, float]]:
+        """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.
+
+        A product, quotient or power of sizes is at all sizes what it is at few, unless it comes closer to one: then it had little
+        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. By path, line and text, with the number
+        and those between which it was seen.
+        """
+        for node, path in self.computed.items():
+            least, most = self.fractions.get(node, (math.nan, math.nan))
+            for number in other.fractions.get(node, ()):
+                is_new = number < least - ALIKE * abs(least) or number > most + ALIKE * abs(most)
+                if is_new and not (_is_product(node) and _goes_away_from_one(number, least, most)):
+                    yield path, node.lineno, text_of(node), number, least, most
+                    break
 
     def _operand(self, node: ast.AST, items: frozenset[str] = frozenset()) -> Any:
         """The value of an operand where it never had another, else VARIES; ``items``: names that a comprehension goes through."""
@@ -186,7 +161,7 @@ def place_of(path: str, node: ast.expr | ast.pattern, what: str = "", via: str |
 
 def is_plain(value: Any) -> bool:
     """Whether a value is a number or text."""
-    return isinstance(value, bool | int | float | str)
+    return isinstance(value, _PLAIN)
 
 
 def is_known(value: Any) -> bool:
@@ -200,8 +175,8 @@ def _has_opaque(known: Any) -> bool:
     return known is OPAQUE or (isinstance(known, tuple) and any(map(_has_opaque, known)))
 
 
-def _seen(known: Any, value: Any) -> Any:
-    """The one value so far, or VARIES."""
+def join_value(known: Any, value: Any) -> Any:
+    """What is known of an expression once it had a value too: that it never had another one, or VARIES."""
     if known is VARIES:
         return known
     now = _comparable(value)
@@ -217,6 +192,21 @@ def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
     if not isinstance(value, _IMMUTABLE):
         return OPAQUE
     return value if value == value else "nan"
+
+
+def _is_product(node: ast.expr) -> bool:
+    """Whether an expression is a product, quotient, power or root, or a conversion of one."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Mult | ast.Div | ast.Pow)
+    name = node.func if isinstance(node, ast.Call) else None
+    return isinstance(node, ast.UnaryOp) or getattr(name, "attr", getattr(name, "id", "")) in _ROOTS
+
+
+def _goes_away_from_one(number: float, least: float, most: float) -> bool:
+    """Whether a number lies beyond others on the side of one on which they lie too."""
+    low, high = sorted((abs(least), abs(most)))
+    size = abs(number)
+    return math.isfinite(size) and (size > high >= 1.0 or 0.0 < size < low <= 1.0)
 
 
 def _operands(node: ast.expr) -> Iterable[ast.AST]:
@@ -246,123 +236,3 @@ def text_of(node: ast.expr | ast.pattern) -> str:
     """An expression or pattern as decisions quote it."""
     text = ast.unparse(node)
     return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
-
-
-# -- what a value hangs on
-
-
-def is_lasting(value: Any) -> bool:
-    """Whether nothing can change a value, so that what it hangs on is known where it was made."""
-    flat = value if isinstance(value, tuple) and len(value) <= MOST_ITEMS else (value,)
-    return all(isinstance(item, _LASTING) or type(item).__name__ == "Kernel" for item in flat)
-
-
-def is_made_by_torch(value: Any) -> bool:
-    """Whether a value is a tensor, or a tuple of them: whether it is None no number has decided."""
-    flat = value if isinstance(value, tuple) and 0 < len(value) <= MOST_ITEMS else (value,)
-    return all(isinstance(item, torch.Tensor) for item in flat)
-
-
-def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
-    """What an attribute hangs on whose owner hangs on ``level``."""
-    if isinstance(owner, torch.Tensor):
-        return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(found, torch.Tensor) else GIVEN
-    if isinstance(owner, torch.device):
-        return FIXED if level <= PASSED else GIVEN
-    if isinstance(owner, _PROPERTIES):
-        return GIVEN if name in _DIFFERING else FIXED
-    if isinstance(owner, FunctionCtx):
-        return int(owner.__dict__.get("program_levels", {}).get(name, GIVEN))
-    if isinstance(owner, torch.nn.Module) and level <= PASSED:
-        is_own = is_lasting(found) and not isinstance(found, Native)
-        return FIXED if is_own else PASSED if isinstance(found, torch.Tensor | torch.nn.Module) else GIVEN
-    return FIXED if level == FIXED else GIVEN
-
-
-def level_of_result(function: Any, level: int, value: Any) -> int:
-    """What a library's function gives hangs on, whose arguments hang on ``level``."""
-    name, owner = (function.name, function.owner) if isinstance(function, Native) else ("", None)
-    if name.startswith(_ENVIRONMENT):
-        return FIXED
-    if name == "get_device" and isinstance(owner, torch.Tensor):
-        return FIXED
-    if name.startswith("torch.") or isinstance(owner, torch.Tensor):
-        is_number = name.startswith(_OF_TYPES) and level == FIXED
-        return FIXED if is_number else PASSED if is_made_by_torch(value) else GIVEN
-    is_pure = not isinstance(function, Native) or name.startswith(_PURE) or (owner is not None and is_lasting(owner))
-    return FIXED if level == FIXED and is_pure else GIVEN
-
-
-def names_in(node: ast.AST) -> frozenset[str]:
-    """The names in an expression."""
-    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What statements may bind, and how they may be left. ``again``: names that are bound to copies of tensors alone."""
-
-    names: frozenset[str]
-    again: frozenset[str]
-    attributes: frozenset[tuple[str, str]]
-    returns: bool
-    breaks: bool
-
-
-@functools.cache
-def stored_in(statement: ast.stmt) -> Stored:
-    """What a statement may bind in its own scope."""
-    own = list(own_nodes(statement))
-    names = [name for node in own for name in binds(node)]
-    copied = [node.targets[0].id for node in own if isinstance(node, ast.Assign) and _is_copy(node)]  # type: ignore[attr-defined]
-    attributes = {
-        (node.value.id, node.attr)
-        for node in own
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
-    }
-    saves = [node.func.value for node in own if isinstance(node, ast.Call) and _is_save(node)]  # type: ignore[attr-defined]
-    attributes |= {(owner.id, "saved_tensors") for owner in saves if isinstance(owner, ast.Name)}
-    return Stored(
-        frozenset(names),
-        frozenset(name for name in copied if copied.count(name) == names.count(name)),
-        frozenset(attributes),
-        any(isinstance(node, ast.Return) for node in own),
-        any(isinstance(node, ast.Break | ast.Continue) for node in own),
-    )
-
-
-def _is_save(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward"
-
-
-def _is_copy(node: ast.Assign) -> bool:
-    value, target = node.value, node.targets[0]
-    is_method = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-    is_plain = len(node.targets) == 1 and isinstance(target, ast.Name)
-    return is_plain and is_method and value.func.attr in _COPIES  # type: ignore[attr-defined]
-
-
-@functools.cache
-def never_fixed(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
-    """The names of a function that an expression, or a function within it, may bind."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    own = {part.target.id for node in body for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}
-    inner = {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}
-    return frozenset(own | inner)
-
-
-@functools.cache
-def only_spread(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
-    """The names of a function that are read where their items are handed on alone, so that nothing changes what they hold."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    parts = [part for node in body for part in ast.walk(node)]
-    spread = [part.value for part in parts if isinstance(part, ast.Starred) and isinstance(part.ctx, ast.Load)]
-    spread += [part.value for part in parts if isinstance(part, ast.keyword) and part.arg is None]
-    read = [part for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
-    harmless = {id(node) for node in spread}
-    return names_in(function) - {name.id for name in read if id(name) not in harmless}
-
-
-def only_raises(statements: list[ast.stmt]) -> bool:
-    """Whether all that a branch does is to refuse."""
-    return bool(statements) and all(isinstance(statement, ast.Raise) for statement in statements)

@@ -23,7 +23,6 @@ _SHARED_MEMORY = {
     "sm_80": 163 * _KIB, "sm_86": 99 * _KIB, "sm_89": 99 * _KIB, "sm_90": 227 * _KIB, "sm_100": 227 * _KIB, "sm_120": 99 * _KIB,
     "gfx942": 64 * _KIB,
 }  # fmt: skip
-_ELSEWHERE = torch.device("cuda", 0)
 
 
 class _Members(dict[str, Any]):
@@ -53,6 +52,9 @@ class Device:
         self._is_compiling = is_compiling
         self._gpu = (GPUS | {AMD.name: AMD})[gpu] if gpu else None
         self._is_there = torch.cuda.is_available()
+        self._index = (
+            0 if self._is_there or not gpu else (multiprocessors + 1) % 2
+        )  # as of the first and second of several
         here = torch.cuda.get_device_properties(0).multi_processor_count if self._is_there else multiprocessors
         self.multiprocessors = min(multiprocessors, here) if gpu else here if self._is_there else 0
 
@@ -146,7 +148,8 @@ class Device:
         }
         return _answers(
             {
-                "count": 1 + self.multiprocessors % 8,
+                "count": 1 + self._index + self.multiprocessors % 7,
+                "index": self._index,
                 "has_bf16": True,
                 "capability": capability,
                 "properties": vars(properties),
@@ -160,10 +163,10 @@ class Device:
             return NotImplemented
         self.was_asked = True
         if name == "get_device":
-            return Native(name, lambda: 0, value)
+            return Native(name, lambda: self._index, value)
         if name == "cuda":
             return Native(name, lambda *_, **__: value, value)
-        return _ELSEWHERE if name == "device" else name == "is_cuda"
+        return torch.device("cuda", self._index) if name == "device" else name == "is_cuda"
 
 
 def facts_of_gpu() -> dict[str, Any]:
@@ -193,13 +196,13 @@ def _answers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     plain = {
         "torch.cuda.is_available": True,
         "torch.cuda.device_count": facts["count"],
-        "torch.cuda.current_device": 0,
+        "torch.cuda.current_device": facts.get("index", 0),
         "torch.cuda.is_bf16_supported": facts["has_bf16"],
         "torch.cuda.get_device_name": facts["properties"]["name"],
         "torch.cuda.get_device_capability": tuple(facts["capability"]),
         "torch.cuda.get_device_properties": DeviceProperties(**facts["properties"]),
         "triton.runtime.driver.active.utils.get_device_properties": dict(facts["driver"]),
-        "triton.runtime.driver.active.get_current_device": 0,
+        "triton.runtime.driver.active.get_current_device": facts.get("index", 0),
     }
     answers = {path: _always(value) for path, value in plain.items()}
     return answers | {"triton.runtime.driver.active.get_current_target": target}

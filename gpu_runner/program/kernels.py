@@ -23,6 +23,7 @@ import torch
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import lanes, language
 from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.evaluator.calls import Calls
 from gpu_runner.program.objects import FIXED, Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
@@ -51,7 +52,7 @@ class Kernel:
     name: str
     real: Any
     function: Function
-    evaluator: Evaluator = field(repr=False)
+    evaluator: Calls = field(repr=False)
     globals: dict[str, Any] = field(default_factory=dict, repr=False)
     holds: tuple[Any, ...] = ()  # what Triton keeps for it: configurations, and functions that it calls
     inner: Kernel | None = None  # what an autotuner stands around
@@ -81,7 +82,7 @@ class Kernel:
 
     def _note_fixed(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Note which of its arguments hang on nothing but the file; of a dtype, host code and the problem decide."""
-        passed, self.evaluator.passed = self.evaluator.passed, None
+        passed, self.evaluator.argument_levels = self.evaluator.argument_levels, None
         by_place, by_name = passed if passed is not None and len(passed[0]) == len(args) else ([], {})
         levels = dict(zip(self.real.arg_names, by_place, strict=False)) | by_name
         values = dict(zip(self.real.arg_names, args, strict=False)) | named

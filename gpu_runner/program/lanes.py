@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.program import nans
+from gpu_runner.program import lookups, nans
 from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
@@ -25,6 +25,7 @@ from gpu_runner.program.coverage import (
     Lanes,
     Place,
     is_plain,
+    join_value,
     place_of,
 )
 from gpu_runner.program.language import words
@@ -62,6 +63,8 @@ _KEEPING = words("""
 _REDUCTIONS = words(
     "argmax argmin max min sum xor_sum reduce_or cumsum cumprod"
 )  # of Triton's language, which reduce at once
+_SWAPS = "_compare_and_swap"  # of two elements, in which sorts of Triton's language consist
+_SORTS = words(f"sort sort_impl topk bitonic_merge _bitonic_merge _bitonic_merge_hypercube {_SWAPS}")
 _WATCHED = frozenset(["binary_op", "unary_op", "ternary_op"])
 
 
@@ -70,9 +73,10 @@ def watch_blocks(decisions: Decisions) -> None:
     from triton.runtime import interpreter
 
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
-    orders = (numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal)
-    compares = (*orders, numpy.equal, numpy.not_equal)
-    joins, picks = (numpy.bitwise_and, numpy.bitwise_or), (numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax)
+    orders = frozenset([numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal])
+    compares = orders | {numpy.equal, numpy.not_equal}
+    joins = frozenset([numpy.bitwise_and, numpy.bitwise_or])
+    picks = frozenset([numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax])
     binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
     divide, cast = builder.create_idiv, builder.create_fp_to_si
 
@@ -87,6 +91,8 @@ def watch_blocks(decisions: Decisions) -> None:
                 _compute_at(site, decisions, op.__name__, result, lhs, rhs)
             else:
                 counts = _against_limit(result, lhs, rhs) if op in orders else _read(result)
+                if site.is_sorting:
+                    counts = _where_all(counts, (_first_of_pairs(result.data, numpy),))
                 _note(decisions, site, _outcome, result.data, counts)
         elif op in picks:
             _note_picked(decisions, result, lhs, rhs)
@@ -126,7 +132,22 @@ def watch_blocks(decisions: Decisions) -> None:
     _watch_memory(interpreter)
     nans.watch(interpreter)
     _watch_others(interpreter, decisions)
+    _watch_atomics(interpreter, decisions)
+    lookups.watch(interpreter, functools.partial(_place_of_look_up, decisions))
     _watch_constants(interpreter, decisions)
+    _forget_frames(interpreter)
+
+
+def _first_of_pairs(data: Any, numpy: Any) -> Any:
+    """The lanes in which a step of a sort compares a pair: its other element has the opposite outcome."""
+    frame: types.FrameType | None = sys._getframe(2)  # noqa: SLF001 - as above
+    while frame is not None and frame.f_code.co_name != _SWAPS:
+        frame = frame.f_back
+    axis = None if frame is None else _value_of(frame.f_locals.get("i"))
+    first = numpy.zeros(data.shape, bool)
+    if isinstance(axis, int) and axis < data.ndim:
+        first.swapaxes(0, data.ndim - 1 - axis)[0] = True
+    return first
 
 
 def _computing(method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
@@ -196,6 +217,43 @@ def _watch_others(interpreter: Any, decisions: Decisions) -> None:
     builder.create_join = _joining(builder.create_join)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _reducing(kind.apply, decisions)
+
+
+def _place_of_look_up(decisions: Decisions) -> Place | None:
+    site = None if decisions.is_paused else _site(sys._getframe(3))  # noqa: SLF001 - the only way to the kernel's frame
+    return None if site is None else site.place_of("each entry of the memory that it reads")
+
+
+def _watch_atomics(interpreter: Any, decisions: Decisions) -> None:
+    """Note whether what is compared and swapped was equal, and whether an atomic minimum or maximum changes a number."""
+    builder, handle, numpy = interpreter.InterpreterBuilder, interpreter.TensorHandle, interpreter.np
+    swap, change = builder.create_atomic_cas, builder.create_atomic_rmw
+
+    def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any) -> Any:
+        result = swap(self, ptr, cmp, val, *rest)
+        _compute_between(
+            decisions, "equal to what it is compared with", handle, result.data == cmp.data, (cmp, val, result)
+        )
+        return result
+
+    def create_atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        result = change(self, operation, ptr, val, mask, *rest)
+        if str(operation).endswith(("MAX", "MIN")):
+            wins = val.data > result.data if str(operation).endswith("MAX") else val.data < result.data
+            there = numpy.broadcast_to(numpy.asarray(mask.data).astype(bool), wins.shape)
+            _compute_between(decisions, "another one than before", handle, wins[there], (val, result))
+        return result
+
+    builder.create_atomic_cas, builder.create_atomic_rmw = create_atomic_cas, create_atomic_rmw
+
+
+def _compute_between(decisions: Decisions, what: str, handle: Any, happened: Any, operands: Sequence[Any]) -> None:
+    """Note whether something happens to memory that programs share, where what they bring changes, as of locks it does not."""
+    import triton.language as tl
+
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is not None and happened.size:
+        _compute_at(site, decisions, what, handle(happened, tl.int1), *operands)
 
 
 def _watch_memory(interpreter: Any) -> None:
@@ -374,9 +432,11 @@ class Noting(ast.NodeTransformer):
         is_function = isinstance(node.func, ast.Attribute) or (
             isinstance(node.func, ast.Name) and node.func.id in dir(builtins) and node.func.id not in _NO_NUMBERS
         )
-        if not is_function or node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
+        if not is_function or (node.keywords and isinstance(node.func, ast.Attribute)):
             return node
-        return _call(_COMPUTES, node, node.func, *node.args)
+        noted = _call(_COMPUTES, node, node.func, *node.args)
+        noted.keywords = node.keywords
+        return noted
 
     def visit_For(self, node: ast.For) -> ast.For:
         self.generic_visit(node)
@@ -432,14 +492,21 @@ def _plain(value: Any) -> Any:
 
 def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
     """Note what kernels decide and compute of plain numbers, and which loops ran."""
+    from triton.language import core
 
     def decides(value: Any) -> Any:
         if _plain(value) is not None:
             _note_constant(decisions, HELD if value else FAILED)
+        elif isinstance(value, interpreter.tl.core.tensor) and value.handle.data.size == 1:
+            site = _undecided(decisions, "")  # such as one that was loaded
+            if site is not None:
+                _note(decisions, site, _outcome, value.handle.data.astype(bool), _read(value.handle))
         return value
 
-    def computes(operation: Any, *operands: Any) -> Any:
-        result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands)
+    def computes(operation: Any, *operands: Any, **named: Any) -> Any:
+        result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands, **named)
+        if type(result) is core.tensor:  # of which most are, and which the interpreter notes itself
+            return result
         value, known = _plain(result), [_plain(each) for each in operands]
         if value is None or not known or None in known:
             return result
@@ -625,6 +692,7 @@ class _Site:
     place: Place
     callers: tuple[tuple[Text, ast.expr | None], ...]  # the calls of kernels that reach it, the innermost first
     is_between: bool  # programs
+    is_sorting: bool  # in a step of a sort of Triton's language, which only compares
 
     @functools.cache  # noqa: B019 - sites are known for as long as the process lives
     def place_of(self, what: str) -> Place:
@@ -680,12 +748,8 @@ def _compute_constant(decisions: Decisions, operation: str, result: Any, operand
         _refuse_many(decisions)
         decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     lanes = decisions.lanes[key]
-    lanes.result = _one(lanes.result, result)
-    lanes.operands = [_one(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
-
-
-def _one(known: Any, value: Any) -> Any:
-    return value if known is UNSEEN else VARIES if known is VARIES or known != value else known
+    lanes.result = join_value(lanes.result, result)
+    lanes.operands = [join_value(known, each) for known, each in zip(lanes.operands, operands, strict=True)]
 
 
 def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
@@ -710,7 +774,7 @@ def _fixed(text: Text, callers: tuple[tuple[Text, ast.expr | None], ...], decisi
 def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
     """Note what the innermost kernel on the stack computes now."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and not site.is_between:
+    if site is not None and not (site.is_between or site.is_sorting):
         _compute_at(site, decisions, operation, result, *operands)
 
 
@@ -727,9 +791,9 @@ def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, 
         _refuse_many(decisions)
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
     counts = _where_all(_read(result), _finite(result, operands))
-    lanes.result = _seen(lanes.result, result.data[counts])
+    lanes.result = _join_lanes(lanes.result, result.data[counts])
     data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
-    lanes.operands = [_seen(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+    lanes.operands = [_join_lanes(known, each) for known, each in zip(lanes.operands, data, strict=True)]
 
 
 def _refuse_many(decisions: Decisions) -> None:
@@ -739,8 +803,8 @@ def _refuse_many(decisions: Decisions) -> None:
         )
 
 
-def _seen(known: Any, data: Any) -> Any:
-    """The one value of all lanes so far, or VARIES."""
+def _join_lanes(known: Any, data: Any) -> Any:
+    """What is known of an operation once it gave a block too: the one value of all its lanes so far, or VARIES."""
     if known is VARIES or not data.size:
         return known
     first = data.flat[0] if known is UNSEEN else known
@@ -749,25 +813,61 @@ def _seen(known: Any, data: Any) -> Any:
 
 def _site(frame: types.FrameType | None) -> _Site | None:
     """The expression at which the innermost kernel on the stack stands; None in Triton's own functions."""
-    where: list[tuple[Text, ast.expr | None, tuple[Any, ...]]] = []
     within: tuple[str, ...] = ()  # functions of Triton's language
-    passed = 0
-    while frame is not None and passed <= MOST_BETWEEN:
+    while frame is not None:
         code = frame.f_code
         text = _KERNELS[code.co_filename]
-        if isinstance(text, Text):
-            node = _node_at(text, code, frame.f_lasti)
-            steps = tuple(_value_of(frame.f_locals.get(name)) for name in text.steps.get(node, ()))
-            where.append((text, node, steps))
-            passed = 0
-        elif where:
-            passed += 1
-        elif text is _STANDARD:
-            if code.co_name not in _REDUCTIONS:
+        if type(text) is Text:
+            if frame is not _reached[0]:
+                # By calls that stay the same for as long as the frame lives, but for that of a generator.
+                _reached[:] = (
+                    None if code.co_flags & inspect.CO_GENERATOR else frame,
+                    tuple(_kernels_above(frame.f_back)),
+                )
+            return _site_of((_stand(text, frame), *_reached[1]), within)
+        if text is _STANDARD:
+            if code.co_name not in _REDUCTIONS and code.co_name not in _SORTS:
                 return None
             within = (*within, f"in {code.co_name} at {frame.f_lineno}")
         frame = frame.f_back
-    return _site_of(tuple(where), within) if where else None
+    return None
+
+
+def _forget_frames(interpreter: Any) -> None:
+    """Keep no frame of a launch, and with it the arguments of all frames below, when the launch has ended."""
+    executor = interpreter.GridExecutor
+    call = executor.__call__
+
+    @functools.wraps(call)
+    def launch(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return call(self, *args, **named)
+        finally:
+            _reached[:] = None, ()
+
+    executor.__call__ = launch
+
+
+_Stand = tuple[Text, ast.expr | None, tuple[Any, ...]]  # where a kernel is, and in which steps of its loops
+_reached: list[Any] = [None, ()]  # the innermost kernel's frame that was met last, and where its callers stand
+
+
+def _kernels_above(frame: types.FrameType | None) -> Iterator[_Stand]:
+    """Where the kernels stand that called one another, the innermost first."""
+    passed = 0
+    while frame is not None and passed <= MOST_BETWEEN:
+        text = _KERNELS[frame.f_code.co_filename]
+        passed += 1
+        if type(text) is Text:
+            yield _stand(text, frame)
+            passed = 0
+        frame = frame.f_back
+
+
+def _stand(text: Text, frame: types.FrameType) -> _Stand:
+    node = _node_at(text, frame.f_code, frame.f_lasti)
+    names = text.steps.get(node)
+    return text, node, tuple([_value_of(frame.f_locals.get(name)) for name in names]) if names else ()
 
 
 def _value_of(value: Any) -> Any:
@@ -776,7 +876,7 @@ def _value_of(value: Any) -> Any:
 
 
 @functools.cache
-def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...], within: tuple[str, ...]) -> _Site | None:
+def _site_of(where: tuple[_Stand, ...], within: tuple[str, ...]) -> _Site | None:
     text, node, steps = where[0]
     if node is None:
         return None
@@ -791,7 +891,9 @@ def _site_of(where: tuple[tuple[Text, ast.expr | None, tuple[Any, ...]], ...], w
     callers = tuple(
         (caller, call) for (caller, call, _), inner in zip(where[1:], texts, strict=False) if caller is not inner
     )
-    return _Site(text, node, via, place_of(text.path, node, via=via), callers, _is_between_programs(node))
+    return _Site(
+        text, node, via, place_of(text.path, node, via=via), callers, _is_between_programs(node), _SWAPS in via
+    )
 
 
 @functools.cache

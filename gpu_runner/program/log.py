@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from gpu_runner.program import lookups
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import unproved
+from gpu_runner.program.sampling import Sample
 from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
@@ -66,6 +68,7 @@ class Memory:
     is_constant: bool = False  # made of no tensor, and not left as it was allocated
     is_input: bool = False
     is_computed: bool = False  # and not only moved
+    holds_numbers: bool = False  # that kernels computed of loaded ones
     order: Order | None = None  # in which elements lie as an input has them, where nothing but whole copies were made
 
 
@@ -74,6 +77,7 @@ class Log(Mode):
 
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
     ``opaque`` says that what is done now shows nowhere but here. With ``dry`` kernels are noted and not run: only the trail counts.
+    With a ``sample`` few of their programs are run, and it says what is known of memory.
     With ``compiles_only`` they are compiled and not run; ``was_tuned`` says that one was left out, which its autotuner times.
     """
 
@@ -86,8 +90,10 @@ class Log(Mode):
         dry: bool = False,
         compiles_only: bool = False,
         has_devices: bool = True,
+        sample: Sample | None = None,
     ) -> None:
         super().__init__()
+        self._sample = sample
         self._where = where
         self._opaque = opaque
         self._dry = dry
@@ -126,6 +132,8 @@ class Log(Mode):
         if name in _EMPTY:
             return given
         operands, results = tensors_in((args, dict(kwargs))), tensors_in(given)
+        if self._sample is not None:
+            self._sample.operator(operands, results)
         known = [self._known(tensor) for tensor in operands]
         if (
             place is not None
@@ -140,6 +148,7 @@ class Log(Mode):
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
             is_computed=not _is_move(name, operands, results) or any(memory.is_computed for memory in known),
+            holds_numbers=any(memory.holds_numbers for memory in known),
             order=_order(results[0]) if name in _COPIES and len(results) == 1 else None,
         )
         written = operands[:1] if name.endswith("_") and operands else []
@@ -160,11 +169,20 @@ class Log(Mode):
                 self._set(tensor, replace(memory, launched=True))
         if self._dry:
             return None
+        tables = [tensor for tensor in tensors_in(arguments) if self._may_be_table(tensor)]
+        lookups.begin(tables)
         self._launching += 1
         try:
             return run()
         finally:
             self._launching -= 1
+            for tensor in tables:
+                if lookups.holds_numbers(tensor):
+                    self._set(tensor, replace(self._known(tensor), holds_numbers=True))
+
+    def _may_be_table(self, tensor: torch.Tensor) -> bool:
+        memory = self._known(tensor)
+        return not (memory.is_input or memory.inputs or memory.holds_numbers)
 
     def tuned(self, fn: Any, configs: list[Any], arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that an autotuner launches a kernel by one of these configurations; which one, and what it tries, times decide."""
@@ -324,6 +342,7 @@ class Log(Mode):
             before.launched or made.launched,
             made.is_constant and (before.is_constant or before == Memory()),
             is_computed=before.is_computed or made.is_computed,
+            holds_numbers=before.holds_numbers or made.holds_numbers,
             order=made.order if before.order is None else before.order,
         )
 

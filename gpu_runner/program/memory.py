@@ -9,7 +9,8 @@ import functools
 import inspect
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +19,8 @@ import torch
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
+from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
+from gpu_runner.program.sampling import Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
 
@@ -28,7 +31,8 @@ class _Guarded:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.ranges: list[tuple[int, int]] = []
-        self.operations = 0
+        self.operations, self.most = 0, MOST_OPERATIONS
+        self.sample: Sample | None = None  # where launches are sampled, what is known of memory
         self._writers: list[Any] = []  # by range, the program that wrote each byte; zero: none
         self._synchronizes = False
         self.builder: Any = None
@@ -43,24 +47,46 @@ class _Guarded:
         return getattr(self._inner, name)
 
     def load(self, ptr: Any, mask: Any, other: Any, dtype: Any) -> Any:
-        self._look_for_a_race(*self._checked(ptr, mask, dtype.itemsize, "reads"), dtype.itemsize)
+        addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
+        if self.sample is None:
+            self._look_for_a_race(addresses, place, dtype.itemsize)
+        for begin, _, at in self._by_range(addresses):
+            self.sample.reads(begin, at)  # type: ignore[union-attr]  # without a sample there are none
         return self._inner.load(ptr, mask, other, dtype)
 
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
-        self._look_for_a_race(addresses, place, value.dtype.itemsize, value, mask)
+        if self.sample is None:
+            self._look_for_a_race(addresses, place, value.dtype.itemsize, value, mask)
+        self._sampled_write(addresses, value.dtype.itemsize)
         return self._inner.store(ptr, value, mask)
 
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any) -> Any:
-        self._checked(ptr, None, val.dtype.itemsize, "writes")
+        addresses, _ = self._checked(ptr, None, val.dtype.itemsize, "writes")
+        self._sampled_write(addresses, val.dtype.itemsize, adds=True)
         self._synchronizes = True  # programs that wait for one another may read what others wrote
         return self._inner.atomic_cas(ptr, cmp, val, sem)
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
-        self._checked(ptr, mask, val.dtype.itemsize, "writes")
+        addresses, _ = self._checked(ptr, mask, val.dtype.itemsize, "writes")
+        self._sampled_write(addresses, val.dtype.itemsize, adds=True)
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
         self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
+
+    def _by_range(self, addresses: Any) -> Iterator[tuple[int, int, Any]]:
+        """Where launches are sampled, the ranges in which addresses lie, with their places there."""
+        if self.sample is None or not addresses.size:
+            return
+        flat = addresses.ravel()
+        for begin, end in self.ranges:
+            at = flat[(flat >= begin) & (flat < end)]
+            if at.size:
+                yield begin, end, (at - begin).astype("int64")
+
+    def _sampled_write(self, addresses: Any, width: int, *, adds: bool = False) -> None:
+        for begin, end, at in self._by_range(addresses):
+            self.sample.writes(begin, end, at, width, adds=adds)  # type: ignore[union-attr]  # as in ``load``
 
     def _look_for_a_race(
         self, addresses: Any, place: int | None, width: int, value: Any = None, mask: Any = None
@@ -111,6 +137,10 @@ class _Guarded:
             Violation: one launch takes too many to be meant.
         """
         self.operations += operations
+        if self.sample is not None:
+            if self.operations > self.most:
+                enough()
+            return
         if self.operations > MOST_OPERATIONS:
             raise Violation(
                 "endless", f"A kernel takes more than {MOST_OPERATIONS:,} operations on blocks for one launch."
@@ -122,12 +152,16 @@ class _Guarded:
         Raises:
             Violation: an address lies in none.
         """
-        addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
+        used = None if mask is None else self.np.asarray(mask)
+        addresses = ptr if used is None or used.all() else self.np.asarray(ptr)[used.astype(bool, copy=False)]
         if addresses.size == 0:
             return addresses, None
-        place = self._range_of(int(addresses.min()), int(addresses.max()) + width)
+        low, high = self.np.minimum.reduce(addresses, axis=None), self.np.maximum.reduce(addresses, axis=None)
+        place = self._range_of(int(low), int(high) + width)
         if place is not None:
             return addresses, place
+        if self.sample is not None and self.sample.written:
+            enough()  # it may go by what programs would have written that were not run
         for address in addresses.ravel().tolist():
             if not any(begin <= address and address + width <= end for begin, end in self.ranges):
                 raise Violation(None, f"A kernel {does} memory that it was not given.", Status.out_of_bounds)
@@ -159,18 +193,35 @@ def guard_memory() -> None:
     set_grid = interpreter.InterpreterBuilder.set_grid_dim
 
     def set_grid_dim(self: Any, *grid: int) -> None:
-        guarded.count(math.prod(grid))
+        if guarded.sample is None:
+            guarded.count(math.prod(grid))
         guarded.operations = 0
         set_grid(self, *grid)
 
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+    executor = interpreter.GridExecutor
+    executor.__call__ = sampled_call(executor.__call__, guarded)
+
+
+@contextmanager
+def sampling(inputs: Sequence[torch.Tensor]) -> Iterator[Sample]:
+    """Have the interpreter run few programs of each launch; ``inputs`` are all known, whoever writes to them."""
+    from triton.runtime import interpreter
+
+    guarded: Any = interpreter._interpreter  # noqa: SLF001 - as above
+    guarded.sample = Sample(frozenset(tensor.untyped_storage().data_ptr() for tensor in inputs))
+    guarded.most = MOST_SAMPLED_OPERATIONS
+    try:
+        yield guarded.sample
+    finally:
+        guarded.sample, guarded.most = None, MOST_OPERATIONS
 
 
 def _counted(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
     @functools.wraps(method)
     def counted(*args: Any, **named: Any) -> Any:
         guarded.operations += 1  # here and not by a call: each operation on blocks passes
-        if guarded.operations > MOST_OPERATIONS:
+        if guarded.operations > guarded.most:
             guarded.count()
         return method(*args, **named)
 

@@ -7,7 +7,7 @@ import contextlib
 import enum
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,8 @@ class _Caches:
                     "remembers between calls",
                     "A cached function takes more than numbers, text and dtypes, and so keeps what it found.",
                 )
-            for place, value in (*enumerate(args), *named.items()):
-                if isinstance(value, int | float) and kinds.setdefault(place, type(value)) is not type(value):
+            for place, value in _numbers((args, tuple(named.items()))):
+                if kinds.setdefault(place, type(value)) is not type(value):
                     raise unproved(
                         "A cached function takes numbers of two types, such as 2 and 2.0, for which it keeps one result."
                     )
@@ -131,6 +131,15 @@ class _Caches:
             return kept
 
         return Native("cached", call, function)
+
+
+def _numbers(value: Any, place: tuple[int, ...] = ()) -> Iterator[tuple[object, int | float]]:
+    """The numbers in a structure of arguments, each with its place."""
+    if isinstance(value, tuple):
+        for at, item in enumerate(value):
+            yield from _numbers(item, (*place, at))
+    elif isinstance(value, int | float):
+        yield place, value
 
 
 def _shape(value: Any) -> Any:

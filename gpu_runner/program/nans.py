@@ -10,14 +10,25 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_PLACES: list[Any] = []  # addresses at which a kernel of this case stored what hangs on NaN
+_PLACES: list[Any] = []  # addresses at which a kernel of this case stored what hangs on NaN, in pieces
 _ON = [False]
+_SWITCHED: list[tuple[type, str, Callable[..., Any], Callable[..., Any]]] = []  # methods without and with their marks
+
+
+def _switch(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Have a method mark lanes in the cases that hold NaN alone; what wraps it later is given the one that does."""
+    plain = getattr(owner, name)
+    _SWITCHED.append((owner, name, plain, make(plain)))
+    setattr(owner, name, _SWITCHED[-1][3])
 
 
 def begin(*, has_some: bool) -> None:
     """Begin a case."""
     _ON[0] = has_some
     _PLACES.clear()
+    for owner, name, plain, marking in _SWITCHED:
+        if getattr(owner, name) in (plain, marking):
+            setattr(owner, name, marking if has_some else plain)
 
 
 def marked(handle: Any) -> Any:
@@ -74,14 +85,14 @@ def _shaped(lanes: Any, data: Any, numpy: Any) -> Any:
 def watch(interpreter: Any) -> None:
     """Have the interpreter of this process mark lanes in whatever it does."""
     builder = interpreter.InterpreterBuilder
-    builder.create_masked_load = _loading(builder.create_masked_load, interpreter.np)
+    _switch(builder, "create_masked_load", lambda method: _loading(method, interpreter.np))
     for name in ("create_masked_store", "create_atomic_rmw", "create_atomic_cas"):
-        setattr(builder, name, _storing(getattr(builder, name), interpreter))
+        _switch(builder, name, lambda method: _storing(method, interpreter))
     others = [
         name for name in dir(builder) if name.startswith("create_") and "load" not in name and "store" not in name
     ]
     for name in others:
-        setattr(builder, name, _marking(getattr(builder, name), interpreter.TensorHandle))
+        _switch(builder, name, lambda method: _marking(method, interpreter.TensorHandle))
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _reducing(kind.apply, interpreter.np)
 
@@ -123,17 +134,25 @@ def _loading(method: Callable[..., Any], numpy: Any) -> Callable[..., Any]:
     return loading
 
 
+def _remember(addresses: Any, numpy: Any) -> None:
+    """Keep addresses in sorted pieces, each of at least twice the size of the next: each address is sorted again few times."""
+    _PLACES.append(numpy.unique(addresses))
+    while len(_PLACES) > 1 and _PLACES[-2].size < 2 * _PLACES[-1].size:
+        last = _PLACES.pop()
+        _PLACES[-1] = numpy.unique(numpy.concatenate([_PLACES[-1], last]))
+
+
 def _stored_at(addresses: Any, numpy: Any) -> Any:
     """The lanes whose address holds what hangs on NaN; None where no lane's does."""
-    if not _PLACES:
+    if not _PLACES or not addresses.size:
         return None
-    if len(_PLACES) > 1:
-        _PLACES[:] = [numpy.unique(numpy.concatenate(_PLACES))]
-    known = _PLACES[0]
-    if not known.size or not addresses.size or addresses.max() < known[0] or addresses.min() > known[-1]:
-        return None
-    found = known[numpy.minimum(numpy.searchsorted(known, addresses), known.size - 1)] == addresses
-    return found if found.any() else None
+    found, low, high = None, addresses.min(), addresses.max()
+    for known in _PLACES:
+        if known.size and high >= known[0] and low <= known[-1]:
+            here = known[numpy.minimum(numpy.searchsorted(known, addresses), known.size - 1)] == addresses
+            if here.any():
+                found = here if found is None else found | here
+    return found
 
 
 def _storing(method: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:
@@ -144,7 +163,7 @@ def _storing(method: Callable[..., Any], interpreter: Any) -> Callable[..., Any]
         if any(each is not None for each in marks):
             pointers = next(each.data for each in handles if each.dtype.is_ptr())
             lanes = [_shaped(each, pointers, interpreter.np) for each in marks if each is not None]
-            _PLACES.append(interpreter.np.unique(pointers[functools.reduce(interpreter.np.bitwise_or, lanes)]))
+            _remember(pointers[functools.reduce(interpreter.np.bitwise_or, lanes)], interpreter.np)
         return method(self, *given, **named)
 
     return storing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_runner.contracts.verify import Status
 
 if TYPE_CHECKING:
-    from gpu_runner.program.evaluator import Evaluator
+    from gpu_runner.program.evaluator.calls import Calls
     from gpu_runner.program.modules import Module
 
 
@@ -45,8 +46,9 @@ class Kind(Enum):
     type = auto()
 
 
-# What a value hangs on: on the file alone; on what the problem says of a call, such as whether an argument is None; on more of it.
+# What a value depends on (``levels``): the file alone; what the problem says of a call, such as whether an argument is None; more.
 FIXED, PASSED, GIVEN = 0, 1, 2
+MISSING = inspect.Parameter.empty  # in the place of a value that there is not
 
 
 @dataclass(eq=False)
@@ -64,7 +66,7 @@ class Frame:
     levels: dict[str, int] = field(default_factory=dict)  # of names, GIVEN where they have none
     exits: int = FIXED  # what it hangs on where the function returns
     loops: list[int] = field(default_factory=list)  # what it hangs on how often the loops go round that are open
-    opens: bool = False  # whether it is the forward or setup of a context, which may set its attributes
+    may_set_context: bool = False  # whether it is the forward or setup of a context, which may set its attributes
     made: Class | None = None  # of a class body: the class
     on_yield: Callable[[Any], Any] | None = None
 
@@ -77,7 +79,7 @@ class Function:
     name: str
     closure: Frame
     signature: inspect.Signature
-    evaluator: Evaluator = field(repr=False)
+    evaluator: Calls = field(repr=False)
     owner: Class | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     is_context_manager: bool = False
@@ -166,7 +168,7 @@ class Class:
     bases: tuple[Any, ...]
     names: dict[str, Any]
     module: Module
-    evaluator: Evaluator = field(repr=False)
+    evaluator: Calls = field(repr=False)
     real: Any = None
     declared: tuple[str, ...] | None = None  # the fields of a dataclass
     defaults: dict[str, Any] = field(default_factory=dict, repr=False)  # of them
@@ -317,3 +319,29 @@ class Super:
 
     owner: Class
     instance: Any
+
+
+def type_name(value: Any) -> str:
+    """What a value is, as messages say it."""
+    if isinstance(value, Instance):
+        return value.type.name
+    if isinstance(value, Facade):
+        return f"module {value.path}"
+    return type(value).__name__
+
+
+def function_name(function: Any) -> str:
+    """The name of a library's function."""
+    return str(getattr(function, "__name__", getattr(function, "name", "")))
+
+
+def is_builtin(function: Any) -> bool:
+    """Whether a value is one of Python's builtin functions."""
+    kind, module = type(function).__name__, getattr(function, "__module__", None)
+    return kind == "builtin_function_or_method" and module == "builtins"
+
+
+def is_of_the_runner(function: Any) -> bool:
+    """Whether a value is a function, or an object, of the runner's own."""
+    kind = function if isinstance(function, types.FunctionType | types.MethodType) else type(function)
+    return kind.__module__.startswith("gpu_runner.program.")

@@ -86,3 +86,8 @@ def is_plain_annotation(node: ast.expr) -> bool:
         for part in ast.walk(node)
         if isinstance(part, ast.expr)
     )
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """The names in an expression."""
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))

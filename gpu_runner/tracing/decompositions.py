@@ -315,6 +315,19 @@ def _zero(x: Tensor) -> Tensor:
 Window = list[tuple[int, int]]  # for each dimension of the base, where the view starts and how long it is
 
 
+@rule("diagonal.default", widen=False)
+def _diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    first, second = positive(dim1, x.dim()), positive(dim2, x.dim())
+    size = x.shape[first]
+    if offset or size != x.shape[second] or x.dtype in _NARROW or not x.is_floating_point():
+        return NotImplemented
+    own = torch.arange(size, device=x.device).reshape([size if d == first else 1 for d in range(x.dim())])
+    other = torch.arange(size, device=x.device).reshape([size if d == second else 1 for d in range(x.dim())])
+    one = torch.where(own == other, x, 0.0).sum([first], keepdim=True)  # one of the terms, so that nothing is rounded
+    moved = [d for d in range(x.dim()) if d not in (first, second)]
+    return one.permute([*moved, second, first]).reshape([*(x.shape[d] for d in moved), size])
+
+
 @rule("as_strided.default", widen=False)
 def _as_strided(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Any:
     box = window(x, sizes, strides, offset or 0)

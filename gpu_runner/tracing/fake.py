@@ -30,6 +30,7 @@ NEEDS_DATA = (
 )
 # Beyond this nothing is run with data: it would take seconds, and twice the memory for a second run.
 MOST_ELEMENTS_WITH_DATA = 2**24
+MOST_ELEMENTS_COMPUTED = 2**26  # of all that a reference computes
 
 Bounds = tuple[int, int]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,8 +87,9 @@ class Tracer:
         raise first_failure
 
     def _check(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        meta = self._meta(sizes, defaults(self._problem))
-        answer = self._call("check", meta)
+        scalars = defaults(self._problem)
+        elements = sum(math.prod(node.shape) for node in self._trace(sizes, scalars).nodes)
+        answer = self._call("check", self._meta(sizes, scalars) | {"elements": elements})
         if answer.get("deterministic") is False:
             raise self._random("")
         narrow = answer.get("narrow")
@@ -250,7 +252,6 @@ def check(graph: Graph, problem: Problem) -> None:
         ProblemError: naming the output or the input, with its line.
     """
     behind = _inputs_behind(graph)
-    used: set[str] = set()
     for number, output in enumerate(graph.outputs):
         if not behind[output]:
             raise ProblemError(
@@ -258,14 +259,19 @@ def check(graph: Graph, problem: Problem) -> None:
                 _line(problem.source, None),
                 "Compute it from the inputs, or leave it out.",
             )
-        used |= behind[output]
-    for name in graph.inputs:
-        if name not in used:
-            raise ProblemError(
-                f"no output depends on input `{name}`",
-                _line(problem.source, name),
-                f"Use `{name}` in the reference or take it out of its parameters and INPUTS.",
-            )
+    for name in unused_inputs(graph)[:1]:
+        raise ProblemError(
+            f"no output depends on input `{name}`",
+            _line(problem.source, name),
+            f"Use `{name}` in the reference or take it out of its parameters and INPUTS.",
+        )
+
+
+def unused_inputs(graph: Graph) -> list[str]:
+    """The inputs on which no output depends."""
+    behind = _inputs_behind(graph)
+    used = set().union(*(behind[output] for output in graph.outputs))
+    return [name for name in graph.inputs if name not in used]
 
 
 def _inputs_behind(graph: Graph) -> dict[str, frozenset[str]]:

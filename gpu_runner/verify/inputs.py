@@ -13,6 +13,7 @@ from gpu_runner.contracts.reading import UNPARSABLE, parse
 from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
     EXPANDED,
+    FAR_DATA,
     REPEATED,
     Case,
     Content,
@@ -336,7 +337,7 @@ def _floating(
         # A weight of exact ones would let a kernel pass that forgets the weight.
         if case.plain_init or not spec.grad:
             return exact
-        if case.wild and torch.rand((), generator=stream) < EQUAL_WEIGHTS:
+        if case.special in FAR_DATA or (case.wild and torch.rand((), generator=stream) < EQUAL_WEIGHTS):
             return torch.full(shape, _random((), stream, _scale(stream, dtype, wild=True)).item())
         if case.wild:
             return _with_zeros(_random(shape, stream, 1.0) * _wild_scales(shape, stream, dtype), stream)

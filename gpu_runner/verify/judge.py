@@ -52,6 +52,7 @@ from gpu_runner.verify.original import BadOriginal, Standing, describe, is_origi
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Call, Form, Proof, make_call
+from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
@@ -153,13 +154,15 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
+        scaled: list[AtScale] = []  # calls for the interpreter at the size of workloads
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws)
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
-            own = functools.partial(_interpreted_proofs, request, problem, context, draws)
-            beside = stack.enter_context(_Interpreting(request.candidate, context, own))
+            own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled)
+            beside = stack.enter_context(_Interpreting(request.candidate, context, own, scaled))
         try:
-            proofs, left_out = prove(problem, cases, context, early, draws=draws)
+            also = functools.partial(_at_scale, request, problem, draws, scaled) if interpreted else None
+            proofs, left_out = prove(problem, cases, context, early, draws=draws, also=also)
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         bounds = _bounds(problem, request, cases, interpreted)
@@ -171,7 +174,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         if request.composed is not None:
             return _judge_composed(proofs, request.candidate, request.composed, context, frame)
         doors = [child.turn for child in early]
-        verdict = judge_by(proofs, request.candidate, context, frame, request.original, doors, beside)
+        verdict = judge_by(proofs, request.candidate, context, frame, request.original, doors, beside, scaled)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, before)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
@@ -213,6 +216,7 @@ def judge_by(
     original: CandidateSource | None = None,
     first: Sequence[Door] = (),
     beside: _Interpreting | None = None,
+    scaled: Sequence[AtScale] = (),
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
@@ -231,7 +235,7 @@ def judge_by(
             standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside)
+    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled)
 
 
 def _described(
@@ -256,6 +260,7 @@ def judge_beside(
     frame: Verdict,
     door: Door | None = None,
     beside: _Interpreting | None = None,
+    scaled: Sequence[AtScale] = (),
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it.
 
@@ -270,7 +275,7 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
-        trial = _try(door, standing.cases, tuple(standing.overwrites), context)
+        trial = _try(door, standing.cases, tuple(standing.overwrites), context, scaled)
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -313,7 +318,7 @@ def choose_cases(
 
 
 def _interpreted_proofs(
-    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws
+    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws, scaled: list[AtScale]
 ) -> Generator[Proof, None, None]:
     """The cases of Triton's interpreter, beside a GPU.
 
@@ -329,8 +334,16 @@ def _interpreted_proofs(
             if proof is not None:
                 is_known = True
                 yield proof
+        _at_scale(request, problem, draws, scaled, oracle)
         if not is_known:
             raise oracle.reason()
+
+
+def _at_scale(request: VerifyRequest, problem: Problem, draws: Draws, scaled: list[AtScale], oracle: Oracle) -> None:
+    """Add the calls at the size of workloads, where a verdict is a whole one."""
+    if not (request.quick or request.composed):
+        dtype = (request.dtypes or problem.dtypes)[0]
+        scaled += at_scale(oracle, request.workloads or problem.workloads, dtype, draws)
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:
@@ -353,9 +366,11 @@ def prove(
     early: Sequence[Early] = (),
     *,
     draws: Draws | None = None,
+    also: Callable[[Oracle], None] | None = None,
 ) -> tuple[list[Proof], list[Case]]:
     """Get the truth of every case from the reference, and the cases of extreme values in which there is none to judge by.
 
+    ``also`` may ask the reference for more.
     ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs.
 
     Raises:
@@ -376,6 +391,8 @@ def prove(
                 left_out.append(case)
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             raise oracle.reason()
+        if also is not None:
+            also(oracle)
         scale = scale_of(problem, [proof for proof in proofs if proof.case.content is Content.ordinary])
         return [replace(proof, scale=scale) for proof in proofs], left_out
 
@@ -387,7 +404,13 @@ def _each_proved(oracle: Oracle, cases: Sequence[Case], draws: Draws) -> Iterato
         yield case, oracle.prove(case, draws.seed(f"other {place}") if again else None)
 
 
-def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext) -> _Trial:
+def _try(
+    door: Door,
+    cases: Sequence[tuple[Proof, Peer]],
+    overwrites: Collection[str],
+    context: RunContext,
+    scaled: Sequence[AtScale] = (),
+) -> _Trial:
     trial = _Trial()
     check, workload = "load", None
     try:
@@ -411,6 +434,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 _decide_outside(trial, session, cases, overwrites)
+                _try_at_scale(trial, session, () if session.gpu else scaled)
     except ScratchError as error:
         trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -434,6 +458,32 @@ def _decide_outside(
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
+
+
+def _try_at_scale(trial: _Trial, session: Session, scaled: Sequence[AtScale]) -> None:
+    """Call the candidate at the size of a workload, with a few programs of each launch: by far wrong there is `unproved`."""
+    for call in scaled:
+        try:
+            reply = session.call("sampled", *_sent(call.call()))
+        except ChildError as error:
+            if error.verdict is not None and error.verdict[0] == Status.out_of_bounds.value:
+                message = f"At the size of a workload: {error}"
+                evidence = Evidence("at_scale", message, call.label(), line=error.line)
+                trial.findings.append(Finding(Status.unproved, evidence, "at scale"))
+            else:  # it may read what no program has written there, or refuse such sizes, which a user sees
+                trial.refused.append(Check("at_scale_left_out", call.label(), True))
+            return
+        except (
+            ChildFailed
+        ):  # it took too long, or too much memory: the process is gone, and was needed for nothing else
+            trial.refused.append(Check("at_scale_left_out", call.label(), True))
+            return
+        trial.examined.append(Examined(*examined_at_scale(call, reply), deterministic=None))
+        trial.findings += trial.examined[-1].findings
+
+
+def _sent(call: Call) -> tuple[dict[str, Any], Sequence[Any]]:
+    return call.meta, call.tensors
 
 
 def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:
@@ -529,8 +579,10 @@ class _Interpreting:
         candidate: CandidateSource,
         context: RunContext,
         prove: Callable[[], Generator[Proof, None, None]] | None = None,
+        scaled: Sequence[AtScale] = (),
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
+        self._scaled = scaled
         self._pool = ThreadPoolExecutor(1, "interpreting")
         self._standing: Standing | None = None  # what the candidate is judged beside, once that is known
         self._device: Future[dict[str, Any]] = (
@@ -617,6 +669,7 @@ class _Interpreting:
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                 if own and not self._left:
                     _decide_outside(seen, session, cases, overwrites)
+                    _try_at_scale(seen, session, self._scaled)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, "interpreted", label))
         except ChildFailed as error:

@@ -3,8 +3,8 @@
 import sys
 
 from service.cli import byhand, histories, jobs, processes, recordings
-from service.cli.console import app
-from workers.environment import keep_temporary_folder, shed_secrets
+from service.cli.console import app, say
+from workers.environment import keep_loopback_direct, keep_temporary_folder, shed_secrets, unread_env_file
 
 __all__ = ["app", "byhand", "histories", "jobs", "main", "processes", "recordings"]
 
@@ -14,4 +14,7 @@ def main() -> None:
     if sys.argv[1:2] in (["serve"], ["web"], ["work"]):
         shed_secrets()
     keep_temporary_folder()
+    keep_loopback_direct()
+    if (unread := unread_env_file()) is not None:
+        say(unread)
     app()

@@ -143,18 +143,24 @@ def suite(
     out: Annotated[
         Path, typer.Option(help="Where results and kernels go; what is there already is not done again.")
     ] = Path("suite"),
+    author: Annotated[str, typer.Option(help="Who writes the kernels: `compiler`.")] = "compiler",
     jobs: Annotated[int, typer.Option(help="How many problems at a time.", min=1)] = 1,
     limit_s: Annotated[float, typer.Option("--limit", help="Seconds for one problem at most.", min=1)] = 300.0,
     as_json: Json = False,
 ) -> None:
     """Have the compiler author work through a folder of problems: compiled, right, how fast, and what was refused for which reason.
 
-    A run that was ended goes on from where it was. Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
+    Without a GPU large problems are proved at small sizes, in Triton's interpreter. A run that was ended goes on from where it was.
+    Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
     """
     from service.report.console import problem_set_section
     from workers import byhand
     from workers.contracts import problem_set
 
+    if author != "compiler":
+        raise typer.BadParameter(
+            "a model is asked within a job, so that only `compiler` works by hand", param_hint="--author"
+        )
     with reporting(kernels=True):
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)
     (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")

@@ -22,7 +22,9 @@ Repository = Annotated[
 
 @app.command("import-history")
 def import_history(
-    file: Annotated[Path, typer.Argument(help="A CSV like liger-kernel's all_benchmark_data.csv.", exists=True)],
+    file: Annotated[
+        Path, typer.Argument(help="A CSV like liger-kernel's all_benchmark_data.csv.", exists=True, dir_okay=False)
+    ],
     repo: Checkout = None,
     repository: Repository = None,
 ) -> None:

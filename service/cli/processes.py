@@ -53,7 +53,7 @@ def serve() -> None:
     from service import server
     from workers import embedded
 
-    settings = configured()
+    settings = listening()
     end_on_signals()
     with starting(), embedded.serve_workers(embedded.from_environment()) as supervisor:
         server.serve(settings, supervisor.check)
@@ -65,7 +65,7 @@ def web() -> None:
     from service import server
     from workers import embedded
 
-    settings = configured()
+    settings = listening()
     end_on_signals()
     with starting():
         embedded.from_environment()
@@ -142,6 +142,19 @@ def part_named(only: str | None) -> Part | None:
         return None if only is None else Part(only)
     say(f"--only is one of {', '.join(Part)}")
     raise typer.Exit(EXIT_REFUSED)
+
+
+def listening() -> Settings:
+    """The service's settings, once its address is known to be free; the command ends with the fix where it is not."""
+    from service.server import AddressError, check_address
+
+    settings = configured()
+    try:
+        check_address(settings.host, settings.port)
+    except AddressError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+    return settings
 
 
 def configured() -> Settings:

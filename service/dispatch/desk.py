@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -25,12 +25,17 @@ from workers.contracts import (
     StageName,
     Submission,
 )
+from workers.inbox import NewDelivery
 
 WORK_SHARE = 0.9  # of a delivery's lease, after which no further request is begun
 
 
 class Inbox(Protocol):
     """The production's inbox, as far as commands need it."""
+
+    def record_deliveries(self, arrived: Iterable[NewDelivery]) -> tuple[bool, ...]:
+        """Keep deliveries, and tell of each whether it is new."""
+        ...
 
     def submit(self, request: JobRequest) -> Submission:
         """Accept a command."""

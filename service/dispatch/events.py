@@ -23,11 +23,13 @@ from service.dispatch.payloads import (
     Review,
     Text,
     comment_text,
+    moved_of,
     opening_text,
     pull_event_of,
     rerequest_of,
     review_of,
 )
+from service.dispatch.schedule import renamed
 from service.dispatch.starting import (
     AnswerError,
     create,
@@ -61,6 +63,7 @@ from service.permissions import DECIDING, Refused
 from service.publisher.commits import APPROVE, CANCEL, REVISE, job_id_of
 from service.report.replies import reply_command_errors, reply_decision, reply_no_permission, reply_secret
 from workers.contracts import Decision, DecisionOutcome, JobState, JobView, Verb
+from workers.inbox import NewDelivery
 from workers.redaction import secret_in
 
 log = structlog.get_logger(__name__)
@@ -321,7 +324,18 @@ def _opening(desk: Desk, payload: Payload) -> str:
 
 
 def _review(desk: Desk, payload: Payload) -> str:
-    return carry_out_review(desk, review_of(payload))
+    review = review_of(payload)
+    # Nobody can react to a review: whoever reads what was missed sees by this that its delivery arrived.
+    desk.inbox.record_deliveries((NewDelivery(unheard_review(review.review_id), "pull_request_review", b"", ARRIVED),))
+    return carry_out_review(desk, review)
+
+
+ARRIVED = "its delivery arrived"
+
+
+def unheard_review(review_id: int) -> str:
+    """The delivery's id of a review that is read where its own delivery did not arrive."""
+    return f"unheard-review-{review_id}"
 
 
 def _rerequest(desk: Desk, payload: Payload) -> str:
@@ -344,6 +358,12 @@ def _reopen(desk: Desk, payload: Payload) -> str:
     return "noted"
 
 
+def _rename(_desk: Desk, payload: Payload) -> str:
+    old, new = moved_of(payload)
+    renamed(old, new)
+    return "noted"
+
+
 # None: nothing is to be done. The line comments of a review come one by one as
 # pull_request_review_comment; they are read with their review, when it is submitted. That somebody pushed to the bot's
 # branch is seen when the bot wants to commit.
@@ -361,6 +381,8 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("pull_request_review_comment", "created"): None,
     ("check_run", "rerequested"): _rerequest,
     ("check_run", "requested_action"): _rerequest,
+    ("repository", "renamed"): _rename,
+    ("repository", "transferred"): _rename,
     ("installation", "created"): None,
     ("installation_repositories", "added"): None,
 }

@@ -153,6 +153,21 @@ def pull_event_of(payload: Payload) -> PullEvent:
     return PullEvent(_place(payload, pull, is_pull=True), _actor(payload, {}), pull.get("merged") is True)
 
 
+def moved_of(payload: Payload) -> tuple[str, str]:
+    """Read ``repository`` renamed and transferred: what the repository was called, and what it is called now."""
+    now = _repository(payload)
+    owner, _, name = now.partition("/")
+    changes = _object(payload, "changes")
+    if payload.get("action") == "renamed":
+        name = _text(_object(_object(changes, "repository"), "name"), "from")
+    else:
+        before = _object(_object(changes, "owner"), "from")
+        owner = _text(
+            _object(before, "organization" if isinstance(before.get("organization"), dict) else "user"), "login"
+        )
+    return f"{owner}/{name}", now
+
+
 def rerequest_of(payload: Payload) -> Rerequest:
     """Read ``check_run`` rerequested and requested_action."""
     check = _object(payload, "check_run")

@@ -15,7 +15,7 @@ from service.dispatch.hearing import configuration
 from service.github.clients import Installed
 from service.github.errors import GitHubError, TransientError
 from service.repo_config import RepoConfig, job_options
-from workers import artifacts
+from workers import artifacts, history
 from workers.contracts import JobRequest, JobState, JobView, NightlySummary, Origin, ProblemKind, ProblemText, Verb
 
 LATE = timedelta(hours=6)  # after its time a night is begun no more, such as after an outage
@@ -61,6 +61,9 @@ class Nights:
         """Begin the nights that are due, and tell whether the configuration names a time for any."""
         github = self.desk.client(repository, installation_id)
         info = github.repository.info()
+        if info.full_name != repository:  # GitHub answers for an old name too
+            renamed(repository, info.full_name)
+            repository = info.full_name
         config, wrong = configuration(github, info.default_branch)
         nightly, day = config.nightly, due(config, self.clock())
         if wrong is not None or nightly.at is None or nightly.issue is None:
@@ -97,6 +100,13 @@ class Nights:
                 )
             self._done.add(key)
         return True
+
+
+def renamed(repository: str, name: str) -> None:
+    """Have the numbers of a repository that is called otherwise now go on under its name."""
+    count = history.rename(repository, name)
+    if count:
+        log.info("repository_renamed", repository=repository, name=name, series=count)
 
 
 def due(config: RepoConfig, now: datetime) -> str | None:

@@ -48,6 +48,19 @@ class Conversation(RepositoryCalls):
         found = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
         return {login_of(each.user) for each in found if each.content == reaction}
 
+    def updated_since(self, since: datetime) -> list[dict[str, Any]]:
+        """The issues and pull requests in which something happened since a time, as GitHub has them among issues."""
+        found = self._listed(
+            lambda: self._repository.get_issues(state="all", sort="updated", since=since), MAX_COMMENTS
+        )
+        return [issue.raw_data for issue in found]
+
+    def who_reacted_to_issue(self, number: int, reaction: str) -> set[str]:
+        """The logins of those who reacted to the body of an issue or pull request in one way."""
+        issue = self._repository.get_issue(number)
+        found = self._listed(issue.get_reactions, MAX_COMMENTS)
+        return {login_of(each.user) for each in found if each.content == reaction}
+
     def issue(self, number: int) -> dict[str, Any]:
         """An issue or a pull request, as GitHub has it among issues."""
         return self._call(lambda: self._repository.get_issue(number).raw_data)
@@ -137,11 +150,14 @@ class Pulls(RepositoryCalls):
 
         self._call(mark)
 
-    def reviews(self, number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A pull request and its reviews, oldest first, as GitHub has them."""
-        pull = self._call(lambda: self._repository.get_pull(number))
-        found = self._listed(pull.get_reviews, MAX_COMMENTS)
-        return pull.raw_data, [review.raw_data for review in found]
+    def as_is(self, number: int) -> dict[str, Any]:
+        """A pull request as GitHub has it."""
+        return self._call(lambda: self._repository.get_pull(number).raw_data)
+
+    def reviews(self, number: int) -> list[dict[str, Any]]:
+        """The reviews of a pull request, oldest first, as GitHub has them."""
+        pull = self._repository.get_pull(number)
+        return [review.raw_data for review in self._listed(pull.get_reviews, MAX_COMMENTS)]
 
     def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
         """What a review said on lines, at most 200 comments."""

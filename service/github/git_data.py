@@ -32,7 +32,10 @@ class RepositoryReads(RepositoryCalls):
 
         def read() -> RepositoryInfo:
             found = self._session.github.get_repo(self.full_name)
-            return RepositoryInfo(found.full_name, found.default_branch, bool(found.private), found.html_url)
+            name = str(
+                found.raw_data["full_name"]
+            )  # the attribute stays the name that was asked for, perhaps an old one
+            return RepositoryInfo(name, found.default_branch, bool(found.private), found.html_url)
 
         return self._call(read)
 

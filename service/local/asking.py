@@ -27,6 +27,7 @@ from workers.contracts import (
     format_scope,
 )
 
+LOCAL = "local/"  # before the names of checkouts, where those of GitHub are owner/name
 REFUSALS = frozenset(
     {
         FailureCode.problem,
@@ -158,6 +159,10 @@ def nightly_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         UserFacingError: HEAD lies before the commit that was measured last, so that its numbers would stand in a wrong order.
     """
     head, repository = checkout.head(), repository_name(checkout)
+    # The database is this checkout's own: numbers under another folder's name are from before it was renamed.
+    for name in history.repositories():
+        if name != repository and name.startswith(LOCAL):
+            history.rename(name, repository)
     last = history.last_commit(repository, head)
     if last is not None and checkout.resolve(last) and checkout.merge_base(last, head) == head:
         fix = f"Check a later commit out, or compare the two: kernelsmith compare --against {last[:12]}"
@@ -242,4 +247,4 @@ def _origin(checkout: Checkout) -> Origin:
 
 def repository_name(checkout: Checkout) -> str:
     """The name that a checkout has where GitHub's are owner/name."""
-    return f"local/{checkout.folder.name}"
+    return f"{LOCAL}{checkout.folder.name}"

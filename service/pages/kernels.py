@@ -75,6 +75,7 @@ class Rendering:
         made.globals |= {
             "value_text": value_text,
             "choice_of": choice_of,
+            "change_choice": change_choice,
             "trend_of": trend_of,
             "ratio_text": ratio_text,
         }
@@ -316,6 +317,12 @@ def line_text(line: Line) -> str:
 def choice_of(state: KernelState) -> Choice:
     """What stands for a kernel as a choice on its page."""
     return Choice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
+
+
+def change_choice(state: KernelState) -> Choice | None:
+    """The series of a kernel's last change as a choice on its page."""
+    change = state.last_change
+    return None if change is None else Choice(state.gpu, change.metric, change.timed_pass, change.workload)
 
 
 def trend_of(state: KernelState) -> Figure:

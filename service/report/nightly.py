@@ -35,6 +35,7 @@ EVIDENCE = {
     "change_point": "its level moved",
     "values": "values are wrong",
     "recovery": "back near the old level",
+    "right": "values are right",
     "faster": "below the week before",
 }
 HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
@@ -105,6 +106,7 @@ def nightly_sections(summary: NightlySummary) -> str:
     return paragraphs(
         changes_table([change for change in ordered if change.state != QUIET]),
         _testbed(summary),
+        _other_kernels(summary),
         paragraphs("**Faster than a week ago:**", changes_table(summary.improved)) if summary.improved else "",
         bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
         folded(
@@ -140,6 +142,7 @@ def _row(change: NightChange) -> tuple[str, ...]:
     known = change.ratio_low is not None and change.ratio_high is not None
     interval = f" ({change.ratio_low:.3f} to {change.ratio_high:.3f})" if known else ""
     amount = "–" if change.metric == "wrong_values" else f"{change.ratio:.3f}{interval}"
+    evidence = "right" if (change.metric, change.evidence) == ("wrong_values", "recovery") else change.evidence
     state = "still worse" if change.state == CONFIRMED and change.evidence == "recovery" else change.state
     return (
         code(change.kernel),
@@ -149,7 +152,7 @@ def _row(change: NightChange) -> tuple[str, ...]:
         amount,
         f"{code(change.good[:12])} to {code(change.bad[:12])}",
         "no change" if state == QUIET else state,
-        EVIDENCE.get(change.evidence, change.evidence),
+        EVIDENCE.get(evidence, evidence),
     )
 
 
@@ -160,6 +163,14 @@ def _testbed(summary: NightlySummary) -> str:
         f"**New testbed:** {inline('; '.join(summary.new_testbed), 400)}. Numbers from here on are series of their own, and what "
         "differs from the night before is no regression."
     )
+
+
+def _other_kernels(summary: NightlySummary) -> str:
+    if not summary.came and not summary.gone:
+        return ""
+    named = [f"new: {_named(summary.came)}"] if summary.came else []
+    named += [f"no longer there: {_named(summary.gone)}"] if summary.gone else []
+    return f"**Other kernels:** {'; '.join(named)}. The numbers of a kernel begin anew with its name."
 
 
 def _measured(summary: NightlySummary) -> str:

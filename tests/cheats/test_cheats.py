@@ -67,7 +67,10 @@ NEW_ENDS: dict[int, set[Status]] = {
 NO_TEXT = {"latin1_bytes", "utf16"}  # no UTF-8, so that no request can carry them; test_reading has them
 BY_TEXT = sorted(name for name, row in NEW.items() if row.layer == "screen" and name not in NO_TEXT)
 BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and not row.right_on and not row.passes)
-WHOLE = sorted(name for name, row in NEW.items() if row.layer == "whole" and not row.passes)
+HERE = "gpu" if has_gpu() else "interpreter"
+WHOLE = sorted(
+    name for name, row in NEW.items() if row.layer == "whole" and not row.passes and HERE not in row.right_on
+)
 
 
 PASSING = sorted(name for name, row in NEW.items() if row.passes)

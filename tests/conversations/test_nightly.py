@@ -30,7 +30,7 @@ from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import LIGER
 from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
-from workers import inbox
+from workers import history, inbox
 from workers.contracts import FailureCode, JobState, regression_key
 from workers.stages.nightly import Night
 
@@ -454,6 +454,11 @@ def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk
     assert "**No regression at" in night(talk, number, 200.0, "five"), (
         "back at the old level is no news of an accepted change"
     )
+    assert "a confirmed regression in `geglu`" in night(talk, number, 260.0, "six")
+    assert issues(talk, number) == [(issue, title, "open")], "what is worse than what was accepted is news"
+    assert "found at `COMMIT7`" in talk.read(issue)
+    assert "**Recovered at" in night(talk, number, 200.0, "seven")
+    assert "has recovered" in talk.read(issue)
     talk.say(issue, "/kernel triaged once more")
     talk.settle()
     assert "No confirmed change stands here" in talk.read(issue)
@@ -585,3 +590,34 @@ def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close
     assert "**Faster than a week ago:**" in night(talk, number, 100.0, "six")
     assert issues(talk, number) == [(issue, title, "closed")]
     assert talk.heard(issue) == []
+
+
+@pytest.mark.parametrize(("name", "told"), [("octo/kernels-two", True), ("acme/kernels", True), ("octo/more", False)])
+def test_the_numbers_and_issues_of_a_renamed_repository_go_on_under_its_name(
+    open_talk: Open, name: str, told: bool
+) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for times_us, line in ((200.0, ""), (200.0, "one"), (200.0, "two"), (220.0, "three")):
+        night(talk, number, times_us, line)
+    ((issue, _, _),) = issues(talk, number)
+    talk.skip(issue)
+    (app,) = talk.hub.world.state.apps.values()
+    app.events = [event for event in app.events if told or event != "repository"]
+    if not name.startswith("octo/"):
+        talk.hub.install(app, talk.hub.add_user(name.partition("/")[0]).login)
+    talk.hub.rename(REPOSITORY, name, "maintainer")
+    talk.settle()
+    watched = ((REPOSITORY, None), (name, None))
+    config = {PATH: f'[nightly]\nat = "02:17"\nissue = {number}\n'.encode()}
+    talk.hub.push(name, "main", "maintainer", config)
+    talk.answer("benchmark", to_json(measured(200.0)), always=True)
+    schedule = Nights(talk.parts.desk, lambda: watched, lambda: datetime(2026, 3, 1, 2, 20, tzinfo=UTC))
+    begun(talk, schedule)
+    assert [job.request.base_sha for job in inbox.find_jobs(name)] == [talk.hub.branches(name)["main"]], "one night"
+    assert history.repositories() == (name,)
+    (state,) = (one for one in history.kernel_states(name) if one.kernel == "geglu")
+    assert (state.confirmed_changes, state.last_change and state.last_change.state) == (0, "recovered")
+    assert talk.hub.world.repository(name).issues[issue].state == "closed"
+    for place in (number, issue):
+        talk.skip(place)

@@ -37,7 +37,7 @@ from gpu_runner.contracts import (
     parse_problem,
     to_json,
 )
-from tests.real_history.planted import plant
+from tests.real_history.planted import PLANTED, plant
 from workers import embedded
 from workers import history as numbers
 from workers.contracts import UserFacingError
@@ -124,6 +124,13 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--budget-s", type=float, help="prepare, again: seconds to time in, by default as a night has")
     parser.add_argument("--quiet-nights", type=int, default=30, help="plant: how many nights nothing happens")
+    parser.add_argument(
+        "--planted",
+        nargs="+",
+        metavar="KERNEL=MARK",
+        help='plant: "slower RATIO", "peak RATIO" or "wrong SIZE" of kernels',
+    )
+    parser.add_argument("--neighbour", type=float, default=1.25, help="plant: by how much one slows a night")
     chosen = parser.parse_args(arguments)
     folder: Path = chosen.folder
     if chosen.action == "prepare":
@@ -131,7 +138,8 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.action == "again":
         return again(folder, chosen.budget_s)
     if chosen.action == "plant":
-        return plant(folder, chosen.kernels, chosen.quiet_nights)
+        planted = dict(one.split("=", 1) for one in chosen.planted) if chosen.planted else PLANTED
+        return plant(folder, chosen.kernels, chosen.quiet_nights, planted, chosen.neighbour)
     return read(folder)
 
 

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkResult, Evidence, Pass, Status, Timing, Verdict, Workload, WorkloadTiming
+from gpu_runner.contracts import (
+    BenchmarkResult,
+    Evidence,
+    Pass,
+    Status,
+    Timing,
+    Verdict,
+    Workload,
+    WorkloadTiming,
+    parse_problem,
+)
 from service.report.console import problem_set_section
 from workers import byhand
 from workers.contracts import Failure, FailureCode, UserFacingError
@@ -39,9 +49,11 @@ class Bench:
             raise UserFacingError(Failure(FailureCode.environment, "the runner could not capture"))
         if "pool" in source:
             return Compiled(None, "it has no way to express `aten.max_pool2d` yet", "aten.max_pool2d", 8)
-        return Compiled(f"# {name}", None, None, 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8)
+        small = source.replace("sized", "small") if "sized" in source else None
+        return Compiled(f"# {name}", None, None, 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8, small)
 
     def verify(self, source: str, candidate: str, left_s: float) -> Verdict:
+        assert "large sized" not in source
         if "wrong" in source:
             return Verdict(Status.incorrect_values, (Evidence("values", "It is off."),))
         if "unproved" in source:
@@ -102,6 +114,24 @@ def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_pat
     assert dict(reasons(entries))["aten.max_pool2d"] == [entries[4]]
     assert "aten.max\\_pool2d" in problem_set_section(entries)
     assert "Nothing was timed" in problem_set_section(entries)
+
+
+def test_a_large_problem_is_proved_at_small_sizes_where_it_has_any(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, a="large sized right", b="large sized wrong", c="large right")
+    entries = Bench().over(folder, tmp_path / "out")
+    assert [entry.outcome for entry in entries] == [Outcome.right, Outcome.wrong, Outcome.not_judged]
+    assert entries[0].sentence.startswith("at small sizes: its inputs have")
+
+
+def test_small_sizes_keep_what_is_fixed_and_what_is_smaller_already() -> None:
+    source = (SUITE.parent / "problems/reglu.py").read_text()
+    small = byhand.small_problem(parse_problem(source))
+    assert small is not None
+    problem = parse_problem(small)
+    assert [set(dict(workload.sizes)) for workload in problem.workloads] == [set(problem.dimensions)]
+    assert all(size <= max(byhand.SMALL_SIZES) for _, size in problem.workloads[0].sizes)
+    fixed = 'import torch\n\n\ndef reference(x):\n    return x + 1\n\n\nINPUTS = {"x": "T 9000000"}\nWORKLOADS = [{"T": 8}]\n'
+    assert byhand.small_problem(parse_problem(fixed)) is None
 
 
 def test_a_run_goes_on_from_where_it_was_ended_also_in_the_middle_of_a_line(tmp_path: Path) -> None:

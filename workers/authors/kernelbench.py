@@ -36,7 +36,7 @@ def model_new(problem: Problem, tied: Iterable[tuple[str, str]] = ()) -> str:
     """
     paths = state_paths(problem.source)
     specs = {spec.name: spec for spec in problem.inputs}
-    state = {path: specs[name] for name, path in paths.items()} | counters(problem.source)
+    state = {path: specs[name] for name, path in paths.items()} | idle(problem.source)
     own = [name for name in problem.parameters if name not in paths]
     second = dict(tied)
     state |= {name: state[first] for name, first in second.items()}
@@ -70,14 +70,14 @@ def state_paths(source: str) -> dict[str, str]:
     raise ValueError("the reference calls no model with a state of its own")
 
 
-def counters(source: str) -> dict[str, InputSpec]:
-    """The buffers of whole numbers, such as a count of batches, that the model has and no value depends on."""
+def idle(source: str) -> dict[str, InputSpec]:
+    """The parameters and buffers, such as a count of batches, that the model has and no value depends on."""
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_COUNTERS":
-            table: dict[str, tuple[str, tuple[int, ...]]] = ast.literal_eval(node.value)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_IDLE":
+            table: dict[str, tuple[str, tuple[int, ...], bool, str | None]] = ast.literal_eval(node.value)
             return {
-                path: InputSpec("", tuple(map(str, shape)), dtype, init="zeros", grad=False, parameter=True)
-                for path, (dtype, shape) in table.items()
+                path: InputSpec("", tuple(map(str, shape)), dtype, init=init or "zeros", grad=grad, parameter=True)
+                for path, (dtype, shape, grad, init) in table.items()
             }
     return {}
 

@@ -124,3 +124,5 @@ class NightlySummary:
     standing: tuple[
         str, ...
     ] = ()  # kernels with a confirmed change that has not recovered and that nobody has accepted
+    came: tuple[str, ...] = ()  # kernels that were not there at the commit that was measured last
+    gone: tuple[str, ...] = ()  # kernels that were there then

@@ -32,6 +32,7 @@ UNUSABLE_FIX = (
     f"free space on the disk of the temporary directory, {ROOM_BYTES >> 30} GiB at least, or set TMPDIR to a larger one; "
     "what waits goes on by itself"
 )
+KILLED = "its process was killed {} times, as the kernel does where memory is short (dmesg says so); the last time {}"
 MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the task around it
 
 log = structlog.get_logger(__name__)
@@ -76,7 +77,7 @@ def _serve(runtime: Runtime, request_id: str, token: str, standby: Standby | Non
                 log.warning("runner_killed", error=str(killed), times=kills)
                 _offer_again(runtime, lease)
                 return False
-            result = killed.result
+            result = replace(killed.result, error=KILLED.format(kills, killed))
         except OSError as error:
             trouble = trouble_of(error)
             if trouble is None:

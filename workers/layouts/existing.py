@@ -68,10 +68,6 @@ class ExistingKernelLayout(ABC):
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
 
-    def dev_extra(self, tree: Tree) -> tuple[str, ...]:
-        """The library's dev extra, as pip reads it."""
-        return dev_extra(tree)
-
     def needs_of(self, name: str, tree: Tree) -> Needs:
         """What a kernel's test file needs of the host, also before the kernel is written."""
         places = self.suite_places(name, tree)
@@ -79,7 +75,7 @@ class ExistingKernelLayout(ABC):
         there = read_imports(tree.read(suite) or "") if suite is not None else ()
         imports = tuple(one.imported for one in there) if suite is not None else self.new_suite_imports()
         roots = roots_of(self.existing(tree).get(name) or self.kernel_path(name, tree))
-        return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, self.dev_extra(tree))
+        return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, dev_extra(tree))
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The files through which a kernel is used, besides its own."""

@@ -6,6 +6,8 @@ import ast
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigError
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -276,7 +278,58 @@ def _is_there(module: str, tree: Tree, roots: tuple[str, ...]) -> bool:
     return any(tree.exists(f"{place}.py") or tree.paths(f"{place}/", ".py") for place in places)
 
 
+DEV = "dev"
+
+
 def dev_extra(tree: Tree) -> tuple[str, ...]:
-    """The dev extra as pyproject.toml lists it; empty where it is not there."""
-    listed = table_in(read_toml(tree.read("pyproject.toml") or ""), "project", "optional-dependencies").get("dev")
-    return tuple(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
+    """The dev extra as the first file lists it that has one: pyproject.toml, setup.cfg or setup.py, which is not run."""
+    listed = table_in(read_toml(tree.read("pyproject.toml") or ""), "project", "optional-dependencies").get(DEV)
+    texts = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    texts = texts or _of_setup_cfg(tree.read("setup.cfg") or "") or _of_setup(tree.read("setup.py") or "")
+    return tuple(dict.fromkeys(texts))
+
+
+def _of_setup_cfg(source: str) -> list[str]:
+    config = ConfigParser(interpolation=None)
+    try:
+        config.read_string(source)
+    except ConfigError:
+        return []
+    listed = config.get("options.extras_require", DEV, fallback="")
+    return [line.strip() for line in listed.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _of_setup(source: str) -> list[str]:
+    """The texts under the key of the extra, wherever a dictionary has it: in lists, sums of lists, and names of these."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except UNPARSABLE:
+        return []
+    targets = [(target, node.value) for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    named = {target.id: value for target, value in targets if isinstance(target, ast.Name)}
+    found = [value for target, value in targets if isinstance(target, ast.Subscript) and _is_dev(target.slice)]
+    for node in nodes:
+        if isinstance(node, ast.Dict):
+            found += [value for key, value in zip(node.keys, node.values, strict=True) if _is_dev(key)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+            found += [keyword.value for keyword in node.keywords if keyword.arg == DEV]
+    return _texts(found[0], named) if found else []
+
+
+def _is_dev(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value == DEV
+
+
+def _texts(node: ast.expr, named: Mapping[str, ast.expr], depth: int = 8) -> list[str]:
+    inner: list[ast.expr] = []
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if isinstance(node, ast.List | ast.Tuple):
+        inner = node.elts
+    elif isinstance(node, ast.BinOp):
+        inner = [node.left, node.right]
+    elif isinstance(node, ast.Starred):
+        inner = [node.value]
+    elif isinstance(node, ast.Name) and node.id in named:
+        inner = [named[node.id]]
+    return [text for one in inner if depth for text in _texts(one, named, depth - 1)]

@@ -28,6 +28,8 @@ POLL_S = 0.25  # how long a cancelled request goes on at most while no byte come
 MOST_BYTES = 64 << 20  # of a whole answer: some 250 bytes of protocol around each token
 MOST_EVENT_BYTES = 8 << 20  # of one event of the stream, which the SDKs join and parse as a whole
 PIECE_BYTES = 1 << 16
+PLAIN, ZIPPED = ("", "identity"), ("gzip", "x-gzip", "deflate")
+GZIP = 0x1F  # the first byte. Source: RFC 1952, 2.3.1
 ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")  # of an event
 # At DEBUG these write whole requests, prompts included.
 TALKATIVE = ("anthropic", "openai", "httpx2", "httpcore2")
@@ -146,20 +148,27 @@ class _Body(httpx2.SyncByteStream):
 
 def _unzipped(stream: Iterable[bytes], call: ActiveRequest) -> Iterator[bytes]:
     """A relay may compress what was asked for plainly. In pieces of a bounded size: few bytes can unfold to any number."""
-    unfolding = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    taken = 0
+    unfolding, taken = None, 0
     for chunk in stream:
-        left, full = chunk, True
-        while (left or full) and not unfolding.eof:
+        left, full = chunk, False
+        while left or full:
+            if unfolding is None or unfolding.eof:  # gzip may have several members
+                unfolding = zlib.decompressobj(wbits=_window(left))
             try:
                 piece = unfolding.decompress(left, PIECE_BYTES)
             except zlib.error:
                 call.end(Trouble.malformed, "the answer is not compressed as it says")
-            left, full = unfolding.unconsumed_tail, len(piece) == PIECE_BYTES
+            left = unfolding.unused_data if unfolding.eof else unfolding.unconsumed_tail
+            full = len(piece) == PIECE_BYTES and not unfolding.eof
             taken += len(piece)
             if taken > MOST_BYTES:
                 call.end(Trouble.malformed, f"the answer is larger than {MOST_BYTES >> 20} MiB")
             yield piece
+
+
+def _window(head: bytes) -> int:
+    """What zlib has to know of compressed bytes: they begin with a header of gzip or zlib, or, as some send deflate, with none."""
+    return zlib.MAX_WBITS | 32 if head[0] == GZIP or head[0] & 15 == zlib.DEFLATED else -zlib.MAX_WBITS
 
 
 class _Transport(httpx2.BaseTransport):
@@ -183,12 +192,12 @@ class _Transport(httpx2.BaseTransport):
         )
         response = self._pool.handle_request(outgoing)
         headers = httpx2.Headers(response.headers)
-        encoding = headers.pop("content-encoding", "identity").lower()
-        if encoding not in ("identity", "gzip"):
+        encoding = headers.pop("content-encoding", "").strip().lower()
+        if encoding not in (*PLAIN, *ZIPPED):
             response.close()
-            self._call.end(Trouble.malformed, "the answer is compressed otherwise than by gzip")
+            self._call.end(Trouble.malformed, "the answer is compressed otherwise than by gzip or deflate")
         raw: Any = response.stream
-        pieces = raw if encoding == "identity" else _unzipped(raw, self._call)
+        pieces = raw if encoding in PLAIN else _unzipped(raw, self._call)
         return httpx2.Response(
             response.status,
             headers=headers,
@@ -283,12 +292,10 @@ class Exchange:
         try:
             self.request_id = short_id(stream.response.headers.get(self.sdk.request_id_header))
             kind = stream.response.headers.get("content-type", "").lower()
-            if kind.startswith("application/json"):
-                self._take_whole(stream.response)
-            elif not kind.startswith("text/event-stream"):
-                raise StreamError("the answer is no stream of events")
-            else:
+            if kind.startswith("text/event-stream"):
                 self._take_events(stream)
+            else:
+                self._take_whole(stream.response)
             if self.streamed.error is not None:
                 raise StreamError("the answer is an error")
         finally:
@@ -308,7 +315,7 @@ class Exchange:
         try:
             whole = json.loads(response.read())
         except (ValueError, RecursionError):
-            raise StreamError("the answer is no JSON") from None
+            raise StreamError("the answer is no stream of events") from None
         if not isinstance(whole, dict):
             raise StreamError("the answer is no JSON object")
         error = whole.get("error")

@@ -15,7 +15,7 @@ from workers.errors import WorkersError
 from workers.models.client import Sdk, Streaming, send
 from workers.models.forms import check_form
 from workers.models.protocol import Answer, Endpoint, Part, Question, Trouble, Usage, nonblank, sendable, turns
-from workers.models.responses import StreamedAnswer, StreamError, ToolCall, json_text, text_of, tokens
+from workers.models.responses import StreamedAnswer, StreamError, ToolCall, content_text, json_text, text_of, tokens
 from workers.models.settings import Effort, OpenAIProtocol
 
 CHAT_STOPS = {"length": Trouble.truncated, "content_filter": Trouble.refused}
@@ -77,17 +77,18 @@ def read_chunk(streamed: StreamedAnswer, chunk: Mapping[str, Any]) -> None:
 
 
 def _choice(streamed: StreamedAnswer, choice: Mapping[str, Any]) -> None:
-    delta = choice.get("delta") or {}
+    delta = choice.get("delta") or choice.get("message") or {}  # a message where the answer came at once
     if (text := delta.get("content")) is not None:
-        streamed.pieces.append(streamed.count(text_of(text)))
+        streamed.pieces.append(streamed.count(content_text(text)))
     if refused := delta.get("refusal"):
         streamed.count(text_of(refused))
         streamed.ended = Trouble.refused
-    for piece in delta.get("tool_calls") or ():
+    alone = delta.get("function_call")  # what calls of tools were before they were several
+    for piece in [*(delta.get("tool_calls") or ()), *([{"index": 0, "function": alone}] if alone else ())]:
         function = piece.get("function") or {}
         call = _call(streamed, piece, function)
-        if (name := function.get("name")) and not call.name:
-            call.name = streamed.count(text_of(name))
+        if (name := function.get("name")) and name != call.name:
+            call.name += streamed.count(text_of(name))
         if (arguments := function.get("arguments")) is not None:
             call.pieces.append(streamed.count(json_text(arguments)))
     if (finish := choice.get("finish_reason")) is not None:
@@ -96,20 +97,16 @@ def _choice(streamed: StreamedAnswer, choice: Mapping[str, Any]) -> None:
 
 
 def _call(streamed: StreamedAnswer, piece: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
-    """Some servers number no calls: then one that has a name, and not the id of the last one, is the next."""
-    if piece.get("index") is not None:
-        return streamed.call(piece["index"])
-    last = max(streamed.calls, default=-1)
-    begins = last < 0 or (function.get("name") and (piece.get("id") is None or piece["id"] != streamed.calls[last].id))
-    call = streamed.call(last + 1 if begins else last)
+    """Some servers number no calls: then a named piece is the next one where its id is another, or the last one is whole."""
+    index = piece.get("index")
+    if index is not None:
+        return streamed.call(int(index) if isinstance(index, str) and index.isdecimal() else index)
+    last = streamed.calls.get(at := max(streamed.calls, default=0))
+    other = last is not None and bool(piece.get("id") and last.id and piece["id"] != last.id)
+    begins = last is not None and bool(function.get("name")) and (other or last.is_whole())
+    call = streamed.call(at + 1 if begins else at)
     call.id = call.id or piece.get("id")
     return call
-
-
-def chunks_of(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """An answer that came at once as the chunks of a stream."""
-    choices = [{**choice, "delta": choice.get("message")} for choice in whole.get("choices") or ()]
-    return [{**whole, "choices": choices}]
 
 
 RESPONSES_STOPS = {"max_output_tokens": Trouble.truncated, "content_filter": Trouble.refused}
@@ -159,6 +156,8 @@ def read_event(streamed: StreamedAnswer, event: Mapping[str, Any]) -> None:
             _ended(streamed, event["response"])
         elif kind == "error":
             streamed.error = {"code": event.get("code"), "message": event.get("message")}
+        elif kind == "response.output_item.done":
+            streamed.items.append(event["item"])
         elif isinstance(kind, str) and kind.endswith(".delta"):
             streamed.count(text_of(event.get("delta")))
         elif kind == "response.created":
@@ -180,17 +179,18 @@ def _ended(streamed: StreamedAnswer, response: Mapping[str, Any]) -> None:
         streamed.error = {"code": error.get("code"), "message": error.get("message")}
         return
     take = text_of if streamed.characters else streamed.count  # what was streamed is counted already
-    for place, item in enumerate(response.get("output") or ()):
+    # Some servers leave out at the end what they have streamed.
+    for place, item in enumerate(response.get("output") or streamed.items):
         if item["type"] == "function_call":
             call = streamed.call(place)
             call.name = take(text_of(item["name"]))
             call.pieces.append(take(json_text(item["arguments"])))
         elif item["type"] == "message":
-            for part in item["content"]:
-                if part["type"] == "refusal":
-                    streamed.ended = Trouble.refused
-                else:
-                    streamed.pieces.append(take(text_of(part["text"])))
+            parts = item["content"]
+            if isinstance(parts, list) and any(part["type"] == "refusal" for part in parts):
+                streamed.ended = Trouble.refused
+            else:
+                streamed.pieces.append(take(content_text(parts)))
     streamed.whole = True
     if response.get("status") == "incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason")
@@ -295,6 +295,6 @@ class OpenAIProvider:
             stream: Streaming = resource.create(stream=True, extra_headers=headers, **wanted)
             return stream
 
-        read, events = (read_event, events_of) if responses else (read_chunk, chunks_of)
+        read, events = (read_event, events_of) if responses else (read_chunk, lambda whole: [dict(whole)])
         sdk = Sdk(opened, read, events, (openai.OpenAIError,), "x-request-id")
         return send(self._endpoint, sdk, question, timeout_s, cancelled)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from html.parser import HTMLParser
 from typing import Any
 
 from workers.models.forms import MOST_CHARACTERS, FormError, object_in, parsed
@@ -32,6 +33,16 @@ class ToolCall:
     pieces: list[str] = field(default_factory=list)
     id: str | None = None
 
+    def is_whole(self) -> bool:
+        """Whether its input is at its end: one that goes on is no JSON yet."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            json.loads("".join(self.pieces))
+        except (ValueError, RecursionError):
+            return False
+        return True
+
 
 @dataclass
 class StreamedAnswer:
@@ -40,6 +51,7 @@ class StreamedAnswer:
     model: str = ""
     pieces: list[str] = field(default_factory=list)
     calls: dict[int, ToolCall] = field(default_factory=dict)
+    items: list[Mapping[str, Any]] = field(default_factory=list)  # of the Responses API, each once it is at its end
     usage: Usage = field(default_factory=Usage)
     characters: int = 0
     error: Mapping[str, Any] | None = (
@@ -88,6 +100,15 @@ def text_of(value: object) -> str:
     if not isinstance(value, str):
         raise StreamError("what must be a text in the stream is none")
     return value
+
+
+def content_text(value: object) -> str:
+    """The text of a message, which some servers send in parts.
+
+    Raises:
+        StreamError: it has none.
+    """
+    return "".join(text_of(part["text"]) for part in value) if isinstance(value, list) else text_of(value)
 
 
 def json_text(value: object) -> str:
@@ -145,7 +166,10 @@ def conclude(streamed: StreamedAnswer, question: Question, provider: str) -> dic
 
 
 def _data(streamed: StreamedAnswer, form: Form | None) -> dict[str, Any] | None:
-    calls = list(streamed.calls.values())
+    # Some servers send a call once more at its end.
+    calls = list(
+        {(call.id or at, call.name, "".join(call.pieces)): call for at, call in streamed.calls.items()}.values()
+    )
     if form is None:
         if calls:
             raise FormError("it calls a tool, and none was offered")
@@ -260,7 +284,7 @@ def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
             same += 1
         kept += text[at] if not same else "" if kept.endswith("...") else "..."
         at += same or 1
-    return UNSAFE.sub("?", ADDRESS.sub("(address)", kept))[:MOST_QUOTED].strip()
+    return UNSAFE.sub("?", ADDRESS.sub("(address)", kept).replace("`", "'"))[:MOST_QUOTED].strip()
 
 
 def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object, excerpt: str = "") -> str:
@@ -321,10 +345,16 @@ def _bounded(seconds: float) -> float | None:
 
 
 def _error_of(body: object) -> Mapping[str, object]:
-    if not isinstance(body, Mapping):
-        return {}
-    inner = body.get("error")
-    return inner if isinstance(inner, Mapping) else body
+    """The object that says what is wrong; servers put it into one of an error or of errors, or into a list."""
+    for _ in range(3):
+        inner = body[0] if isinstance(body, list) and body else None
+        if isinstance(body, Mapping):
+            detail = body.get("detail")
+            inner = body.get("error") or body.get("errors") or (detail if isinstance(detail, Mapping) else None)
+        if not isinstance(inner, Mapping | list):
+            break
+        body = inner
+    return body if isinstance(body, Mapping) else {}
 
 
 def _words(body: object) -> list[str]:
@@ -342,7 +372,36 @@ def _code(body: object) -> int | None:
 
 def _message(body: object) -> str:
     error = _error_of(body)
-    found = error.get("message", error.get("detail"))  # FastAPI's, in a list where parameters were refused
+    # FastAPI's detail is a list where parameters were refused.
+    found = error.get("message") or error.get("detail") or error.get("error")
     parts = [it.get("msg") if isinstance(it, Mapping) else it for it in (found if isinstance(found, list) else [found])]
+    if isinstance(relayed := error.get("metadata"), Mapping):
+        parts.append(relayed.get("raw"))  # what the server behind a relay said
     text = "; ".join(part for part in parts if isinstance(part, str)) or (body if isinstance(body, str) else "")
-    return text[:4000]
+    return _without_tags(text[:4000])
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._hidden = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._hidden = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.texts.append(data)
+
+
+def _without_tags(text: str) -> str:
+    """The words of an HTML page, as whatever stands before a provider answers with; other text as it is."""
+    if not text.lstrip().startswith("<"):
+        return text
+    page = _Page()
+    page.feed(text)
+    return " ".join(page.texts)

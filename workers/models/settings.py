@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
+from requests.utils import get_environ_proxies, select_proxy
 
 from workers.models.asking import AskContext, RetryPolicy
 from workers.models.asking import ask as ask_patiently
@@ -105,7 +106,7 @@ class ProviderSettings(BaseSettings):
     model_elsewhere: bool = False  # of a process without keys: the installation's stages have them
     model_order: tuple[ModelProvider, ...] = ()  # empty: all that are configured, Anthropic first
     model_purposes: dict[Purpose, PurposeSettings] = Field(default_factory=dict)
-    model_proxy: Key = None
+    model_proxy: Key = None  # None: that of the environment
     model_connect_s: float = Field(default=10.0, gt=0)
     model_quiet_s: float = Field(default=120.0, gt=0)  # without any byte
     model_time_limit_s: float = Field(default=600.0, gt=0)  # of one request
@@ -123,6 +124,7 @@ class ProviderSettings(BaseSettings):
             *_header(self.openai_key_header, self.openai_api_key),
             *_order(self.model_order, self._configured()),
             *_proxy(self.model_proxy),
+            *_proxies_of_environment(self),
             *_purposes(self.model_purposes, self._configured()),
         ]
         if wrong:
@@ -204,6 +206,27 @@ def _proxy(proxy: SecretStr | None) -> list[str]:
     )
 
 
+def proxy_for(settings: ProviderSettings, base_url: str) -> SecretStr | None:
+    """The proxy on the way to a provider: the configured one, else the environment's, as its other clients take it."""
+    if settings.model_proxy is not None:
+        return settings.model_proxy
+    found = select_proxy(base_url, get_environ_proxies(base_url))
+    return SecretStr(found if "://" in found else f"http://{found}") if found else None
+
+
+def _proxies_of_environment(settings: ProviderSettings) -> list[str]:
+    urls = [
+        getattr(settings, f"{provider}_base_url") or f"https://api.{provider}.com"
+        for provider in settings.model_providers()
+    ]
+    return [
+        f"the proxy of the environment for {urlsplit(url).scheme}:// addresses cannot be used for language models: "
+        "KERNELSMITH_MODEL_PROXY names another, and NO_PROXY the hosts that need none"
+        for url in dict.fromkeys(urls)
+        if _is_address(url) and _proxy(proxy_for(settings, url))
+    ]
+
+
 def _purposes(purposes: dict[Purpose, PurposeSettings], configured: tuple[ModelProvider, ...]) -> list[str]:
     return [
         f"KERNELSMITH_MODEL_PURPOSES names {provider}_model for {purpose}, and KERNELSMITH_{provider.upper()}_MODEL is not set"
@@ -283,7 +306,7 @@ def _endpoint(settings: ProviderSettings, provider: ModelProvider, purpose: str,
         getattr(settings, f"{provider}_api_key"),
         settings.model_connect_s,
         settings.model_quiet_s,
-        settings.model_proxy,
+        proxy_for(settings, getattr(settings, f"{provider}_base_url") or base_url),
     )
 
 

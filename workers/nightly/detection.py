@@ -202,11 +202,20 @@ def _values(points: Sequence[Point], changes: Sequence[Change]) -> Candidate | N
     wrong = _confirmed(changes)
     if wrong:
         return Candidate(wrong[0].good, tonight.revision, 0.0, Evidence.recovery) if tonight.value == 0 else None
-    right = max((place for place, point in enumerate(points) if point.value == 0), default=-1)
-    accepted = max((_place(points, change.bad) for change in changes if change.state is State.triaged), default=-1)
-    if tonight.value == 0 or right < 0 or accepted > right:
+    right = _last_right(points)
+    if tonight.value == 0 or right < 0 or values_accepted(points, changes):
         return None
     return Candidate(points[right].revision, tonight.revision, 1.0, Evidence.values)
+
+
+def values_accepted(points: Sequence[Point], changes: Sequence[Change]) -> bool:
+    """Whether a person has accepted that a kernel's values are wrong, and no night has found them right since."""
+    accepted = max((_place(points, change.bad) for change in changes if change.state is State.triaged), default=-1)
+    return accepted > _last_right(points)
+
+
+def _last_right(points: Sequence[Point]) -> int:
+    return max((place for place, point in enumerate(points) if point.value == 0), default=-1)
 
 
 def _sound(points: Sequence[Point], changes: Sequence[Change]) -> list[Point]:

@@ -150,6 +150,7 @@ def _quantity(cells: Mapping[str, str], name: str, scale: float) -> float:
 def _time(text: str) -> float:
     try:
         read = datetime.fromisoformat(text)
-    except ValueError:
+        # In UTC its year may be one that no calendar has.
+        return (read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         raise ValueError(f"timestamp is no time: {text[:40]!r}") from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

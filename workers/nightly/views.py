@@ -210,6 +210,12 @@ def _state(
     key: SeriesKey, point: Point, wrong: bool, changes: Sequence[ChangeMark], trend: tuple[TrendWeek, ...]
 ) -> KernelState:
     shown = [change for change in changes if change.state in (State.confirmed, State.recovered, State.triaged)]
+
+    def recency(change: ChangeMark) -> tuple[float, bool, bool]:
+        # Of those that one night brought, the one of the number that stands beside it.
+        same = (change.metric, change.timed_pass) == (key.metric, key.timed_pass)
+        return change.changed_at_s, same, same and change.workload == key.workload
+
     return KernelState(
         key.kernel,
         key.testbed.gpu,
@@ -225,7 +231,7 @@ def _state(
         point.floor_share,
         wrong,
         sum(change.state == State.confirmed for change in changes),
-        max(shown, key=lambda change: change.changed_at_s, default=None),
+        max(shown, key=recency, default=None),
         trend,
     )
 

@@ -374,14 +374,22 @@ def library_plots(gate: Gate, layout: Layout, tree: Tree, data: tuple[FileChange
         except UserFacingError as error:
             trouble.append(error.failure.message)
             continue
-        if not result.passed:
-            trouble.append((result.log.strip().splitlines() or [result.summary])[-1][:MOST_TROUBLE])
+        if not result.passed or not result.pictures:
+            trouble.append(_why_undrawn(result)[:MOST_TROUBLE])
         for picture in result.pictures:
             name = PurePosixPath(picture.path).name
             gate.context.artifact(name, base64.b64decode(picture.base64), "image/png")
             drawn.append(f"`{name}`")
+        if result.exit_code is None:
+            break  # it hangs, and would again on the other rows
     notes = [PLOTS.format(", ".join(drawn))] if drawn else []
     return (*notes, *(NO_PLOTS.format(reason) for reason in dict.fromkeys(trouble)))
+
+
+def _why_undrawn(result: TestsResult) -> str:
+    if result.exit_code is None:
+        return result.summary
+    return "it wrote no picture" if result.passed else (result.log.strip().splitlines() or [result.summary])[-1]
 
 
 def failed_nodes(tests: TestsResult) -> frozenset[str]:
@@ -405,6 +413,7 @@ ABSENT = "No module named"
 LACKING = "the GPU host cannot import what the tests of `{}` need: {}"
 INSTALL = "On that host, in the Python environment of its GPU worker: `pip install {}`."
 OTHERS = "What `{}` needs comes with the library's own set-up for development: `pip install -e '.[dev]'` in a checkout of it."
+NO_EXTRA = "The library has no extra `dev` that says which packages hold `{}`: install there what its tests need."
 LEFT_OVER = "Of the library's dev extra these are not there either, and these tests do not import them: {}."
 RETRY = "Then `/kernel retry` goes on."
 
@@ -452,7 +461,7 @@ def _missing(kernel: str, failed: list[TestCase], dev: dict[str, Requirement], a
     listed = [name for name in map(canonicalize_name, tops) if name in dev]
     unlisted = [top for top in tops if canonicalize_name(top) not in dev]
     fix = [INSTALL.format(shlex.join(str(dev[name]) for name in listed))] if listed else []
-    fix += [OTHERS.format("`, `".join(unlisted[:MOST_NAMED]))] if unlisted else []
+    fix += [(OTHERS if dev else NO_EXTRA).format("`, `".join(unlisted[:MOST_NAMED]))] if unlisted else []
     left = [f"`{name}`" for name in absent if name not in listed]
     fix += [LEFT_OVER.format(", ".join(left[:MOST_NAMED]))] if left else []
     return Failure(FailureCode.environment, message, " ".join([*fix, RETRY]))

@@ -37,7 +37,18 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import ExistingKernel
-from workers.nightly.detection import FLOOR, WRONG, Candidate, Change, Evidence, State, compared, improvement, look
+from workers.nightly.detection import (
+    FLOOR,
+    WRONG,
+    Candidate,
+    Change,
+    Evidence,
+    State,
+    compared,
+    improvement,
+    look,
+    values_accepted,
+)
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Plan, Retention, plan, week_start
 from workers.nightly.series import (
@@ -142,6 +153,8 @@ class Nightly:
                 context.request, night.measured or BenchmarkResult((), False, night.testbed.gpu, None, night.host)
             ),
             tuple(context.memo("standing", lambda: list(_standing(night)))),
+            planned.came,
+            planned.gone,
         )
         images = tuple(image for update in news for image in update.images)
         assets = (AssetsUpdate(images),) if images else ()
@@ -277,6 +290,8 @@ class Planned:
     )  # the other commit at which it was measured last on this model
     gpus: tuple[str, ...] = ()  # others of the model whose hosts were at work in the last days
     week: float | None = None  # when the week began that this night is the first after; None: it is not
+    came: tuple[str, ...] = ()  # kernels that the last commit had not, and those that it had
+    gone: tuple[str, ...] = ()
 
 
 def _planned(night: Night) -> Planned:
@@ -292,6 +307,8 @@ def _planned(night: Night) -> Planned:
         form.get("revisions", {}),
         tuple(form.get("gpus", ())),
         form["week"],
+        tuple(form.get("came", ())),
+        tuple(form.get("gone", ())),
     )
 
 
@@ -319,6 +336,9 @@ def _plan(night: Night) -> dict[str, Any]:
     made = plan(kernels, changed, measured, night.revision, known)
     before = context.history(lambda s: history.last_night(s, repository, night.revision))
     week = None if before is None or week_start(before) == week_start(night.begun_at) else week_start(before)
+    old = None if last is None or named else _tree(context, last[1])
+    then = set(() if old is None else night.bench.layout.existing(old))
+    now = set(() if old is None else night.bench.layout.existing(night.bench.tree))
     return {
         "order": made.order,
         "known": made.known,
@@ -329,6 +349,8 @@ def _plan(night: Night) -> dict[str, Any]:
         "measured": tuple(here),
         "changed": sorted(changed),
         "week": week,
+        "came": sorted(now - then),
+        "gone": sorted(then - now),
     }
 
 
@@ -512,16 +534,22 @@ class _Kernel:
     def measure(self, last: str | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
-        verdict = self.verdict(f"{self.name}-verify", self.form, self._proved())
+        proved = self._proved()
+        verdict = self.verdict(f"{self.name}-verify", self.form, None if proved is None else proved[1:])
         numbers = list(self._values(verdict))
         wrong = verdict.status in WRONG
-        if not wrong:
+        accepted = wrong and self._accepted()
+        if not wrong or accepted:
             numbers += self._times(last)
+        elif proved is not None and last is not None:
+            numbers += self._values_before(*proved)
         night.context.history(lambda session: history.add(session, numbers))
         first = next(iter(verdict.evidence), None)
         said = None if first is None else f"{first.message} ({first.workload})" if first.workload else first.message
         measured = NightKernel(self.name, self.existing.path, len(numbers))
-        if wrong:
+        if accepted:
+            measured = replace(measured, unproved=f"they are wrong, which was accepted: {said or verdict.status.value}")
+        elif wrong:
             measured = replace(measured, wrong=said or "values are wrong")
         elif verdict.status is not Status.passed:
             measured = replace(measured, unproved=said or verdict.status.value)
@@ -531,8 +559,12 @@ class _Kernel:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
         if verdict.status is not Status.passed and verdict.status not in WRONG:
             return ()
+        return ((self._values_key, Point(self.night.revision, self.night.begun_at, float(verdict.status in WRONG))),)
+
+    @property
+    def _values_key(self) -> SeriesKey:
         night = self.night
-        key = SeriesKey(
+        return SeriesKey(
             night.repository,
             self.name,
             KERNEL,
@@ -541,7 +573,30 @@ class _Kernel:
             Metric.wrong_values,
             night.testbed,
         )
-        return ((key, Point(night.revision, night.begun_at, float(verdict.status in WRONG))),)
+
+    def _values_before(self, revision: str, form: CandidateSource, snapshot: str) -> Sequence[tuple[SeriesKey, Point]]:
+        """Whether the values of the commit that was right last are right on this testbed too, which has no number of them yet.
+
+        They are the past that a kernel needs which becomes wrong in the night of a new driver.
+        """
+        status = self.verdict(f"{self.name}-verify-before", form, (form, snapshot)).status
+        before = Point(revision, self.night.begun_at - 1.0, float(status in WRONG))
+        return ((self._values_key, before),) if status is Status.passed or status in WRONG else ()
+
+    def _accepted(self) -> bool:
+        """Whether a person has accepted, on this GPU model with whatever driver, that the values are wrong."""
+        night = self.night
+
+        def read(session: Any) -> bool:
+            points: list[Point] = []
+            changes: list[Change] = []
+            for key, numbers, known in history.own_series(session, night.repository, self.name):
+                if key.metric is Metric.wrong_values and key.testbed.gpu == night.testbed.gpu:
+                    points += numbers
+                    changes += known
+            return values_accepted(sorted(points, key=lambda point: point.measured_at), changes)
+
+        return bool(night.context.memo(f"{self.name}-accepted", lambda: night.context.history(read)))
 
     def verdict(self, key: str, form: CandidateSource, good: tuple[CandidateSource, str] | None) -> Verdict:
         """Prove a kernel's values, next to those of a commit where they are right, which is given with its snapshot.
@@ -552,17 +607,23 @@ class _Kernel:
         original, snapshot = (form, None) if good is None else good
         return self.night.gate.verify(key, self.problem, form, original=original, more=_next_to(snapshot))
 
-    def _proved(self) -> tuple[CandidateSource, str] | None:
-        """The kernel where its values were proved last, with the snapshot; None where that is unknown or has another call."""
+    def _proved(self) -> tuple[str, CandidateSource, str] | None:
+        """The commit at which the kernel's values were proved last, with the kernel and the snapshot there.
+
+        None where that is unknown, or the kernel has another call there.
+        """
         night = self.night
-        snapshot = night.context.memo(
-            f"{self.name}-proved",
+        found = night.context.memo(
+            f"{self.name}-proved-at",
             lambda: night.context.history(
                 lambda s: history.last_proved(s, night.repository, self.name, night.revision)
             ),
         )
-        form = None if snapshot is None else self.form_at(snapshot)
-        return None if form is None else (form, snapshot)
+        if found is None:
+            return None
+        revision, snapshot = found
+        form = self.form_at(snapshot)
+        return None if form is None else (revision, form, snapshot)
 
     def _times(self, last: str | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
@@ -83,11 +83,11 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
-def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> str | None:
-    """The snapshot of the commit at which a night proved a kernel's values last, besides ``not_revision``."""
+def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
+    """The commit at which a night proved a kernel's values last, besides ``not_revision``, and its snapshot."""
     of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
-    return session.scalar(
-        select(MeasuredCommit.snapshot)
+    row = session.execute(
+        select(MeasuredCommit.revision, MeasuredCommit.snapshot)
         .join(MeasuredPoint, MeasuredPoint.revision == MeasuredCommit.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
@@ -95,7 +95,8 @@ def last_proved(session: Session, repository: str, kernel: str, not_revision: st
         .where(MeasuredPoint.source == Source.night.value, MeasuredPoint.value == 0.0)
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
-    )
+    ).first()
+    return None if row is None else (row[0], row[1])
 
 
 def read(
@@ -199,6 +200,33 @@ def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[
 def repositories(session: Session) -> tuple[str, ...]:
     """The repositories that have series."""
     return tuple(session.scalars(select(MeasuredSeries.repository).distinct().order_by(MeasuredSeries.repository)))
+
+
+def rename(session: Session, repository: str, name: str) -> int:
+    """Have a repository's numbers go on under its new name, and give how many series that concerns.
+
+    Where a series has numbers under the new name already the two become one, in which those stay.
+    """
+    old = session.scalars(select(MeasuredSeries).where(MeasuredSeries.repository == repository)).all()
+    for row in old:
+        key = replace(key_of(row), repository=name).digest()
+        other = session.scalar(select(MeasuredSeries.id).where(MeasuredSeries.key == key))
+        if other is None:
+            row.key, row.repository = key, name
+            continue
+        _join(session, MeasuredPoint.revision, MeasuredPoint.series_id, row.id, other)
+        _join(session, SeriesChange.bad_revision, SeriesChange.series_id, row.id, other)
+        session.delete(row)
+    _join(session, MeasuredCommit.revision, MeasuredCommit.repository, repository, name)
+    session.flush()
+    return len(old)
+
+
+def _join(session: Session, row: Any, whole: Any, old: Any, new: Any) -> None:
+    """Move the rows of one whole to another, but those that it has already."""
+    table, known = row.class_, select(row).where(whole == new)
+    session.execute(update(table).where(whole == old, row.not_in(known)).values({whole: new}))
+    session.execute(delete(table).where(whole == old))
 
 
 def forget(session: Session, retention: Retention, now: float) -> int:

@@ -7,7 +7,8 @@
   const NS = "http://www.w3.org/2000/svg";
   const [, , WIDTH, HEIGHT] = plot.getAttribute("viewBox").split(" ").map(Number);
   const LEAST = WIDTH / 200;
-  const ticks = figure.querySelector(".ticks-x");
+  const field = figure.querySelector("svg.field");
+  const ticks = field.querySelector(".ticks-x");
   const left = Number(plot.getAttribute("x"));
   const dots = [...plot.querySelectorAll("path.dot")].map((element) => {
     const [x, y] = element.getAttribute("d").slice(1, -2).split(" ").map(Number);
@@ -42,9 +43,9 @@
   const place = (event) => {
     const box = plot.getBoundingClientRect();
     // Browsers differ in what box a nested svg has, so it is taken from the outer one.
-    const outer = figure.querySelector("svg").getBoundingClientRect();
-    const scale = outer.width / 900;
-    const share = (event.clientX - outer.left - left * scale) / (WIDTH * scale);
+    const outer = field.getBoundingClientRect();
+    const scale = outer.width / field.viewBox.baseVal.width;
+    const share = (event.clientX - outer.left) / (WIDTH * scale);
     const down = (event.clientY - outer.top - Number(plot.getAttribute("y")) * scale) / (HEIGHT * scale);
     return box.width || box.height
       ? { x: view[0] + Math.min(1, Math.max(0, share)) * (view[1] - view[0]), y: down * HEIGHT }
@@ -97,13 +98,12 @@
     label();
   };
 
-  const svg = figure.querySelector("svg");
-  svg.addEventListener("pointerdown", (event) => {
+  field.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.pointerType === "touch") return;
     from = place(event);
     event.preventDefault(); // no link or text is dragged
   });
-  svg.addEventListener("pointermove", (event) => {
+  field.addEventListener("pointermove", (event) => {
     const at = place(event);
     if (!at) return;
     show(nearest(at));
@@ -119,9 +119,9 @@
     area.setAttribute("width", "0");
     if (at && Math.abs(at.x - start.x) > (view[1] - view[0]) / 100) zoom(Math.min(start.x, at.x), Math.max(start.x, at.x));
   });
-  svg.addEventListener("dblclick", () => zoom(0, WIDTH));
+  field.addEventListener("dblclick", () => zoom(0, WIDTH));
   // A tap on a phone shows what is near; the table has the links.
-  svg.addEventListener("click", (event) => {
+  field.addEventListener("click", (event) => {
     const at = place(event);
     if (at) show(nearest(at));
   });

@@ -326,3 +326,28 @@ def test_memory_that_is_written_in_common_is_found() -> None:
     apart = "7f10-7f20 rw-p 00000000 00:00 0\n7f20-7f30 r--s 00000000 fe:00 9 /usr/lib/gconv.cache\n7f30-7f40 r-xp 0 fe:00 9 /lib/x"
     assert shared_memory(f"{apart}\n{common}\n") == [common]
     assert shared_memory(apart) == []
+
+
+def test_without_bytecode_the_server_alone_compiles_what_children_import(tmp_path: Path) -> None:
+    program = """
+import builtins, importlib, sys
+import gpu_runner.forkserver.server as server
+for name in server.PACKAGES:
+    importlib.import_module(name)
+sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], True
+server._compile_once()
+plain = builtins.compile
+def compiles(source, filename, *rest, **named):
+    assert "gpu_runner" not in str(filename), f"{filename} is compiled anew"
+    return plain(source, filename, *rest, **named)
+builtins.compile = compiles
+for name in [name for name in sys.modules if name.partition(".")[0] == "gpu_runner"]:
+    del sys.modules[name]
+importlib.import_module("gpu_runner.child.candidate")
+importlib.import_module("gpu_runner.child.reference")
+print(len([name for name in sys.modules if name.startswith("gpu_runner.")]))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50

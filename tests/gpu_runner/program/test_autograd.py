@@ -171,3 +171,35 @@ def test_a_module_without_its_own_beginning_is_an_error_as_under_cpython() -> No
     text = "class ModelNew(torch.nn.Module):\n    def __init__(self):\n        self.w = torch.nn.Parameter(torch.ones(1))\n"
     with pytest.raises(AttributeError):
         program(text, "ModelNew")()
+
+
+FAKE = """
+@square.register_fake
+def _(x): return {fake}
+
+
+def run():
+    return square(torch.ones(3))
+"""
+
+
+def test_a_fake_that_says_what_the_operator_gives_passes() -> None:
+    assert program(OPERATOR + FAKE.format(fake="torch.empty_like(x)"))().tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("fake", ["x.new_empty(2)", "torch.empty_like(x, dtype=torch.float16)", "(x, x)", "None"])
+def test_a_fake_of_another_form_is_refused(fake: str) -> None:
+    with pytest.raises(Violation) as raised:
+        program(OPERATOR + FAKE.format(fake=fake))()
+    assert raised.value.rule == "fake"
+
+
+def test_a_fake_that_is_registered_by_name_is_held_to_its_operator() -> None:
+    text = (
+        FAKE.format(fake="x.new_empty(2)")
+        .replace("@square.", "@torch.library.")
+        .replace("fake\n", 'fake("test::square")\n')
+    )
+    with pytest.raises(Violation) as raised:
+        program(OPERATOR + text)()
+    assert raised.value.rule == "fake"

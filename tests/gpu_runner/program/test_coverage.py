@@ -9,6 +9,7 @@ import torch
 
 from gpu_runner.program.coverage import BOTH, FAILED, HELD, MOST_DECISIONS, Decisions
 from gpu_runner.program.lanes import Text
+from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import decided
 
@@ -68,6 +69,42 @@ ONE_SIDED = {
         "def go(x, n): return x, n\n    y, n = go(x, x.shape[0])\n    if n > 31: x = x + 1",
         {"`n > 31`": FAILED},
     ),
+    "the least of a set": (
+        "n = min({x.shape[0], 31})",
+        {"`min({x.shape[0], 31})` is each of what it is the minimum of": FAILED},
+    ),
+    "the least that a generator gives": (
+        "n = min(size for size in (x.shape[0], 31))",
+        {
+            "`(x.shape[0], 31)` is not empty": BOTH,
+            "`min((size for size in (x.shape[0], 31)))` is item 0": BOTH,
+            "`min((size for size in (x.shape[0], 31)))` is item 1": FAILED,
+        },
+    ),
+    "the least by a key": (
+        "n = min((x.shape[0], 31), key=lambda size: size)",
+        {"`31` is the minimum": FAILED, "`x.shape[0]` is the minimum": BOTH},
+    ),
+    "the least of what is spread": (
+        "sizes = x.shape[0], 31\n    n = min(*sizes)",
+        {"`min(*sizes)` is item 0": BOTH, "`min(*sizes)` is item 1": FAILED},
+    ),
+    "the least by another function": (
+        "import functools\n    n = functools.reduce(min, (x.shape[0], 31))",
+        {
+            "`functools.reduce(min, (x.shape[0], 31))`: the minimum is argument 1": BOTH,
+            "`functools.reduce(min, (x.shape[0], 31))`: the minimum is argument 2": FAILED,
+        },
+    ),
+    "the first of a sorted set": (
+        "n = sorted({x.shape[0], 31})[0]",
+        {"`sorted({x.shape[0], 31})` is each that it sorts": FAILED},
+    ),
+    "the least of many": (
+        "n = min([x.shape[0]] + [31] * 64)",
+        {"`min([x.shape[0]] + [31] * 64)` is each of what it is the minimum of": FAILED},
+    ),
+    "how many parts": ("n = x.split(31)[0].shape[0]", {"`x.split(31)` is more than one part": FAILED}),
     "in a container": ("sizes = [x.shape[0]]\n    if sizes[0] > 31: x = x + 1", {"`sizes[0] > 31`": FAILED}),
     "put into a container later": (
         "sizes = {}\n    sizes['n'] = x.shape[0]\n    if sizes['n'] > 31: x = x + 1",
@@ -83,7 +120,7 @@ NONE = {
     "an assertion": "assert x.shape[0] < 31",
     "an assertion over what it binds": "assert (n := x.shape[0]) < 31",
     "on what kind of device it lies": "x = x + 1 if x.device.type == 'cuda' or x.is_cuda else x",
-    "where it lies": "x = x + 1 if x.device.index else x",
+    "on what it lies": "x = x + 1 if x.device.type == 'cuda' else x",
     "whether it is there": "y = x if x is not None else 0",
     "whether it is a tensor": "y = x.contiguous() if isinstance(x, torch.Tensor) else x",
     "a mode of the file's own": "if MODE == 'llama': x = x + 1",
@@ -108,6 +145,16 @@ def test_what_the_file_fixes_or_refuses_is_no_decision(name: str) -> None:
     assert not {text for text, outcome in decided(NONE[name], torch.zeros(7)).items() if outcome != BOTH}
 
 
+@pytest.mark.parametrize("asked", ["x.device.index", "x.get_device() > 0"])
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_on_which_gpu_it_lies_is_a_decision_where_cases_tell_of_two(
+    asked: str, has_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    found = decided(f"x = x + 1 if {asked} else x", torch.zeros(7))
+    assert found == ({} if has_gpu else {f"`{asked}`": FAILED})
+
+
 def test_both_outcomes_add_up() -> None:
     assert decided("if x.shape[0] > 31: x = x + 1", torch.zeros(7), torch.zeros(32)) == {"`x.shape[0] > 31`": BOTH}
 
@@ -120,6 +167,10 @@ CONSTANT = {
     ),
     "how many a set has": ("n = len({x.shape[0], 9})", "`len({x.shape[0], 9})` is anything but 2"),
     "how often it occurs": ("n = (9,).count(x.shape[0])", "`(9,).count(x.shape[0])` is anything but 0"),
+    "where an iterator is cut": (
+        "import itertools\n    n = list(itertools.islice(range(x.shape[0]), 31))",
+        "`itertools.islice(range(x.shape[0]), 31)` is not cut at its stop",
+    ),
     "a text": ("n = f'{x.shape[0]:.0e}'.count('9')", "`f'{x.shape[0]:.0e}'.count('9')` is anything but 0"),
     "in place": ("n = x.shape[0]\n    n >>= 4", "`n >> 4` is not zero"),
     "an entry by a position": ("n = (1, 1, 1, 2)[x.shape[0] - 7]", "`(1, 1, 1, 2)[x.shape[0] - 7]` is 2"),
@@ -156,7 +207,7 @@ CONSTANT = {
         "`{9: (1, x)}.pop(x.shape[0], (0, x))` is found",
     ),
     "a list by a function": (
-        "flags = sorted({x.shape[0], 9} - {x.shape[0]})",
+        "flags = list({x.shape[0], 9} - {x.shape[0]})",
         "`{x.shape[0], 9} - {x.shape[0]}` is anything but frozenset({9})",
     ),
     "the shorter of two by zip": (
@@ -306,3 +357,27 @@ def test_decisions_beyond_what_is_kept_prove_nothing_and_none_is_left_out() -> N
     decisions.aside["a.py", 0, 0, True, "y"] = FAILED
     with pytest.raises(Violation, match="more than 2,048 places"):
         decisions.to_json()
+
+
+BEYOND = {
+    "a sum": ("1.0 + x.shape[0] / 1e9", ["`1.0 + x.shape[0] / 1000000000.0`", "`x.shape[0] / 1000000000.0`"]),
+    "a function": ("math.sin(x.shape[0] / 7)", ["`math.sin(x.shape[0] / 7)`"]),
+    "a product that comes to count": ("1e-9 * x.shape[0]", ["`1e-09 * x.shape[0]`"]),
+    "the reciprocal of a size": ("1.0 / x.shape[0]", []),
+    "a root of a size": ("math.sqrt(x.shape[0])", []),
+    "a share": ("x.shape[0] / x.numel()", []),
+    "a number that a case had": ("1.0 + x.shape[0] % 7", []),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_number_is_new_at_another_size_where_it_is_no_product_of_sizes(name: str) -> None:
+    expression, wanted = BEYOND[name]
+    tree = ast.parse(f"import math\nimport torch\n\n\ndef candidate(x):\n    return {expression}\n")
+    seen, later = Decisions(), Decisions()
+    evaluator, candidate = load({"candidate.py": tree}, [""], ["candidate.py"], "candidate", "candidate", None, seen)
+    for size in (7, 8, 100):
+        candidate(torch.zeros(size))
+    evaluator.decisions = later
+    candidate(torch.zeros(4096))
+    assert sorted(text for _, _, text, *_ in seen.beyond(later)) == sorted(wanted)

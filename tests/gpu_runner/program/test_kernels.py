@@ -233,6 +233,6 @@ def test_a_kernel_has_a_name_that_fits_into_a_record() -> None:
 
 
 def test_a_loop_of_launches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_runner.program.evaluator.MOST_LAUNCHES", 10)
+    monkeypatch.setattr("gpu_runner.program.evaluator.state.MOST_LAUNCHES", 10)
     with pytest.raises(Violation):
         launched(of_body(COPY), RUN.replace("kernel[", "for _ in range(100): kernel["))

@@ -32,6 +32,14 @@ HIDDEN = {
     "the least of two constants": "x * min(BLOCK, 4096)",
     "a rounded quotient": "x * triton.cdiv(BLOCK, 4096)",
     "a quotient in place": "n + 0; n_again //= 4096",
+    "the least of constants that are spread": "x * min(*(BLOCK, 4096))",
+    "an entry of a table in memory": "tl.load(flags_ptr + (x > 0.3).to(tl.int32))",
+    "what a swap was compared with": "tl.atomic_cas(flags_ptr + 5, n, 7)",
+    "what a swap with numbers of the text meets": "tl.atomic_cas(flags_ptr + 30 + 0 * tl.atomic_xchg(flags_ptr + 30, n), 5120, 7)",
+    "an atomic minimum with a number of the text": "tl.atomic_min(flags_ptr + 31 + 0 * tl.atomic_xchg(flags_ptr + 31, n), 5120)",
+    "an atomic minimum": "tl.atomic_min(flags_ptr + 6, n + 1)",
+    "the order of two": "tl.sort(tl.where(tl.arange(0, 2) == 0, n, 40000))",
+    "a condition that was loaded": "x if tl.load(flags_ptr + 8) else x + 1",
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
 # Each decides by what the file fixes alone, or refuses.
@@ -41,6 +49,7 @@ FIXED = {
     "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
     "a type": "x * 2.0 if x_ptr.dtype.element_ty == tl.float64 else x",
     "whether a pointer is None": "x if flags_ptr is not None else 0.0",
+    "a lock": "tl.atomic_cas(flags_ptr + 7, 0, 1)",
     "a number of the text": "min(4, 8) if 4 > 8 else x",
 }
 INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides

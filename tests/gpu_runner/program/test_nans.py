@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.program import nans
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.judge import prove
@@ -82,3 +84,19 @@ def test_what_asks_for_nan_was_seen_both_ways() -> None:
 
 def test_finite_rows_beside_others_count() -> None:
     assert outcome_of_last_line("found = x > 0.0") == 3
+
+
+def test_addresses_of_many_stores_are_known_in_few_pieces() -> None:
+    drawn = np.random.default_rng(5)
+    nans.begin(has_some=True)
+    stored: set[int] = set()
+    for _ in range(100):
+        addresses = drawn.integers(0, 2**16, 32).astype("uint64") * 4
+        nans._remember(addresses, np)
+        stored |= set(addresses.tolist())
+        assert len(nans._PLACES) <= 2 + len(stored).bit_length()
+        asked = drawn.integers(0, 2**16, (4, 8)).astype("uint64") * 4
+        expected = np.isin(asked, list(stored))
+        found = nans._stored_at(asked, np)
+        assert (found is None and not expected.any()) or (found == expected).all()
+    nans.begin(has_some=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -100,6 +101,26 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
         f"https://github.example/{REPOSITORY}/commit/{commit(20)}",
     ):
         assert expected in text
+
+
+def test_a_last_change_of_another_pass_is_named_and_leads_to_its_chart_and_the_rows_own_goes_before(
+    world: World,
+) -> None:
+    other = replace(KEY, timed_pass="backward", workload="T=1", metric=Metric.peak_bytes)
+    keep(world, KEY, other)
+    change(world, other)
+    with client() as pages:
+        text = pages.get("/kernels").text
+        assert "peak memory, backward, T=1</a>" in text
+        link = re.search(r'href="(/kernels/history[^"]*peak_bytes[^"]*)"', text)
+        assert link and pages.get(html.unescape(link[1])).status_code == 200
+    change(world)
+    change(world, replace(KEY, workload="T=2"))
+    with client() as pages:
+        (state,) = pages.get("/api/kernels").json()["kernels"]
+        assert "peak memory, backward" not in pages.get("/kernels").text
+    last = state["last_change"]
+    assert (last["timed_pass"], last["workload"], last["metric"]) == ("forward", KEY.workload, "time_us")
 
 
 def test_wrong_values_are_no_ratio_on_any_page(world: World) -> None:

@@ -35,7 +35,7 @@ frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement, plot = page.querySelector("svg.plot");
   const told = {scroll: root.scrollWidth, client: root.clientWidth, hint: !!page.querySelector(".hint")};
   if (plot) {
-    const box = page.querySelector("#chart svg").getBoundingClientRect();
+    const box = page.querySelector("#chart svg.field").getBoundingClientRect();
     const at = {clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, pointerType: "mouse"};
     plot.dispatchEvent(new frame.contentWindow.PointerEvent("pointermove", at));
     told.cursor = page.querySelector(".cursor") && page.querySelector(".cursor").getAttribute("visibility");

@@ -147,6 +147,61 @@ def test_a_review_decides_once_whether_its_delivery_arrived_or_not(bench: Bench,
     assert [stage.attempt for stage in bench.job().stages] == [1, 1], "approved once, and what waits then is not"
 
 
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_command_in_a_review_is_carried_out_once_whether_its_delivery_arrived_or_not(
+    bench: Bench, arrives: bool
+) -> None:
+    bench.say(bench.issue(), CREATE)
+    bench.persist()
+    number, said = bench.job().pull_number or 0, "Enough.\n\n/kernel cancel"
+    bench.hub.review(bench.repository, number, "maintainer", "COMMENT", said, commit_id=bench.job().head_sha)
+    if not arrives:
+        assert bench.hub.deliveries.lose_next() is not None
+    bench.persist()
+    assert (bench.job().state is JobState.cancelled) is arrives
+    looking = unheard(bench)
+    for _ in range(2):
+        bench.later(200)
+        looking.step()
+        bench.persist()
+    assert bench.job().state is JobState.cancelled
+    bench.say(number, "/kernel retry")
+    bench.persist()
+    bench.later(200)
+    looking.step()
+    bench.persist()
+    assert bench.job().state is JobState.waiting, "what was carried out before is not carried out again"
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_command_in_the_body_of_an_issue_is_carried_out_once_whether_its_delivery_arrived_or_not(
+    bench: Bench, arrives: bool
+) -> None:
+    bench.hub.deliver_all()
+    bench.hub.open_issue(bench.repository, "maintainer", "Wanted", CREATE)
+    if not arrives:
+        assert bench.hub.deliveries.lose_next() is not None
+    bench.settle()
+    looking = unheard(bench)
+    for _ in range(2):
+        bench.later(200)
+        looking.step()
+        bench.settle()
+    assert len(bench.jobs()) == 1
+
+
+def test_a_command_in_the_body_of_a_pull_request_is_found_as_well(bench: Bench) -> None:
+    bench.hub.push(bench.repository, "notes", "maintainer", {"notes.md": "x"})
+    bench.hub.deliver_all()
+    number = bench.hub.open_pull(bench.repository, "maintainer", "notes", "Notes", "/kernel help").number
+    assert bench.hub.deliveries.lose_next() is not None
+    bench.settle()
+    bench.later(200)
+    unheard(bench).step()
+    bench.settle()
+    assert any("/kernel optimize" in comment.body for comment in bench.hub.issue(bench.repository, number).comments)
+
+
 def test_a_repository_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
     lost(bench, CREATE)
     bench.later(200)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import ConfigurationError, Settings, load_settings
+from workers.environment import unread_env_file
 
 SECRET = "0123456789abcdef0123456789abcdef"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
@@ -166,3 +167,31 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         log_level="",
     )
     assert load_settings() == Settings(webhook_secrets=SECRET, token="a-token")
+
+
+def test_the_services_settings_may_stand_in_the_file_that_is_named_and_in_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = f"KERNELSMITH_WEBHOOK_SECRETS={'s' * 20}\nexport KERNELSMITH_TOKEN='a-token'\nKERNELSMITH_PORT=8123\n"
+    (tmp_path / ".env").write_text(lines)
+    with pytest.raises(ConfigurationError, match="no webhook secret"):
+        load_settings()
+    assert "KERNELSMITH_ENV_FILE=.env" in (unread_env_file() or "")
+    monkeypatch.setenv("KERNELSMITH_ENV_FILE", ".env")
+    monkeypatch.setenv("KERNELSMITH_PORT", "8124")
+    assert (load_settings().token_text(), load_settings().port) == ("a-token", 8124)
+    assert unread_env_file() is None
+    monkeypatch.setenv("KERNELSMITH_ENV_FILE", "/nowhere/kernelsmith.env")
+    with pytest.raises(ConfigurationError, match="KERNELSMITH_ENV_FILE names no file"):
+        load_settings()
+
+
+@pytest.mark.parametrize("content", [b"PATH=/x\n", b"\xff\xfe\x00", None])
+def test_a_file_of_others_is_not_spoken_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / ".env").write_bytes(content)
+    assert unread_env_file() is None

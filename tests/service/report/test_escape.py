@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from gpu_runner.contracts import Isolation
+from gpu_runner.sandbox import levels
 from service.escape import EMPTY, clean, clip, code, code_block, inline, label, one_line, plain, sentence
 
 ZERO_WIDTH = "\u200b"
@@ -133,6 +135,13 @@ def test_a_sentence_keeps_its_code_and_nothing_else(text: str) -> None:
     assert kinds <= {"text", "code_inline", "html_inline"}
     html_parts = {token.content for token in leaves(sentence(text)) if token.type == "html_inline"}
     assert html_parts <= {"<code>", "</code>"}
+
+
+def test_the_longest_sentence_of_ours_is_told_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {Isolation.landlock: "landlock_create_ruleset: Function not implemented", Isolation.namespaces: "x" * 60}
+    monkeypatch.setattr(levels, "_refused", {(level, False): why for level, why in refused.items()})
+    told = levels.shortfall((), (Isolation.process,), gpu=False) or ""
+    assert sentence(f"the GPU host could not prove the candidate: {told}").endswith("accepts it.")
 
 
 def test_a_sentence_of_ours_shows_its_code() -> None:

@@ -52,7 +52,8 @@ def test_what_is_written_parses() -> None:
 
 def test_parts_within_parts_and_counters_are_built_whole_and_start_as_the_model_does() -> None:
     source = REWRITTEN.replace(
-        "INPUTS = {", "_COUNTERS = {'norm.inner.count': ('int64', ()), 'steps': ('int32', (3,))}\nINPUTS = {"
+        "INPUTS = {",
+        "_IDLE = {'norm.inner.count': ('int64', (), False, None), 'steps': ('int32', (3,), False, None)}\nINPUTS = {",
     )
     source = source.replace("'grad': False}", "'grad': False, 'init': 'zeros'}")
     source = source.replace(

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from gpu_runner import kernelbench
+from gpu_runner.capture import traced
 from gpu_runner.child.capture import HANDLERS
 from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Graph, Problem, parse_problem
-from gpu_runner.tracing.tracer import Tracer
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
 from workers.authors.compiler import CompilerAuthor
@@ -46,11 +46,9 @@ def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
     sys.path.insert(0, str(work))
     importlib.invalidate_caches()
     sys.modules.pop("problem", None)
-    source = kernelbench.rewritten(problem, kernelbench.read(call("describe", {})).items, named_sizes=False)
+    source, graph = traced(problem, kernelbench.read(call("describe", {})), call, whole=False, named_sizes=False)
     sys.path.pop(0)
-    call("load", {"source": source})
-    rewritten = parse_problem(source)
-    return rewritten, Tracer(call, rewritten).graph(), state.values["problem"].reference
+    return parse_problem(source), graph, state.values["problem"].reference
 
 
 def judged(name: str) -> dict[str, Any]:

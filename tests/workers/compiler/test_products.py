@@ -18,7 +18,7 @@ from workers.authors.protocol import Proposal
 def cut(name: str) -> list[tuple[Pass, list[str], int]]:
     """Of each step: its pass, the operators of its outputs, and how many products it holds."""
     problem, graph = captured(name)
-    steps, _ = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded))
+    steps = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded))
     found = []
     for step in steps:
         operators = {node.name: node.op for node in step.graph.nodes}
@@ -55,7 +55,7 @@ def test_a_product_is_stored_alone_where_several_tensors_would_follow_from_it() 
 def test_the_scores_of_attention_are_never_stored() -> None:
     problem, graph = captured("causal_attention")
     graph, chains = with_chains(graph, apart=False)
-    steps, saved = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded), chains)
+    steps = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded), chains=chains)
     assert [(step.timed, sum(node.op == "matmul" for node in step.graph.nodes)) for step in steps] == [
         (Pass.forward, 2),
         (Pass.backward, 0),
@@ -65,7 +65,7 @@ def test_the_scores_of_attention_are_never_stored() -> None:
     shapes = {node.name: node.meta.shape for step in steps for node in step.graph.nodes}
     stored = [shapes[name] for step in steps for name in step.graph.outputs]
     assert all(shape.count(Expr("T")) == 1 for shape in stored), stored
-    assert kept_numbers(chains).keys() >= {*saved} - {*graph.outputs}
+    assert kept_numbers(chains).keys() >= {*steps[0].graph.outputs} - {*graph.outputs}
 
 
 def test_scores_that_are_asked_for_are_no_chain() -> None:

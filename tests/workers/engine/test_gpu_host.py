@@ -280,6 +280,7 @@ def test_request_whose_runner_is_killed_every_time_is_answered_so_whatever_hosts
         world.clock.advance(660)
     embedded.drive()
     assert killed.read_text() == "x" * gpu_work.MAX_RUNNER_KILLS
+    assert "was killed 3 times" in error_of(results)
     assert "exit code -9" in error_of(results)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.workers.layouts.standing import LIGER, PLAIN, liger, plain, with_file
 from workers.layouts.import_graph import is_own
-from workers.layouts.liger.files import extra_in_setup
+from workers.layouts.protocol import Layout
+from workers.tree import Tree
 
 SOURCE = os.environ.get("LIGER_SOURCE")
 SUITE = """\
@@ -71,16 +72,42 @@ def test_the_dev_extra_is_read_where_the_library_lists_it() -> None:
         ('EXTRA = ["a"]\nsetup(extras_require={"dev": EXTRA})', ("a",)),
         ('setup(extras_require={"dev": read("dev.txt")})', ()),
         ('setup(extras_require={**more, "test": ["a"]})', ()),
+        ("setup(extras_require=dict(dev=['a', *MORE], test=['c']))\nMORE = ('b',)", ("a", "b")),
+        (
+            'TEST = ["a"]\nEXTRAS = {"test": TEST}\nEXTRAS["dev"] = TEST + ["b"]\nsetup(extras_require=EXTRAS)',
+            ("a", "b"),
+        ),
+        ('A = A + ["a"]\nsetup(extras_require={"dev": A})', ("a",)),
         ("setup(", ()),
         ("", ()),
     ],
 )
-def test_an_extra_of_a_setup_file(source: str, found: tuple[str, ...]) -> None:
-    assert extra_in_setup(source, "dev") == found
+@pytest.mark.parametrize(("layout", "library"), [(LIGER, liger()), (PLAIN, plain())], ids=["liger", "plain"])
+def test_an_extra_of_a_setup_file(source: str, found: tuple[str, ...], layout: Layout, library: Tree) -> None:
+    name = next(iter(layout.existing(library)))
+    tree = Tree({path: text for path, text in library.files.items() if path != "pyproject.toml"})
+    assert layout.needs_of(name, with_file(tree, "setup.py", source)).dev == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            "[options.extras_require]\ndev =\n    a>=1\n    # not this\n    b; sys_platform == 'x'\n",
+            ("a>=1", "b; sys_platform == 'x'"),
+        ),
+        ("[options.extras_require]\ndev = a\n", ("a",)),
+        ("[options.extras_require]\ntest = a\n", ()),
+        ("[options.extras_require\n", ()),
+    ],
+)
+def test_an_extra_of_setup_cfg(source: str, found: tuple[str, ...]) -> None:
+    assert PLAIN.needs_of("reglu", with_file(plain(), "setup.cfg", source)).dev == found
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(SOURCE is None, reason="LIGER_SOURCE names no unpacked library")
 def test_the_real_librarys_dev_extra_is_found() -> None:
-    dev = extra_in_setup((Path(SOURCE or "") / "setup.py").read_text(), "dev")
+    setup = (Path(SOURCE or "") / "setup.py").read_text()
+    dev = LIGER.needs_of("softmax", with_file(liger(), "setup.py", setup)).dev
     assert {"seaborn", "transformers>=5.0.0", "torchvision>=0.20"} <= set(dev)

@@ -100,7 +100,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(kind: Kind, server: Pr
     assert server.asked == []
 
 
-def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_without_a_proxy_uses_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with ANTHROPIC.serve() as server:

@@ -8,7 +8,8 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -272,11 +273,23 @@ def test_what_is_no_http_at_all(kind: Kind) -> None:
         thread.join(5)
 
 
+COMPRESSED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "old name": ("X-Gzip", gzip.compress),
+    "members": ("gzip", lambda text: gzip.compress(text[:99]) + gzip.compress(text[99:])),
+    "deflate": ("deflate", zlib.compress),
+    "deflate without a header": ("deflate", lambda text: zlib.compress(text, wbits=-zlib.MAX_WBITS)),
+    "named and empty": ("", lambda text: text),
+}
+
+
 @pytest.mark.parametrize("cut", [1, 7, 10_000])
-def test_answer_that_is_compressed_unasked_is_read(kind: Kind, server: ProtocolServer, cut: int) -> None:
-    whole = gzip.compress(b"".join(kind.calls(("propose", json.dumps(DATA)))))
+@pytest.mark.parametrize("form", COMPRESSED)
+def test_answer_that_is_compressed_unasked_is_read(kind: Kind, server: ProtocolServer, form: str, cut: int) -> None:
+    encoding, compress = COMPRESSED[form]
+    whole = compress(b"".join(kind.calls(("propose", json.dumps(DATA)))))
     pieces = tuple(whole[at : at + cut] for at in range(0, len(whole), cut))
-    server.next(Reply(pieces, headers={"content-encoding": "gzip"}))
+    server.next(Reply(pieces, headers={"content-encoding": encoding}))
     assert kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED).data == DATA
     assert server.asked[0].headers["accept-encoding"] == "identity"
 
@@ -296,8 +309,11 @@ def test_other_compression_is_refused(kind: Kind, server: ProtocolServer, encodi
     assert "compressed" in str(error)
 
 
-def test_answer_that_is_no_stream_is_read_whole(kind: Kind, server: ProtocolServer) -> None:
-    server.next(Reply((kind.whole("propose", DATA),), headers={"content-type": "application/json"}))
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "application/vnd.relay+json", "text/plain; charset=utf-8", ""]
+)
+def test_answer_that_is_no_stream_is_read_whole(kind: Kind, server: ProtocolServer, media_type: str) -> None:
+    server.next(Reply((kind.whole("propose", DATA),), headers={"content-type": media_type}))
     answer = kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED)
     assert (answer.data, answer.usage) == (DATA, kind.usage)
 
@@ -327,7 +343,7 @@ def test_whole_answer_that_is_none_ends_in_one_error(
         ("see https://relay.internal:8443/x?key=1 or 10.0.0.7:80", '"see (address) or (address)"'),
         ("relay.internal:8443 says no", '"(address) says no"'),
         (f"{PROMPT}{PROMPT}", ': "..."'),
-        (f"@mona `x` <b> [a](b) #1 {'y' * 400}", '"?mona ?x? ?b? ?a?(b) ?1 y'),
+        (f"@mona `x` <b> [a](b) #1 {'y' * 400}", "\"?mona 'x' ?b? ?a?(b) ?1 y"),
     ],
 )
 def test_request_that_is_not_taken_is_told_with_what_the_provider_said(
@@ -337,6 +353,27 @@ def test_request_that_is_not_taken_is_told_with_what_the_provider_said(
     error = failed(kind, server)
     assert told in str(error)
     assert len(str(error)) < 450
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "no tools here"},
+        {"errors": [{"message": "no tools here", "code": 7003}]},
+        [{"error": {"code": 400, "message": "no tools here", "status": "INVALID_ARGUMENT"}}],
+        {"detail": {"message": "no tools here"}},
+        {"error": {"message": "Provider returned error", "metadata": {"raw": "no tools here"}}},
+        "<html><head><style>h1 {}</style></head><body><h1>400</h1><p>no tools here</p></body></html>",
+    ],
+    ids=["string", "errors", "list", "detail", "relay", "page"],
+)
+def test_what_was_wrong_is_found_wherever_a_server_says_it(kind: Kind, server: ProtocolServer, body: object) -> None:
+    text, media_type = (body, "text/html") if isinstance(body, str) else (json.dumps(body), "application/json")
+    server.next(Reply((text.encode(),), 400, {"content-type": media_type}))
+    told = str(failed(kind, server))
+    assert 'no tools here"' in told
+    assert "<" not in told
+    assert "h1" not in told
 
 
 def test_what_a_provider_repeats_of_key_and_question_is_not_told(kind: Kind, server: ProtocolServer) -> None:

@@ -115,6 +115,18 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         wire.text_chunks(f'<tool_call>{{"name": "propose", "arguments": {SPELLED}}}</tool_call>'),
         wire.text_chunks(json.dumps({"name": "propose", "parameters": SPELLED})),
         wire.text_chunks(f"With {{BLOCK}} and {{}} in mind:\n{SPELLED}\nThat is {{it}}."),
+        [wire.chunk({"function_call": {"name": "propose", "arguments": SPELLED}})],
+        [
+            wire.chunk({"function_call": {"name": "propose", "arguments": ""}}),
+            *(wire.chunk({"function_call": {"arguments": text}}) for text in (SPELLED[:9], SPELLED[9:])),
+        ],
+        [wire.chunk({"function_call": {"name": "propose", "arguments": DATA}})],
+        [piece({"name": "propose", "arguments": SPELLED}, id="call_0", index="0")],
+        [piece({"name": "pro"}, id="a", index=0), piece({"name": "pose", "arguments": SPELLED}, index=0)],
+        [piece({"name": "propose", "arguments": text}) for text in (SPELLED[:9], SPELLED[9:])],
+        [piece({"name": "propose", "arguments": SPELLED}, id="call_0")] * 2,
+        [wire.chunk({"content": [{"type": "text", "text": SPELLED}]})],
+        [wire.chunk(choices=[{"message": {"tool_calls": [{"function": {"name": "propose", "arguments": DATA}}]}}])],
     ],
     ids=[
         "no index",
@@ -128,6 +140,15 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         "tags",
         "text in text",
         "braces",
+        "one function",
+        "one function, continued",
+        "one function, object",
+        "index as text",
+        "name in pieces",
+        "named in each piece",
+        "sent twice",
+        "parts",
+        "message in place of a delta",
     ],
 )
 def test_call_is_understood_as_local_servers_spell_it(server: ProtocolServer, block: list[bytes]) -> None:
@@ -145,8 +166,10 @@ def test_text_that_is_no_object_of_the_form_is_not_taken(server: ProtocolServer,
     assert told.value.trouble is Trouble.malformed
 
 
-def test_two_calls_without_an_index_are_two(server: ProtocolServer) -> None:
-    server.next(Reply(wire.stream([piece({"name": "propose", "arguments": SPELLED}, id=each) for each in "ab"])))
+@pytest.mark.parametrize("ids", [("a", "b"), ("a", "a"), (None, None)], ids=["two ids", "one id", "none"])
+def test_two_calls_without_an_index_are_two(server: ProtocolServer, ids: tuple[str | None, ...]) -> None:
+    both = zip(ids, (SPELLED, SPELLED.replace("relu", "gelu")), strict=True)
+    server.next(Reply(wire.stream([piece({"name": "propose", "arguments": text}, id=each) for each, text in both])))
     with pytest.raises(ModelError, match="calls 2 tools"):
         ask(server, question())
 

@@ -110,6 +110,25 @@ def test_whatever_ends_an_answer_is_one_trouble_and_costs_something(
     assert told.value.usage.input_tokens > 0
 
 
+def test_items_that_were_streamed_and_are_not_said_again_at_the_end_are_the_answer(server: ProtocolServer) -> None:
+    pieces = (
+        event("response.output_item.added", output_index=0, item=CALL | {"arguments": ""}),
+        event("response.function_call_arguments.delta", delta=CALL["arguments"], item_id="fc_1", output_index=0),
+        event("response.output_item.done", output_index=0, item=CALL),
+        event("response.completed", response=response()),
+    )
+    server.next(Reply(pieces))
+    assert ask(server, question()).data == DATA
+
+
+@pytest.mark.parametrize(
+    "content", [json.dumps(DATA), [{"type": "output_text", "text": json.dumps(DATA)}]], ids=["text", "parts"]
+)
+def test_object_in_a_message_is_taken_for_the_call(server: ProtocolServer, content: object) -> None:
+    server.next(stream({"type": "reasoning"}, {"type": "message", "role": "assistant", "content": content}))
+    assert ask(server, question()).data == DATA
+
+
 def test_answer_that_is_no_stream_is_read_whole(server: ProtocolServer) -> None:
     server.next(Reply((json.dumps(response(CALL)).encode(),), headers={"content-type": "application/json"}))
     assert ask(server, question()).data == DATA

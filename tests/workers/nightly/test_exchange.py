@@ -61,6 +61,8 @@ def test_of_two_lines_for_one_release_the_one_measured_last_counts_in_either_ord
         ("2.4,", "fast,", "y_value_20 is no number: 'fast'"),
         ("speed,ms", "speed,furlongs", "'speed' in 'furlongs' is no known metric"),
         ("2024-09-03 15:31:39", "yesterday", "timestamp is no time: 'yesterday'"),
+        ("2024-09-03 15:31:39", "9999-12-31T23:59:59-14:00", "timestamp is no time: '9999-12-31T23:59:59-14:00'"),
+        ("2024-09-03 15:31:39", "0001-01-01T00:00:00+14:00", "timestamp is no time: '0001-01-01T00:00:00+14:00'"),
         ('"{""dtype"": ""torch.bfloat16"", ""bsz"": 8}"', "[1]", "extra_benchmark_config_str is no object: '[1]'"),
         ('"{""dtype"": ""torch.bfloat16"", ""bsz"": 8}"', "{", "extra_benchmark_config_str is no JSON: '{'"),
         (

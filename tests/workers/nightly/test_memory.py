@@ -16,6 +16,7 @@ from tests.workers.nightly.numbers import DAY_S, H200, KEY, REPOSITORY, point
 from tests.workers.store.worlds import World
 from workers.contracts import MeasuredKernel, MeasureSummary, StageName
 from workers.history import import_jobs
+from workers.nightly.detection import Candidate, Evidence, State
 from workers.nightly.planning import Retention, forgotten
 from workers.nightly.series import Metric, Source, Testbed, points_of
 from workers.store import history
@@ -215,3 +216,28 @@ def test_what_earlier_jobs_measured_at_the_commit_they_started_from_is_brought_i
         ("start", 95.0, 2.0, Source.job),
     ]
     assert [(one.revision, one.value) for one in series[Metric.peak_bytes]] == [("base", 32.0)]
+
+
+def test_a_repositorys_numbers_go_on_under_its_new_name_and_two_of_one_series_become_one(world: World) -> None:
+    renamed = replace(KEY, repository="acme/renamed")
+    alone = replace(KEY, kernel="rms_norm")
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, point(1)), (KEY, point(2)), (alone, point(1))])
+        history.add(session, [(renamed, point(2, 55.0)), (renamed, point(3))])
+        for repository, revision in ((REPOSITORY, "a"), (REPOSITORY, "b"), (renamed.repository, "b")):
+            history.add_commit(session, repository, revision, f"of {repository}", 1.0)
+        for key, good, bad in ((KEY, 1, 2), (renamed, 2, 3), (renamed, 1, 2)):
+            found = Candidate(point(good).revision, point(bad).revision, 1.1, Evidence.band)
+            history.keep_change(session, key, found, State.confirmed, (1.1, None, None), 1.0)
+    for left in (2, 0):
+        with world.runtime.database.write() as session:
+            assert history.rename(session, REPOSITORY, renamed.repository) == left
+    with world.runtime.database.read() as session:
+        assert history.repositories(session) == (renamed.repository,)
+        kept = dict(history.read(session, renamed.repository))
+        assert kept[renamed] == (point(1), point(2, 55.0), point(3)), "each commit has one number, the new name's own"
+        assert kept[replace(alone, repository=renamed.repository)] == (point(1),)
+        assert len(history.changes_of(session, renamed)) == 2
+        assert history.snapshot_of(session, renamed.repository, "a") == f"of {REPOSITORY}"
+        assert history.snapshot_of(session, renamed.repository, "b") == f"of {renamed.repository}"
+        assert history.last_commit(session, REPOSITORY) is None

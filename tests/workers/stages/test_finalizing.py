@@ -229,13 +229,22 @@ def test_the_librarys_own_visualizer_draws_the_rows_and_its_pictures_are_kept(mo
             "ModuleNotFoundError: No module named 'seaborn'",
         ),
         (TestsResult(False, None, (), "killed at the limit", ""), "killed at the limit"),
+        (TestsResult(False, None, (), "killed at the limit", "drawing 1 of 9\n"), "killed at the limit"),
+        (TestsResult(True, 0, (), "exit code 0", "nothing to draw\n"), "it wrote no picture"),
         ("its host was lost", "the GPU host could not run the library's own checks: its host was lost"),
     ],
-    ids=["raises", "hangs", "no host"],
+    ids=["raises", "hangs", "hangs and prints", "draws nothing", "no host"],
 )
 def test_a_visualizer_that_fails_is_a_note(monkeypatch: Patch, plots: TestsResult | str, reason: str) -> None:
     _, report = drawing(monkeypatch, plots)
     assert report.notes == (f"The library's own visualizer did not draw everything: {reason}",)
+
+
+def test_a_visualizer_that_hangs_is_not_run_on_other_rows(monkeypatch: Patch) -> None:
+    more = ROW.replace("speed", "memory")
+    written = TestsResult(True, 0, (), "done", "", (SourceFile(CSV, DATA + ROW + more),))
+    context, _ = drawing(monkeypatch, TestsResult(False, None, (), "killed at the limit", ""), written)
+    assert [key for key in context.order if "visualizer" in key] == ["tests visualizer-1"]
 
 
 def test_without_rows_the_visualizer_does_not_run(monkeypatch: Patch) -> None:

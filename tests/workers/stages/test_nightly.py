@@ -21,6 +21,7 @@ from gpu_runner.contracts import (
 from gpu_runner.contracts import (
     Evidence as Found,
 )
+from service.report.nightly import nightly_sections
 from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
@@ -35,6 +36,7 @@ from workers.contracts import (
     ReportUpdate,
     UserFacingError,
     Verb,
+    regression_key,
 )
 from workers.nightly.detection import Evidence, State
 from workers.nightly.library_csv import COLUMNS
@@ -539,3 +541,61 @@ def test_a_script_that_fails_or_writes_nothing_new_leaves_the_kernel_unmeasured(
         (kernel,) = scripted(Library(), result).kernels
         assert kernel.skipped is not None
         assert kernel.skipped.code is FailureCode.tests
+
+
+def test_values_that_become_wrong_in_the_night_of_a_new_driver_are_found_against_the_last_right_commit() -> None:
+    library = Library()
+    library.quiet(3)
+
+    def verdict(request: VerifyRequest) -> Verdict:
+        return WRONG if request.candidate.tree == "head.tar.gz" else Verdict(Status.passed)
+
+    library.driver, library.verdicts = "590.1", verdict
+    (change,) = library.night(changed("geglu")).changes
+    assert (change.metric, change.state, change.good) == (Metric.wrong_values, State.confirmed, sha(3))
+
+
+def test_values_that_a_new_driver_makes_wrong_at_every_commit_are_no_regression() -> None:
+    library = Library()
+    library.quiet(3)
+    library.driver, library.verdicts = "590.1", WRONG
+    summary = library.night(changed("geglu"))
+    assert (summary.changes, summary.kernels[0].wrong) == ((), "output 0 is off by 0.3")
+
+
+def test_wrong_values_that_a_person_accepted_are_timed_and_told_no_more_on_another_driver_too() -> None:
+    library = Library()
+    library.quiet(2)
+    good = library.verdicts
+    library.verdicts = lambda request: WRONG if request.candidate.tree == "head.tar.gz" else good
+    assert library.night(changed("geglu")).kernels[0].wrong
+    with library.database.write() as session:
+        assert history.triage(session, REPOSITORY, regression_key("geglu", "NVIDIA H200"), "x: as meant", 1.0) == 1
+    for driver in (DRIVER, "590.1", "590.1"):
+        library.driver = driver
+        (kernel,) = library.night(changed("geglu")).kernels
+        assert (kernel.wrong, kernel.unproved) == (None, "they are wrong, which was accepted: output 0 is off by 0.3")
+        assert kernel.points > 2, "it is timed"
+    library.slow = 1.2
+    slower = library.night(changed("geglu"))
+    assert {(one.metric, one.state) for one in slower.changes} == {(Metric.time_us, State.confirmed)}
+    library.verdicts = good
+    assert library.night(changed("geglu")).kernels[0].unproved is None
+    library.verdicts = lambda request: WRONG if request.candidate.tree == "head.tar.gz" else good
+    again = library.night(changed("geglu"))
+    assert again.kernels[0].wrong, "what was right since is news"
+    assert [(one.metric, one.state) for one in again.changes] == [(Metric.wrong_values, State.confirmed)]
+
+
+def test_a_kernel_that_has_another_name_begins_anew_and_the_report_names_both_once() -> None:
+    library = Library()
+    first = library.night(kernels=())
+    assert (first.came, first.gone) == ((), ()), "nothing was there before"
+    path = f"{OPS}/geglu.py"
+    head = LIBRARY.overlaid((FileChange(path, None), FileChange(f"{OPS}/gated_gelu.py", LIBRARY.read(path) or "")))
+    renamed = library.night(head, kernels=())
+    assert (renamed.came, renamed.gone) == (("gated_gelu",), ("geglu",))
+    assert nightly_sections(renamed).count("new: `gated_gelu`; no longer there: `geglu`") == 1
+    again = library.night(head, kernels=())
+    assert (again.came, again.gone) == ((), ())
+    assert library.night(head, kernels=("rms_norm",)).gone == (), "a night of some kernels looks at no other"

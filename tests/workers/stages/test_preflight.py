@@ -104,6 +104,12 @@ def test_the_failure_names_what_is_missing_and_the_command_that_installs_it() ->
     assert "package:triton-windows" not in asked.arguments
 
 
+def test_a_library_without_a_dev_extra_is_not_told_to_install_it() -> None:
+    found = failure(lacking({SUITE: IMPORTS}, einops="einops: No module named 'einops'"), Profile())
+    assert "[dev]" not in (found.fix or "")
+    assert "The library has no extra `dev` that says which packages hold `einops`" in (found.fix or "")
+
+
 def test_a_package_that_is_too_old_is_told_with_what_python_says() -> None:
     text = "transformers.models.llama: cannot import name 'modeling_llama' from 'transformers.models.llama'"
     context = lacking({SUITE: IMPORTS}, transformers__models__llama=text)

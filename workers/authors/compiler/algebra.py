@@ -183,7 +183,7 @@ def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     condition, yes, no = args
     if condition.number is not None:
         return yes if condition.number else no
-    if yes is no:
+    if yes is no or _same_zero_or_number(yes, no):
         return yes
     clamped = _clamp(numbering, condition, yes, no)
     if clamped is not None:
@@ -194,6 +194,13 @@ def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
         if zero.number == 0 and condition.op == shut and condition.args[1].number == 0:
             return product if _vanishes(product, condition.args[0]) else None
     return None
+
+
+def _same_zero_or_number(left: Value, right: Value) -> bool:
+    """Whether two constants are the same number with the same sign, such as 0 and 0.0."""
+    if left.number is None or right.number is None:
+        return False
+    return left.number == right.number and math.copysign(1.0, left.number) == math.copysign(1.0, right.number)
 
 
 def _clamp(numbering: ValueNumbering, condition: Value, yes: Value, no: Value) -> Value | None:

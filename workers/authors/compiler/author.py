@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
-from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
 from workers.authors.compiler.series import has_products, without_vectors
@@ -24,20 +25,29 @@ class CompilerAuthor:
         narrow = frozenset(rounding.node for rounding in brief.graph.rounded)
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
-        refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
-        series = [partial(in_series, narrow=narrow, apart=apart) for apart in (None, False, True)]
-        ways: Sequence[Callable[[Brief], Programs]] = (whole, in_parts)
-        if has_products(brief.graph):
-            ways = (*series[1:], series[0]) if brief.style.target == "gpu" else series[:1]
-        for programs_of in ways:
+        try:
+            require_well_formed(brief.problem, brief.graph)
+        except CannotCompileError as error:
+            return AuthorRefusal(error.sentence, error.operator)
+        brief = replace(brief, graph=with_narrow_reductions(brief.graph))
+        nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
+        series = partial(in_series, narrow=narrow)
+        briefs = [brief] if nested.graph is brief.graph else [nested, brief]
+        chained: list[tuple[Callable[[Brief], Programs], Brief]] = []
+        ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, own) for own in briefs]
+        if not has_products(brief.graph):
+            ways[-1:] = [(whole, brief), (in_parts, brief), (series, brief)]
+        elif brief.style.target == "gpu":
+            chained = [(partial(series, apart=apart), own) for own in briefs for apart in (False, True)]
+        refused: list[CannotCompileError] = []
+        for programs_of, own in (*chained, *ways):
             try:
-                return _proposal(programs_of(brief), brief.style)
+                return _proposal(programs_of(own), brief.style)
             except CannotCompileError as error:
-                chained = programs_of in series[1:]
-                refused = refused if chained else refused or error  # of the whole, which says what the problem takes
-        assert refused is not None, "a problem is compiled or refused"
-        return AuthorRefusal(refused.sentence, refused.operator)
+                refused.append(error)
+        whole_refused = refused[len(chained)]  # without chains, which says what the problem takes
+        return AuthorRefusal(whole_refused.sentence, whole_refused.operator)
 
 
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:

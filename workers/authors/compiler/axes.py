@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -153,6 +155,7 @@ class Unifier:
     size: list[Dim] = field(default_factory=list)
     chunks: list[int] = field(default_factory=list)  # axes that number the chunks of a row
     moved: list[int] = field(default_factory=list)  # axes of runs of columns that were cut out of a row
+    cut_out_of: dict[int, int] = field(default_factory=dict)  # by such an axis, the row's
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
     splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
@@ -200,7 +203,16 @@ def _over(whole: Dim, divisor: Dim) -> Dim:
     if isinstance(whole, int) and isinstance(divisor, int):
         return whole // divisor
     text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, divisor))
+    left, factors = _factors(text), _factors(by)
+    if left and factors and not Counter(factors) - Counter(left):
+        rest = list((Counter(left) - Counter(factors)).elements())
+        return int(rest[0]) if len(rest) == 1 and rest[0].isdigit() else Expr(" * ".join(rest) or "1")
     return Expr(f"({text}) // ({by})")
+
+
+def _factors(text: str) -> list[str]:
+    """The factors of a product of names and numbers, none of other arithmetic."""
+    return text.split(" * ") if re.fullmatch(r"\w+( \* \w+)*", text) else []
 
 
 def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> tuple[dict[str, Shape], Unifier]:
@@ -295,10 +307,15 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
 
 
 def _moved(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
-    """A run of columns has an axis of its own; runs side by side have one that later meets the rows'."""
-    axis = unifier.fresh(node.meta.shape[-1])
+    """A run of columns has an axis of its own; runs side by side have a row's that one was cut out of, or may meet it later."""
+    length = node.meta.shape[-1]
+    rows = [unifier.cut_out_of.get(dim[0]) for dim in (shape[-1] for shape in operands) if len(dim) == 1]
+    whole = next((axis for axis in rows if axis is not None and unifier.size[unifier.find(axis)] == length), None)
+    axis = unifier.fresh(length) if whole is None or node.op == "slice" else whole
     if node.op == "slice":
         unifier.moved.append(axis)
+        if len(operands[0][-1]) == 1:
+            unifier.cut_out_of[axis] = operands[0][-1][0]
     lead = _align([shape[:-1] for shape in operands], unifier, node.op) if len(operands[0]) > 1 else ()
     return (*lead, (axis,))
 

@@ -53,7 +53,7 @@ class Domain:
     chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
-    numbered: tuple[int, ...] = ()  # the row axes of one matrix of a batch, where rows may know their number in it
+    numbered: tuple[int, ...] = ()  # the row axes of one matrix of a batch, in which rows are numbered; none: all are
 
     @property
     def is_strided(self) -> bool:
@@ -172,7 +172,7 @@ class ProductAxes:
     def operand(self, *, is_left: bool) -> Domain:
         """The space of an operand; its leading axes are the batch's."""
         rows, cols = (self.rows, self.inner) if is_left else (self.inner, self.cols)
-        return replace(self.domain, row_axes=(*self.batch, *rows), col_axes=cols)
+        return replace(self.domain, row_axes=(*self.batch, *rows), col_axes=cols, numbered=rows)
 
 
 def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
@@ -195,7 +195,7 @@ def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
     around = epilogue(graph)
     stored = [n.name for n in around if n.op == "input" or n.name in graph.outputs]
     for first, second, given in ((rows, cols, (left, right)), (cols, rows, (right, left))):
-        domain = Domain((*batch, *first), second, sizes, shapes)
+        domain = Domain((*batch, *first), second, sizes, shapes, numbered=first)
         ordered = all(list(domain.axes_of(n)) == [a for a in domain.memory if a in domain.axes_of(n)] for n in stored)
         if ordered and all(_fits(domain, n) for n in around):
             return ProductAxes(node.name, *given, batch, first, second, inner, domain)
@@ -277,7 +277,10 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
 def _stored(graph: Graph) -> list[str]:
     gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
     upstream = [name for name in graph.upstream if name is not None]
-    return [*graph.inputs, *upstream, *graph.outputs, *gradients]
+    read = {ref.name for node in graph.nodes for ref in references(node.args)}
+    # One that nothing reads tells a step the call's dtype, and has no place in its space.
+    inputs = [name for name in graph.inputs if name in read or name in graph.outputs]
+    return [*inputs, *upstream, *graph.outputs, *gradients]
 
 
 def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: set[int]) -> tuple[int, ...]:

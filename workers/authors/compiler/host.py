@@ -55,7 +55,7 @@ class HostScope:
     def source(self) -> str:
         """The tensor whose dtype and device the others follow."""
         free = [(text, node) for text, node in self.tensors if self.program.fixed_dtype(node) is None]
-        return self.anchor[0] if self.anchor in free and self.anchor is not None else free[0][0]
+        return self.anchor[0] if self.anchor in free and self.anchor is not None else (free or self.tensors)[0][0]
 
     def axis(self, axis: int) -> str:
         """How the size of an axis is read off a tensor: from the end, so that more leading dimensions do not matter."""
@@ -75,6 +75,11 @@ class HostScope:
                 over = [known for other in others if (known := self._known(other)) is not None]
                 if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
+        for text, node in self.tensors:  # an axis that only numbers have is as long as another by the size's own words
+            shape = domain.shapes[node]
+            same = [place for place, dim in enumerate(shape) if len(dim) == 1 and domain.sizes[dim[0]] == size]
+            if same:
+                return f"{text}.shape[{same[0] - len(shape)}]"
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(
@@ -190,25 +195,35 @@ def row_index(program: Program, names: Names, load: Value, row: str = "rows") ->
     return text, tuple(sizes)
 
 
+def segment_columns(program: Program, names: Names, load: Value) -> tuple[str, str, tuple[str, ...]] | None:
+    """For a tensor with a number for each run of columns: the text of its column and of how many it has, and the sizes in them."""
+    name = str(load.datum)
+    if load.op != "load" or program.domain.segments_of(name) is None:
+        return None
+    span = f"{names.tensors[program.domain.base(name)]}_span"
+    return f"cols // {span}", f"(n_cols // {span})", (span,)
+
+
 def partial_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
     """Compute, in a launcher, those of the sizes that tensors with fewer rows need."""
-    lines = []
-    for size in dict.fromkeys(sizes):
-        for text, node in host.tensors:
-            for suffix in ("repeats", "rows"):
-                if size == f"{text}_{suffix}" and size != "n_rows":
-                    axes = _size_axes(host.program, node, suffix == "repeats")
-                    lines.append(f"{size} = {host.product(axes)}")
-    return lines
+    return [
+        f"{size} = {host.product(_size_axes(host.program, node, suffix))}"
+        for size in dict.fromkeys(sizes)
+        for text, node in host.tensors
+        for suffix in ("repeats", "rows", "span")
+        if size == f"{text}_{suffix}" and size != "n_rows"
+    ]
 
 
-def _size_axes(program: Program, name: str, repeats: bool) -> tuple[int, ...]:
-    """The axes whose product is ``NAME_repeats``, or ``NAME_rows``."""
+def _size_axes(program: Program, name: str, suffix: str) -> tuple[int, ...]:
+    """The axes whose product is ``NAME_repeats``, ``NAME_rows`` or ``NAME_span``."""
+    if suffix == "span":
+        return program.domain.col_axes[len(program.domain.segments_of(name) or ()) :]
     run = _run_of_rows(program, name)
     if run is None:
         return ()
     first, last = run
-    return program.domain.row_axes[last + 1 :] if repeats else program.domain.row_axes[first : last + 1]
+    return program.domain.row_axes[last + 1 :] if suffix == "repeats" else program.domain.row_axes[first : last + 1]
 
 
 def _run_of_rows(program: Program, name: str) -> tuple[int, int] | None:

@@ -136,12 +136,14 @@ class KernelTask:
             return False
         if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
-        if any(value.op in {"pick", "dot"} for value in self.values):
+        if any(value.op in {"pick", "dot", "row", "column"} for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
         loads = [str(value.datum) for value in self.values if value.op == "load" and value.space.rows]
-        return all(set(domain.rows_of(name)) == set(domain.row_axes) for name in loads)
+        return all(
+            set(domain.rows_of(name)) == set(domain.row_axes) and domain.segments_of(name) is None for name in loads
+        )
 
 
 LOADS = frozenset({"load", "pick"})

@@ -31,7 +31,7 @@ def forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     lines = [*_guards(design), *schedule.size_lines()]
     lines += _launched(schedule, nodes, dtypes)
     for store, node, dtype in zip(schedule.task.stores, nodes, dtypes, strict=True):
-        if store.summed and node is not None:
+        if schedule.leaves_partials(store) and node is not None:
             lines.append(schedule.total_line(store, node, dtype or f"{schedule.source}.dtype"))
         elif store.summed:
             lines.append(f"{store.name} = {store.buffer}.sum(dim=0)")
@@ -89,8 +89,8 @@ def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str |
     if store.name in dict(schedule.overwrites):
         taken = dict(schedule.overwrites)[store.name]
         return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
-    if store.summed or node is None:
-        shape = schedule.partials(store) if store.summed else "n_rows"
+    if schedule.leaves_partials(store) or node is None:
+        shape = schedule.partials(store) if schedule.leaves_partials(store) else "n_rows"
         return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
     shapes, free = schedule.program.domain.shapes, schedule.program.fixed_dtype
     same_shape = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]

@@ -87,11 +87,13 @@ class Lowering:
         axes = self._domain.shapes[node.name][0]
         if not axes:
             return self.numbering.const(0)
-        if axes == self._domain.numbered:
-            return self.numbering.row()
-        if axes != self._domain.col_axes:
-            raise CannotCompileError("`arange` numbers something other than the columns of a row", "arange")
-        return self.numbering.column()
+        if axes == self._domain.col_axes:
+            return self.numbering.column()
+        if self._domain.is_strided or axes != (self._domain.numbered or self._domain.row_axes):
+            raise CannotCompileError(
+                "`arange` numbers something other than the columns of a row, or the rows", "arange"
+            )
+        return self.numbering.row()
 
     def _converted(self, operands: list[Value], node: Node) -> list[Value]:
         """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""
@@ -242,6 +244,8 @@ class Lowering:
         rows = [axis for axis in gone if axis in domain.row_axes]
         cols = [axis for axis in gone if axis in domain.col_axes]
         orphans = [axis for axis in gone if axis not in rows and axis not in cols]
+        if kind == "argmax" and not gone:
+            return self.numbering.const(0)  # the place of the only element
         if value.boolean:
             value = simplified(self.numbering, "where", value, self.numbering.const(1.0), self.numbering.const(0.0))
         if orphans or (cols and not value.space.cols) or (rows and not value.space.rows):

@@ -250,14 +250,14 @@ def _plan_of_series(programs: Programs, plans: list[KernelPlan]) -> KernelPlan:
     kept = [name for name in programs.backward_arguments if name not in programs.upstream]
     products = [plan for plan in plans if plan.family == "product"]
     return replace(
-        products[0],
+        (products or plans)[0],
         kernels=kernels,
         forward_formula="; ".join(plan.forward_formula for plan in steps[Pass.forward]),
         gradient_formulas=tuple((name, f"{text}, where {made}") for name, text in programs.gradients.items()),
         saved_tensors=tuple(kept),
         recomputed="what backward computes element by element from what is saved",
         precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
-        block_size_source="_product_settings",
+        block_size_source="_product_settings" if products else plans[0].block_size_source,
         needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
         forward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.forward]),
         backward_bytes=" + ".join(plan.forward_bytes for plan in steps[Pass.backward]) or "0",

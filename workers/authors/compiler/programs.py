@@ -350,7 +350,22 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
         graph, chains = with_chains(graph, apart=apart)
         if not chains:
             raise CannotCompileError("`matmul` meets no softmax of another", "matmul")
-    steps, _ = steps_of(problem, graph, narrow, chains)
+    fitting: dict[tuple[object, ...], bool] = {}
+
+    def fits(step: Step) -> bool:
+        key = (step.timed, step.graph.outputs, step.graph.nodes)
+        if key not in fitting:
+            try:
+                design = build_design(
+                    brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target
+                )
+                forward_launcher(design, COMPARED)
+                fitting[key] = True
+            except CannotCompileError:
+                fitting[key] = False
+        return fitting[key]
+
+    steps = steps_of(problem, graph, narrow, fits, chains)
     kept = kept_numbers(chains)
     names = Names(problem, graph)
     texts = dict(zip(reversed(graph.outputs), reversed(names.outputs), strict=True))

@@ -1,20 +1,22 @@
 """A problem with products as a series of steps, each a graph that one kernel computes. Pure.
 
-A step is a product with what follows from it element by element, or whatever lies between products. What a later step needs is
-stored by the step that computes it, but for what is cheap to compute again from tensors that are stored anyway.
+A step is a product with what follows from it element by element, or whatever lies between products, taken apart at reductions
+where one kernel does not express it. What a later step needs is stored by the step that computes it, but for what is cheap to
+compute again from tensors that are stored anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import CHAINED, KEPT, VIEWS, Chain
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, Sizes, names_in, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
+from workers.authors.compiler.rounding import AsStored
 
 PRODUCTS = frozenset({"matmul", CHAINED})
 # What a product may compute for each block that it loads, again and again: no more than an instruction or two.
@@ -81,26 +83,154 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Node
     ]
 
 
+@dataclass(frozen=True)
+class Breaks:
+    """Where steps end besides at products: some nodes are computed in a later turn, or after their product is stored."""
+
+    turns: Mapping[str, int] = field(default_factory=dict)
+    late: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()  # not computed again in a later turn, although that would be cheap
+
+
 def steps_of(
-    problem: Problem, graph: Graph, narrow: frozenset[str], chains: Mapping[str, Chain] | None = None
-) -> tuple[list[Step], tuple[str, ...]]:
-    """The steps of both passes in order, and the nodes that forward keeps for backward.
+    problem: Problem,
+    graph: Graph,
+    narrow: frozenset[str],
+    fits: Callable[[Step], bool] = lambda _: True,
+    chains: Mapping[str, Chain] | None = None,
+) -> list[Step]:
+    """The steps of both passes in order, taken apart until ``fits`` holds of all, as far as that goes.
 
     ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
     graph's ``chained`` nodes.
     """
-    chains = chains or {}
+    breaks = Breaks()
+    while True:
+        steps = _steps(problem, graph, narrow, breaks, chains or {})
+        broken = next((step for step in steps if not fits(step)), None)
+        if broken is None:
+            break
+        for other in _further(broken, breaks):
+            early = [step for step in _steps(problem, graph, narrow, other, chains or {}) if step not in steps]
+            if early and fits(early[0]) and early[0].timed is broken.timed:
+                breaks = other
+                break
+        else:
+            break  # whoever compiles them says why one does not fit
+    return _rounded_again(steps)
+
+
+def _rounded_again(steps: list[Step]) -> list[Step]:
+    """The steps, in which what another step stored is rounded as it was where it is computed again.
+
+    Else a mean of what was stored would be subtracted from what was not. What it is computed from is rounded where that is stored.
+    """
+    ends = [zip(step.graph.outputs, step.graph.output_dtypes, strict=True) for step in steps]
+    stored = {name for own in ends for name, seen in own if seen == "bfloat16"}
+    computed = [(step, node) for step in steps for node in step.graph.nodes if node.op != "input"]
+    again = {
+        name
+        for step, node in computed
+        if (name := node.name.partition(AGAIN)[0]) in stored and node.name not in step.graph.outputs
+    }
+
+    def rounded(graph: Graph) -> Graph:
+        behind = {node.name for node in nodes_behind(graph, [name for name in graph.outputs if name in again])}
+        own = again | (behind & stored & {*graph.outputs})
+        known = {rounding.node for rounding in graph.rounded}
+        nodes = [n for n in graph.nodes if n.op != "input" and n.meta.dtype == "float32" and n.name not in known]
+        more = tuple(AsStored(n.name, ()) for n in nodes if n.name.partition(AGAIN)[0] in own)
+        return replace(graph, rounded=(*graph.rounded, *more))
+
+    return [replace(step, graph=rounded(step.graph)) for step in steps]
+
+
+def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
+    """Ways to take a step apart, those that leave most together first.
+
+    What follows a product is computed after it is stored; reductions and what they need go before what needs them; at last what
+    one reduces is stored before.
+    """
+    own = {node.name: node for node in step.graph.nodes if references(node.args) and AGAIN not in node.name}
+    products = {node.name for node in own.values() if node.op == "matmul"}
+    if products:
+        after = {node.name for node in nodes_behind(step.graph, step.graph.outputs, beyond_products=False)}
+        late = frozenset(after & own.keys()) - products - breaks.late
+        if late:
+            yield replace(breaks, late=breaks.late | late)
+        return
+    turn = 1 + max(breaks.turns.get(name, 0) for name in own)
+    levels: dict[str, int] = {}
+    for name, node in own.items():
+        below = max((levels.get(ref.name, 0) for ref in references(node.args)), default=0)
+        levels[name] = below + (node.op in REDUCTIONS | SCANS)
+    reduced = [name for name, node in own.items() if node.op in REDUCTIONS | SCANS]
+    parts = [[name for name in reduced if levels[name] <= most] for most in range(max(levels.values()), 0, -1)]
+    parts += [[name] for name in reversed(reduced)] + _alike(step, own, reduced)
+    parts.sort(key=len, reverse=True)
+    tried: set[frozenset[str]] = set()
+    for early in (early for part in parts for early in _early(step, own, part)):
+        later = {name for name in own if levels[name] and name not in early}
+        if early not in tried and later:
+            tried.add(early)
+            yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)})
+    for name in reversed(reduced):
+        operand = _viewed(references(own[name].args)[0].name, {node.name: node for node in step.graph.nodes})
+        if operand in own:
+            early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
+            later = {other for other in own if levels[other] and other not in early}
+            turns = {**breaks.turns, **dict.fromkeys(later, turn)}
+            yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
+
+
+def _alike(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> list[list[str]]:
+    """The reductions that run over the same dimensions of what has the same shape, and need no others."""
+    shapes = {node.name: node.meta.shape for node in step.graph.nodes}
+    kinds: dict[str, tuple[object, ...]] = {}
+    behind: dict[str, set[str]] = {}
+    for name, node in own.items():
+        behind[name] = set().union(*(behind.get(ref.name, set()) for ref in references(node.args)))
+        if name in reduced:
+            shape = shapes[references(node.args)[0].name]
+            kinds[name] = (node.args[1:2], shape)
+            behind[name] = behind[name] | {name}
+    found: dict[tuple[object, ...], list[str]] = {}
+    for name in reduced:
+        if all(kinds[other] == kinds[name] for other in behind[name]):
+            found.setdefault(kinds[name], []).append(name)
+    return list(found.values())
+
+
+def _early(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> Iterator[frozenset[str]]:
+    """What some reductions need, first with what follows from them and is no larger, such as a deviation from a variance."""
+    needed = frozenset(node.name for node in nodes_behind(step.graph, reduced) if node.name in own)
+    shapes = {_dims(own[name]) for name in reduced}
+    found = set(reduced)
+    for name, node in own.items():
+        operands = [ref.name for ref in references(node.args) if ref.name in own]
+        if operands and node.op in POINTWISE | VIEWS and _dims(node) in shapes and found.issuperset(operands):
+            found.add(name)
+    yield needed | found
+    yield needed
+
+
+def _dims(node: Node) -> tuple[Dim, ...]:
+    return tuple(dim for dim in node.meta.shape if dim != 1)
+
+
+def _steps(
+    problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks, chains: Mapping[str, Chain]
+) -> list[Step]:
     nodes = {node.name: node for node in graph.nodes}
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
     left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
     forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
-    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given), chains)
+    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks, chains)
     steps = cut.steps([*graph.outputs, *saved])
     kept = frozenset({*given, *graph.outputs, *saved})
-    steps += Cut(problem, graph, narrow, Pass.backward, kept, chains).steps(ends)
-    return steps, saved
+    return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks, chains).steps(ends)
 
 
 def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
@@ -130,7 +260,8 @@ def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) ->
 class Cut:
     """Cuts what a pass computes into steps.
 
-    The rank of a node is even where it lies between products and odd where it follows from one; a step has nodes of one rank.
+    The rank of a node is even where it lies between products and odd where it follows from one, and has a turn, which grows where
+    a step between products is taken apart; a step has nodes of one rank and turn.
     """
 
     def __init__(
@@ -140,6 +271,7 @@ class Cut:
         narrow: frozenset[str],
         timed: Pass,
         available: frozenset[str],
+        breaks: Breaks,
         chains: Mapping[str, Chain],
     ) -> None:
         self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
@@ -147,9 +279,10 @@ class Cut:
         self.wide = frozenset(kept_numbers(chains))
         self.nodes = {node.name: node for node in graph.nodes}
         self._sizes = Sizes.divisible(problem.dimensions, graph)
-        self._rank: dict[str, int] = {}
+        self._turns, self._stored = breaks.turns, breaks.stored
+        self._rank: dict[str, tuple[int, int]] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
-        self._late: set[str] = set()  # what is not computed together with the product that it follows from
+        self._late = set(breaks.late)  # what is not computed together with the product that it follows from
 
     def steps(self, ends: Sequence[str]) -> list[Step]:
         """The steps that compute ``ends``, in order."""
@@ -186,18 +319,19 @@ class Cut:
                 needed.update(ref.name for ref in references(node.args))
         return [node for node in self.graph.nodes if node.name in needed]
 
-    def _ranked(self, node: Node) -> tuple[int, str | None]:
+    def _ranked(self, node: Node) -> tuple[tuple[int, int], str | None]:
         operands = [ref.name for ref in references(node.args)]
         if node.name in self.available or not operands:
-            return 0, None
-        rank = max(self._rank[name] for name in operands)
+            return (0, 0), None
+        rank, turn = max(self._rank[name] for name in operands)
         if node.op in PRODUCTS:
-            return rank + 1 + rank % 2, node.name
+            return (rank + 1 + rank % 2, 0), node.name
+        turn = max(turn, self._turns.get(node.name, 0))
         if rank % 2 == 0:
-            return rank, None
+            return (rank, turn), None
         if node.name in self._late:
-            return rank + 1, None
-        products = {self._product[name] for name in operands if self._rank[name] == rank}
+            return (rank + 1, turn), None
+        products = {self._product[name] for name in operands if self._rank[name][0] == rank}
         (product, *others) = products
         if (
             others
@@ -205,8 +339,8 @@ class Cut:
             or node.op not in POINTWISE | VIEWS
             or self._count(node.name) != self._count(product)
         ):
-            return rank + 1, None
-        return rank, product
+            return (rank + 1, turn), None
+        return (rank, 0), product
 
     def _count(self, name: str) -> int:
         count = 1
@@ -218,7 +352,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name] % 2 == 0 and node.op not in POINTWISE | VIEWS | PRODUCTS
+            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | PRODUCTS
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -226,8 +360,8 @@ class Cut:
 
     def _groups(self, order: list[Node]) -> list[set[str]]:
         """The nodes of each step, lower ranks first: of one product, or connected between products."""
-        groups: dict[tuple[int, str], set[str]] = {}
-        owner: dict[str, tuple[int, str]] = {}
+        groups: dict[tuple[tuple[int, int], str], set[str]] = {}
+        owner: dict[str, tuple[tuple[int, int], str]] = {}
         for node in order:
             if node.name in self.available or not references(node.args):
                 continue
@@ -246,16 +380,39 @@ class Cut:
                         members |= groups.pop(other)
         return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
 
-    def is_recomputed(self, name: str, *, often: bool) -> bool:
-        """Whether a step computes a node again rather than load it; ``often``: for every block of a product's operand."""
+    def is_recomputed(self, name: str, rank: int, *, often: bool) -> bool:
+        """Whether a step of a rank computes a node again rather than load it; ``often``: for every block of a product's operand."""
         node = self.nodes[name]
         if name in self.available or not references(node.args):
             return True
-        if self._rank[name] > 0 and not often:
+        if self._rank[name][0] not in {0, rank} and not often:
             return False
-        if node.op not in POINTWISE | VIEWS or (often and (node.op not in CHEAP | VIEWS or name in self._summed)):
+        if name in self._stored or node.op not in POINTWISE | VIEWS:
             return False
-        return all(self.is_recomputed(ref.name, often=often) for ref in references(node.args))
+        if often and not self._is_number(name) and (node.op not in CHEAP | VIEWS or name in self._summed):
+            return False
+        operands = [ref.name for ref in references(node.args)]
+        if not often and self._rank[name][0] == rank:
+            # Of a step before it that was taken from the same: what that one reduces is few numbers, and products lie in memory.
+            operands = [o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS]
+        return all(self.is_recomputed(operand, rank, often=often) for operand in operands)
+
+    def _is_number(self, name: str) -> bool:
+        """Whether a node is one number, the same whatever the inputs are."""
+        node = self.nodes[name]
+        return node.op == "full" or (
+            not node.meta.shape and node.op in POINTWISE and all(self._is_number(r.name) for r in references(node.args))
+        )
+
+    def rank(self, members: set[str]) -> int:
+        """The rank of a step, without its turn."""
+        return self._rank[next(iter(members))][0]
+
+    def is_between_turns(self, name: str) -> bool:
+        """Whether a node is stored because a step was taken apart: what reductions come to, which is few numbers."""
+        users = (user for user in self._turns if name in {ref.name for ref in references(self.nodes[user].args)})
+        own = self._rank[name]
+        return name not in self._stored and any(self._rank.get(user, own) != own for user in users)
 
 
 class _Part:
@@ -263,6 +420,7 @@ class _Part:
 
     def __init__(self, cut: Cut, members: set[str], outputs: list[str]) -> None:
         self._cut, self._members, self._outputs = cut, members, outputs
+        self._rank = cut.rank(members)
         self._copies: dict[str, Node] = {}
         self._owners: dict[str, str] = {}  # which role a tensor has by its own name
         self.requested: set[str] = set()
@@ -283,7 +441,7 @@ class _Part:
             return self._chained(name)
         if not (inside or not references(node.args)):
             view = node.op in VIEWS
-            if not view and not self._cut.is_recomputed(name, often=bool(role)):
+            if not view and not self._cut.is_recomputed(name, self._rank, often=bool(role)):
                 self.requested.add(name)
                 return self._input(name, role)
         sides = ["left", "right"] if node.op == "matmul" else [role] * len(references(node.args))
@@ -328,6 +486,8 @@ class _Part:
         """The step."""
         cut = self._cut
         problem, graph = cut.problem, cut.graph
+        self._take_a_dtype()
+        self._take_sizes()
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
@@ -345,7 +505,7 @@ class _Part:
         needed = {node.name for node in nodes_behind(replace(graph, nodes=nodes), self._outputs)}
         own = replace(
             graph,
-            nodes=tuple(node for node in nodes if node.name in needed),
+            nodes=tuple(node for node in nodes if node.name in needed or node.op == "input"),
             inputs=tuple(names),
             outputs=tuple(self._outputs),
             upstream=(None,) * len(self._outputs),
@@ -357,6 +517,37 @@ class _Part:
         )
         return Step(cut.timed, part, own)
 
+    def _take_a_dtype(self) -> None:
+        """A step that is handed float32 alone takes a tensor that tells it the call's dtype, where it stores something in that."""
+        stored = [name for name in self._outputs if self._cut.nodes[name].meta.dtype == "float32"]
+        if not any(self._seen(name) == "bfloat16" for name in stored):
+            return
+        if any(self._spec(own).dtype is None for own in self._inputs):
+            return
+        free = (name for name in self._given if self._spec_of(name, name).dtype is None)
+        name = next(free, None)
+        if name is not None:
+            self._input(name, "")
+
+    def _take_sizes(self) -> None:
+        """A step that is handed merged dimensions alone takes a tensor that tells it one of these, where it needs that."""
+        shapes = [self._cut.nodes[name].meta.shape for name in self._inputs.values()]
+        told = {dim.text for shape in shapes for dim in shape if isinstance(dim, Expr)}
+        needed = [text for node in self._copies.values() for text in _texts((*node.meta.shape, *node.args))]
+        texts = {name for text in needed for name in names_in(text)}
+        for text in sorted(texts - told):
+            tells = (name for name in self._given if Expr(text) in self._cut.nodes[name].meta.shape)
+            name = next(tells, None)
+            if name is not None:
+                self._input(name, "")
+
+    @property
+    def _given(self) -> list[str]:
+        """The tensors that the caller hands to the pass."""
+        backward = self._cut.timed is Pass.backward
+        given = (*(self._cut.graph.upstream if backward else ()), *self._cut.graph.inputs)
+        return [name for name in given if name is not None]
+
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""
         graph, narrow = self._cut.graph, self._cut.narrow
@@ -367,6 +558,8 @@ class _Part:
         if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):
             return "bfloat16"
         ends = {node for _, node in graph.gradients}
+        if name not in ends and self._cut.is_between_turns(name):
+            return "float32"
         base = _viewed(name, self._cut.nodes)
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
 
@@ -378,7 +571,10 @@ class _Part:
         return uncast and all(specs[node] is None if node in specs else self._follows(node) for node in operands)
 
     def _spec(self, own: str) -> InputSpec:
-        name, problem = self._inputs[own], self._cut.problem
+        return self._spec_of(own, self._inputs[own])
+
+    def _spec_of(self, own: str, name: str) -> InputSpec:
+        problem = self._cut.problem
         spec = next((spec for spec in problem.inputs if spec.name == name), None)
         if spec is not None:
             return replace(spec, name=own)

@@ -20,8 +20,8 @@ class Value:
     (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, prod, max, min or
     argmax), ``scan`` (``datum`` is sum or prod, and whether it is the reverse one),
     ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number),
-    ``row`` (each row's own number), ``dot`` (the product whose node is ``datum``; its operand is what a chained one multiplies),
-    ``logsumexp`` (of each row, in bits).
+    ``row`` (each row's own number, within its matrix where there is a batch of them), ``dot`` (the product whose node is
+    ``datum``; its operand is what a chained one multiplies), ``logsumexp`` (of each row, in bits).
     """
 
     op: str

@@ -25,7 +25,6 @@ from workers.layouts.liger.files import (
     SUITE_IMPORTS,
     export_changes,
     exported,
-    extra_in_setup,
     function_module,
     module_source,
     suite_source,
@@ -187,10 +186,6 @@ class LigerLayout(ExistingKernelLayout):
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
         return SUITE_IMPORTS
-
-    def dev_extra(self, tree: Tree) -> tuple[str, ...]:
-        """The library's dev extra: setup.py's, where pyproject.toml leaves it to that."""
-        return super().dev_extra(tree) or extra_in_setup(tree.read("setup.py") or "", "dev")
 
     def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
         """The runs of the library's own visualizer, one for each kernel, metric and sweep, on the rows that are new in ``data``."""

@@ -129,6 +129,10 @@ class Schedule(ABC):
             return f"({count}, {width})" if width else count
         return f"(n_programs, {f'{width} * ' if width else ''}n_cols)"
 
+    def leaves_partials(self, store: Store) -> bool:
+        """Whether programs leave partial sums of a tensor, which the launcher adds up."""
+        return store.summed
+
     def total_line(self, store: Store, node: str, dtype: str) -> str:
         """The line that adds the partial sums up; ``node`` is the tensor's name in the graph."""
         text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
@@ -246,6 +250,11 @@ class KernelWriter:
         """Comments on the lines' cache hints."""
         hinted = any("STREAMED" in line for line in lines)
         return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
+
+    @property
+    def row_numbers(self) -> list[Value]:
+        """The values that are the number of each row."""
+        return [value for value in self.task.values if value.op == "row"]
 
     def partial_rows(self, load: Value) -> bool:
         """Whether a tensor varies over some of the row axes only."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from workers.authors.compiler.domain import COL, FULL, SCALAR, place_of, run_sizes
-from workers.authors.compiler.host import Scalars, row_index
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, place_of, run_sizes, runs_of
+from workers.authors.compiler.host import Scalars, row_index, segment_columns
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
@@ -41,25 +41,39 @@ LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
         return 1
     capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     return max(1, min(most_stages, capacity // block_bytes))'''
-SOURCES = {"_loop_stages(": LOOP_STAGES}
+ROWS_TOGETHER = '''def _rows_together(device, n_rows):
+    """Rows that lie side by side in memory and share a program: as many as leave each multiprocessor two programs."""
+    n_programs = 8
+    if device.type == "cuda":
+        n_programs = 2 * torch.cuda.get_device_properties(device).multi_processor_count
+    return max(16, min(64, triton.next_power_of_2(n_rows // n_programs + 1)))'''
+SOURCES = {"_loop_stages(": LOOP_STAGES, "_rows_together(": ROWS_TOGETHER}
+WIDEST_STRIDED = 128  # with so many columns a tile of 4096 elements has 32 rows, which lie side by side
 
 
 @dataclass(frozen=True)
 class Looped:
     """The other half of a tile schedule: it takes rows of more than ``widest`` columns, a row a program, in blocks.
 
-    ``once``: the kernel reads a row once.
+    ``once``: the kernel reads a row once. ``together``: a program takes several rows, which lie side by side in memory.
     """
 
     kernel: KernelSource
     widest: int
     once: bool
+    together: bool = False
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, widest: int) -> Looped | None:
         """The kernel for rows too wide for a tile; None where a scan needs the whole row."""
         doc = (*task.docstring, "", "For rows that are wider than one block.")
-        writer = LoopedKernel(program, names, scalars, replace(task, name=f"{task.name}_wide", docstring=doc))
+        own = replace(task, name=f"{task.name}_wide", docstring=doc)
+        runs = runs_of(program.domain)
+        if runs and runs[-1].is_row and not (task.sums_rows or task.form.strides_the_grid):
+            together = RowsTogetherKernel(program, names, scalars, own)
+            if together.scans_block_by_block:
+                return cls(together.write(), WIDEST_STRIDED, once=True, together=True)
+        writer = LoopedKernel(program, names, scalars, own)
         if not writer.scans_block_by_block:
             return None
         return cls(writer.write(), WIDEST_READ_ONCE if writer.reads_once else widest, writer.reads_once)
@@ -71,6 +85,8 @@ class Looped:
     @property
     def settings(self) -> dict[str, str]:
         """The bound to the tile, the block, its warps, and how many blocks are on their way."""
+        if self.together:
+            return {"WIDEST": str(self.widest)}
         block, warps = self._rule
         names = ("WIDEST", "LOOP_BLOCK", "LOOP_WARPS", "LOOP_STAGES")
         return dict(zip(names, map(str, (self.widest, block, warps, STAGES)), strict=True))
@@ -78,8 +94,22 @@ class Looped:
     def launch_lines(self, rows: Schedule) -> list[str]:
         """Lines that start a program for each row, or few programs where rows are summed."""
         grid = "(n_programs,)" if rows.task.sums_rows else "(n_rows,)"
+        block, warps = self._rule
+        if self.together:
+            count = f"LOOP_ROWS = _rows_together({rows.source}.device, n_rows)"
+            lines = started(
+                self.kernel,
+                "(triton.cdiv(n_rows, LOOP_ROWS),)",
+                {
+                    "BLOCK_ROWS": "LOOP_ROWS",
+                    "BLOCK_SIZE": f"{block} // LOOP_ROWS",
+                    "NUM_STAGES": "1",
+                    "EVICT_FIRST": "0",
+                },
+                str(warps),
+            )
+            return [count, *lines]
         if not rows.form.tunable:
-            block, warps = self._rule
             return started(self.kernel, grid, {"BLOCK_SIZE": str(block)}, str(warps))
         constants = {
             "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]',
@@ -102,6 +132,8 @@ class Looped:
 
     def other_bounds(self, cols: list[int]) -> tuple[int, ...]:
         """Other values of ``widest``: rows near the bound may be better off on its other side."""
+        if self.together:
+            return ()
         fewer = [self.widest // 2] if any(self.widest // 2 < n <= self.widest for n in cols) else []
         more = [WIDEST_TILE] if any(self.widest < n <= WIDEST_TILE for n in cols) else []
         return (*fewer, *more)
@@ -109,7 +141,7 @@ class Looped:
     def knobs(self, cols: list[int]) -> Knobs:
         """The bound, and what only rows beyond it have."""
         bound: Knobs = [("WIDEST", self.other_bounds(cols))]
-        if not any(n > self.widest for n in cols):
+        if self.together or not any(n > self.widest for n in cols):
             return bound
         return [
             *bound,
@@ -121,7 +153,8 @@ class Looped:
     @property
     def sketch(self) -> tuple[str, str]:
         """The kernel's name, and what a program does, for people."""
-        return self.kernel.name, f"a row a program, in blocks, for more than {self.widest} columns"
+        each = "some rows side by side" if self.together else "a row"
+        return self.kernel.name, f"{each} a program, in blocks, for more than {self.widest} columns"
 
 
 class LoopedKernel(KernelWriter):
@@ -136,6 +169,8 @@ class LoopedKernel(KernelWriter):
         return "(1, BLOCK_SIZE)" if self.form.strides_the_grid else f"(BLOCK_SIZE // {LANE}, {LANE})"
 
     first_block = "start == 0"
+    across = ""  # the last arguments of a reduction of what a block leaves
+    along = 0  # the dimension of a block along which columns lie
 
     @property
     def lanes(self) -> str:
@@ -164,6 +199,7 @@ class LoopedKernel(KernelWriter):
             if load.space == SCALAR:
                 self._load(head, load, "")
         body.env.update(head.env)
+        body.env.update(dict.fromkeys(self.row_numbers, "row"))
         strided = self.program.domain.is_strided
         row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
         body.line(f"row_offset = {row_offset}")
@@ -194,7 +230,9 @@ class LoopedKernel(KernelWriter):
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
         partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
-        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
+        parts = [part for load in self.loads if (part := segment_columns(self.program, self.names, load)) is not None]
+        spans = (size for _, _, names in parts for size in names)
+        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain), *spans]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
         return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
@@ -287,7 +325,7 @@ class LoopedKernel(KernelWriter):
         self._closed(body, stores)
         self._finish_blocks(body, [v for v in reductions if v not in about], running)
         for pair in moments:
-            bring_together(body, self.names, pair)
+            bring_together(body, self.names, pair, self.across)
 
     def _start(self, body: Statements, reductions: list[Value]) -> None:
         for value in reductions:
@@ -300,16 +338,17 @@ class LoopedKernel(KernelWriter):
     def _start_scans(self, body: Statements, scans: list[Value]) -> None:
         for value in scans:
             neutral = NEUTRAL[str(value.datum).partition(" ")[0]]
-            body.line(f"{self.names.of(value)}_carry = tl.full((1,), {neutral}, dtype=tl.float32)")
+            shape = self.lanes if self.along else "(1,)"
+            body.line(f"{self.names.of(value)}_carry = tl.full({shape}, {neutral}, dtype=tl.float32)")
 
     def _finish_blocks(self, body: Statements, reductions: list[Value], running: list[Value]) -> None:
         for value in reductions:
             if value.datum == "argmax":
-                for line in largest_lines(self.names.of(value)):
+                for line in largest_lines(self.names.of(value), self.across):
                     body.line(line)
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
             if loses_nan(value, self.task.values):
-                body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", ""))
+                body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", self.across))
             body.env[value] = self.names.of(value)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
@@ -321,10 +360,10 @@ class LoopedKernel(KernelWriter):
             top = self.names.of(self._online[value])
             return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
         if value.datum == "prod":
-            return f"tl.reduce({name}_block, None, _multiplied)"
+            return f"tl.reduce({name}_block, {self.along or None}, _multiplied{self.across.replace(', axis=1', '')})"
         if value.datum == "argmax":
-            return f"tl.min(tl.where({name}_largest, {name}_place, n_cols))"
-        return f"tl.{value.datum}({name}_block)"
+            return f"tl.min(tl.where({name}_largest, {name}_place, n_cols){self.across})"
+        return f"tl.{value.datum}({name}_block{self.across})"
 
     def blocks(self, length: str) -> str:
         """The blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
@@ -362,9 +401,11 @@ class LoopedKernel(KernelWriter):
         kind, _, reverse = str(value.datum).partition(" ")
         name, sign = self.names.of(value), "+" if kind == "sum" else "*"
         inner.line(f"{name}_of = {self._masked(inner, value.args[0], kind)}")
-        inner.line(f"{name} = tl.cum{kind}({name}_of, axis=0{', reverse=True' if reverse else ''}) {sign} {name}_carry")
-        whole = f"tl.sum({name}_of, axis=0, keep_dims=True)"
-        whole = whole if kind == "sum" else f"tl.reduce({name}_of, 0, _multiplied, keep_dims=True)"
+        inner.line(
+            f"{name} = tl.cum{kind}({name}_of, axis={self.along}{', reverse=True' if reverse else ''}) {sign} {name}_carry"
+        )
+        whole = f"tl.sum({name}_of, axis={self.along}, keep_dims=True)"
+        whole = whole if kind == "sum" else f"tl.reduce({name}_of, {self.along}, _multiplied, keep_dims=True)"
         inner.line(f"{name}_carry {sign}= {whole}")
         inner.env[value] = name
 
@@ -427,7 +468,11 @@ class LoopedKernel(KernelWriter):
                 shift, width = (chunk.shift, chunk.width[1:-1]) if chunk else ("", "n_cols")
                 start = "packed_offset + " if chunk else "row_offset + "
                 place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
-                if self.partial_rows(load):
+                part = segment_columns(self.program, self.names, load)
+                if part is not None:
+                    index, (column, of, _) = row_index(self.program, self.names, load, "row")[0], part
+                    place = f"({index}) * tl.cast({of[1:-1]}, tl.int64) + {column}" if load.space == FULL else column
+                elif self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
                     inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
                     place = f"{self.tensor(load)}_offsets{shift}"
@@ -487,3 +532,69 @@ class LoopedKernel(KernelWriter):
                 shape = self.block if store.value.space.cols else "(1,)"
                 lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
         return lines
+
+
+class RowsTogetherKernel(LoopedKernel):
+    """A program takes some rows that lie side by side in memory, whose columns do not, in blocks of columns."""
+
+    across = ", axis=1, keep_dims=True"
+    along = 1
+    block = "(BLOCK_ROWS, BLOCK_SIZE)"
+    lanes = "(BLOCK_ROWS, 1)"
+
+    @property
+    def scans_block_by_block(self) -> bool:
+        """Whether blocks can be taken one after the other, from one end."""
+        ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
+        return len(ends) < 2 and not (ends and (self._online or self._moments))
+
+    def write(self) -> KernelSource:
+        """The kernel as source."""
+        head, body, domain = self.scope(), self.scope(), self.program.domain
+        for load in self.loads:
+            if load.space == SCALAR:
+                self._load(head, load, "")
+        body.env.update(head.env)
+        body.line("rows = (tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
+        body.line("row_mask = rows < n_rows")
+        body.line(f"row_offset = {place_of(domain, 'rows', rows=True)}")
+        for load in self.loads:
+            if load.space == ROW:
+                self._load(body, load, row_index(self.program, self.names, load)[0])
+        self._passes(body)
+        for store in self.task.pieces:
+            if not self._by_column(store):
+                text = body.env.get(store.value) or body.assign(store.value, store.name)
+                body.line(f"tl.store({store.buffer}_ptr + rows, {text}, mask=row_mask)")
+        hints = self.hint_lines(body.lines)
+        lines = [*hints, *self.scalar_lines(), *head.lines, *body.lines]
+        partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        sizes = (*dict.fromkeys([*partial, *run_sizes(domain)]), "n_rows", "n_cols")
+        stages = ["NUM_STAGES"] if self.task.form.tunable else []
+        return self.finish(lines, sizes, ("BLOCK_ROWS", "BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
+
+    def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
+        body.line(f"for start in {self.blocks('n_cols')}:")
+        inner = self.scope(body.depth + 1)
+        inner.env.update(body.env)
+        place = "start + tl.arange(0, BLOCK_SIZE)[None, :]"
+        if any(str(value.datum).endswith("reverse") for value in self._scans(roots)):
+            place = f"(tl.cdiv(n_cols, BLOCK_SIZE) - 1) * BLOCK_SIZE - {place}"
+        inner.line(f"cols = {place}")
+        inner.line("col_mask = cols < n_cols")
+        inner.line("mask = row_mask & col_mask")
+        inner.line(f"col_offsets = {place_of(self.program.domain, 'cols', rows=False)}")
+        inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
+        return inner
+
+    def _whole(self, value: Value, running: list[Value]) -> str:
+        if value in running or value in self._online:
+            return f"{self.names.of(value)}_lane"  # a lane has seen the whole row
+        return super()._whole(value, running)
+
+    def _load(self, scope: Statements, load: Value, place: str, hint: str = "") -> None:
+        name = scope.env[load] = self.tensor(load)
+        mask = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}.get(load.space)
+        further = f", mask={mask}, other={self.fill(load)}{hint}" if mask else ""
+        address = f"{name}_ptr + {place}" if place else f"{name}_ptr"
+        scope.line(f"{name} = {self.converted(f'tl.load({address}{further})', load)}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from gpu_runner.contracts import Workload
+from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
-from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars, row_index
-from workers.authors.compiler.kernels import KernelSource, KernelTask
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Operand, Product, Program
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, outside, started
@@ -35,6 +38,15 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     num_stages = max(2, min(4, capacity // ((BLOCK_M + BLOCK_N) * BLOCK_K * element_size)))
     return BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages'''
 
+# A program of a long product of few tiles takes a part of what is summed over, of at least 2048 elements.
+PRODUCT_SPLITS = '''def _product_splits(device, n_tiles, n_inner):
+    """In how many parts a sum is taken, so that each multiprocessor has two programs, and how long a part is."""
+    n_processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
+    n_splits = max(1, min(triton.cdiv(2 * n_processors, n_tiles), n_inner // 2048))
+    length = max(128, triton.cdiv(triton.cdiv(n_inner, n_splits), 128) * 128)
+    return max(1, triton.cdiv(n_inner, length)), length'''
+FEW_TILES, LONG_SUM = 128, 8192  # of 64 x 64 elements, which are fewer than there are multiprocessors
+
 PRECISION = '''def _precision():
     """How products of float32 are computed: as torch has it set."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"'''
@@ -48,7 +60,11 @@ _MASKS = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}
 class ProductSchedule(Schedule):
     """A program computes a tile of a product, and what follows from it element by element."""
 
-    SOURCES: ClassVar = {"_product_settings(": PRODUCT_SETTINGS, "_precision(": PRECISION}
+    SOURCES: ClassVar = {
+        "_product_settings(": PRODUCT_SETTINGS,
+        "_product_splits(": PRODUCT_SPLITS,
+        "_precision(": PRECISION,
+    }
 
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
 
@@ -75,9 +91,36 @@ class ProductSchedule(Schedule):
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the size of the result."""
-        chosen = (*TILE, "num_warps", "num_stages")
-        rule = f"{', '.join(chosen)} = _product_settings({self.source}.device, n_rows, n_cols, {self.source}.element_size())"
-        return [rule, *(self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
+        chosen, splits = (*TILE, "num_warps", "num_stages"), is_split(self.task, self.program)
+        cols = f"n_cols * {FEW_TILES}" if splits else "n_cols"  # parts make up for tiles, so that these may be large
+        sizes = f"{self.source}.device, n_rows, {cols}, {self.source}.element_size()"
+        lines = [f"{', '.join(chosen)} = _product_settings({sizes})"]
+        lines += ["BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))"] if splits else []
+        lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
+        if splits:
+            lines += [
+                f"n_tiles = {self._tiles}",
+                f"n_splits, split_length = _product_splits({self.source}.device, n_tiles, n_inner)",
+                f"split_stride = {'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols",
+            ]
+        return lines
+
+    @property
+    def _tiles(self) -> str:
+        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
+        return f"n_batches * {tiles}" if self._product.axes.batch else tiles
+
+    def leaves_partials(self, store: Store) -> bool:
+        """Whether programs take parts of the sum."""
+        return is_split(self.task, self.program)
+
+    def partials(self, store: Store) -> str:
+        """The product of each part."""
+        return f"(n_splits, *{self.host.shape(str(store.node))})"
+
+    def total_line(self, store: Store, node: str, dtype: str) -> str:
+        """The line that adds the parts up."""
+        return f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
 
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes of the product, and the strides of its operands."""
@@ -92,8 +135,7 @@ class ProductSchedule(Schedule):
         names = ("BLOCK_K", "GROUP_M", "num_warps", "num_stages")
         own = {name: f'tuned["{name}"]' if self.form.tunable else self.settings[name] for name in names}
         constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")} | {"PRECISION": "_precision()"}
-        tiles = "triton.cdiv(n_rows, BLOCK_M) * triton.cdiv(n_cols, BLOCK_N)"
-        grid = f"(n_batches * {tiles},)" if self._product.axes.batch else f"({tiles},)"
+        grid = "(n_tiles, n_splits)" if is_split(self.task, self.program) else f"({self._tiles},)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         values = dict(self.strides)
         return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
@@ -140,14 +182,19 @@ class ProductKernel(KernelWriter):
         head.line(f"{total} = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)")
         turn.line(f"{total} = tl.dot({texts[0]}, {texts[1]}, {total}, input_precision=PRECISION)")
         loop = self.scope()
-        loop.line("for start in range(0, n_inner, BLOCK_K):")
+        splits = is_split(self.task, self.program)
+        if splits:
+            head.line("first = tl.program_id(1) * split_length")
+            head.line("last = min(n_inner, first + split_length)  # split_length is a multiple of BLOCK_K")
+        loop.line(f"for start in range({'first, last' if splits else '0, n_inner'}, BLOCK_K):")
         loop.line("    inner = (start + tl.arange(0, BLOCK_K)).to(tl.int64)")
         loop.line("    inner_mask = inner < n_inner")
         body.env[dot] = total
         self._finish(body)
         lines = [*self.scalar_lines(), *head.lines, *loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        sizes = ("n_rows", "n_cols", "n_inner", *self.strides, *dict.fromkeys(partial))
+        parts = ("split_length", "split_stride") if splits else ()
+        sizes = ("n_rows", "n_cols", "n_inner", *parts, *self.strides, *dict.fromkeys(partial))
         return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION"))
 
     def _tile(self, head: Statements) -> None:
@@ -175,8 +222,12 @@ class ProductKernel(KernelWriter):
         scope = Statements(self.names, self.scalars.written, shared, turn.depth)
         for load in operand.loads:
             self._load_operand(head, scope, load, operand, is_left)
+        inner, (rows, cols) = self._inner("inner", is_left), ("rows", "cols")
+        places = {"row": rows if is_left else inner, "column": inner if is_left else cols}
+        scope.env.update({v: places[v.op] for v in topological([operand.value]) if v.op in places})
         text = scope.env.get(operand.value)
-        if text is None or self._type(operand) != self._type(self._other(is_left)):
+        whole = operand.value.space == FULL
+        if text is None or not whole or self._type(operand) != self._type(self._other(is_left)):
             text = self._computed(scope, operand, is_left)
         turn.lines += scope.lines
         return text
@@ -192,7 +243,10 @@ class ProductKernel(KernelWriter):
     def _computed(self, scope: Statements, operand: Operand, is_left: bool) -> str:
         """An operand that is computed from what is loaded; zero where there is nothing to add up."""
         text = scope.fitted(operand.value)
-        if operand.value.args and outside(operand.value, self.others, whole_rows=not is_left) is not Lane.zero:
+        if operand.value.space != FULL:  # the same along a dimension of the block, which the mask has both of
+            outer = "row_mask" if is_left else "col_mask"
+            text = f"tl.where({outer} & {self._inner('inner_mask', is_left)}, {text}, 0.0)"
+        elif operand.value.args and outside(operand.value, self.others, whole_rows=not is_left) is not Lane.zero:
             text = f"tl.where({self._inner('inner_mask', is_left)}, {text}, 0.0)"
         types = {self._type(operand), self._type(self._other(is_left))}
         kind = "tl.float32"
@@ -257,10 +311,18 @@ class ProductKernel(KernelWriter):
 
     def _finish(self, body: Statements) -> None:
         """What follows from the product, in registers."""
+        numbered = self.row_numbers
         if self.product.axes.batch:
+            for value in numbered:
+                body.line(f"{self.names.of(value)} = rows")
             body.line("rows += batch * n_rows")
+        places = {"row": "rows", "column": "cols"}
+        body.env.update({value: places[value.op] for value in self.task.values if value.op in places})
+        body.env.update({value: self.names.of(value) for value in numbered if self.product.axes.batch})
         body.line("mask = row_mask & col_mask")
         body.line("offsets = rows * n_cols + cols")
+        if is_split(self.task, self.program):
+            body.line("offsets += tl.program_id(1).to(tl.int64) * split_stride")
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
@@ -282,6 +344,29 @@ class ProductKernel(KernelWriter):
         body.env[load] = name
 
 
+def is_split(task: KernelTask, program: Program) -> bool:
+    """Whether programs share the sum of an element: of a bare product that the largest workload leaves too few tiles of."""
+    bare = [store.value.op for store in task.stores] == ["dot"]
+    if program.product is None or not bare or not program.problem.workloads:
+        return False
+    axes, domain = program.product.axes, program.domain
+
+    def few(workload: Workload) -> bool:
+        given = numbers_of(program.problem, workload)
+
+        def count(own: tuple[int, ...]) -> int:
+            sizes = (domain.sizes[axis] for axis in own)
+            return math.prod(int(evaluate(size, given)) if isinstance(size, Expr) else size for size in sizes)
+
+        try:
+            tiles = count(axes.batch) * math.ceil(count(axes.rows) / 64) * math.ceil(count(axes.cols) / 64)
+            return tiles < FEW_TILES and count(axes.inner) >= LONG_SUM
+        except CannotCompileError:
+            return False
+
+    return any(few(workload) for workload in program.problem.workloads)
+
+
 def product_formula(program: Program, names: Names) -> dict[str, str]:
     """The formula of the program's product, by its node."""
     if program.product is None:
@@ -292,8 +377,8 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
 
 
 def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
-    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), operand.value)
-    if operand.value is not load:
+    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), None)
+    if load is None or operand.value is not load:
         return f"f({', '.join(dict.fromkeys(names.tensors[str(v.datum)] for v in operand.loads))})"
     shape = [dim for dim in operand.domain.shapes[str(load.datum)] if dim]
     text = names.tensors[str(load.datum)]

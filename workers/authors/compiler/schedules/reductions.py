@@ -42,12 +42,12 @@ def place_lines(name: str, elements: str) -> list[str]:
     ]
 
 
-def largest_lines(name: str) -> list[str]:
-    """Write the statements that tell which lanes have the largest element of the row."""
+def largest_lines(name: str, across: str) -> list[str]:
+    """Write the statements that tell which lanes have the largest element of the row; ``across`` ends a reduction's arguments."""
     return [
         f"{name}_odd = {name}_block != {name}_block",
-        f'{name}_top = tl.max(tl.where({name}_odd, -float("inf"), {name}_block))',
-        f"{name}_any = tl.max(tl.where({name}_odd, 1, 0))",
+        f'{name}_top = tl.max(tl.where({name}_odd, -float("inf"), {name}_block){across})',
+        f"{name}_any = tl.max(tl.where({name}_odd, 1, 0){across})",
         f"{name}_largest = tl.where({name}_any == 1, {name}_odd, {name}_block == {name}_top)",
     ]
 
@@ -162,14 +162,14 @@ def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
     ]
 
 
-def bring_together(body: Statements, names: Names, moments: Moments) -> None:
-    """Add up what the lanes hold: each sum of squares moves from its lane's own mean to the row's."""
+def bring_together(body: Statements, names: Names, moments: Moments, across: str) -> None:
+    """Add up what the lanes hold, ``across`` them: each sum of squares moves from its lane's own mean to the row's."""
     total, squares = names.of(moments.total), names.of(moments.squares)
-    body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)")
+    body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift{across})")
     body.env[moments.total] = total
     mean = body.env.get(moments.mean) or body.assign(moments.mean)
     body.line(f"{total}_offset = {total}_block / ({total}_count + 1e-30)")  # zero in a lane that has no elements
     body.line(f"{squares}_block -= {total}_block * {total}_offset")
     body.line(f"{total}_offset += {total}_shift - {mean}")
-    body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)")
+    body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset{across})")
     body.env[moments.squares] = squares

@@ -32,8 +32,9 @@ class Segmented(Schedule):
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        """Whether a tensor has a number for each segment of a row."""
-        return task.sums_segments or bool(program.domain.segment_axes)
+        """Whether a tensor has a number for each segment of a row, and what is summed over rows are none of whole ones."""
+        whole = any(store.summed and store.space == COL for store in task.stores)
+        return task.sums_segments or (bool(program.domain.segment_axes) and not whole)
 
     @classmethod
     def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -120,7 +121,7 @@ class SegmentedKernel(LoopedKernel):
         if (
             self.picks
             or any(self.chunk(load) for load in self.loads)
-            or any(v.op == "column" for v in self.task.values)
+            or any(v.op in {"column", "row"} for v in self.task.values)
         ):
             raise CannotCompileError("`slice` or `gather` is beside tensors with a number for each channel", "slice")
 

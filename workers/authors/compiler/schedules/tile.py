@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
-from workers.authors.compiler.host import HostScope, Scalars, row_index
+from workers.authors.compiler.host import HostScope, Scalars, row_index, segment_columns
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
@@ -257,6 +257,7 @@ class TileKernel(KernelWriter):
         late = self._staged and not self.task.sums_rows and bool(columns.lines)
         head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
         self._rows(body)
+        body.env.update(dict.fromkeys(self.row_numbers, "rows"))
         for load in self.loads:
             if load.space.rows:
                 self._load(body, load)
@@ -295,7 +296,9 @@ class TileKernel(KernelWriter):
     def extra_sizes(self) -> tuple[str, ...]:
         """The sizes that tensors with fewer rows need."""
         partial = (size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1])
-        return tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
+        parts = [part for load in self.loads if (part := segment_columns(self.program, self.names, load)) is not None]
+        spans = (size for _, _, sizes in parts for size in sizes)
+        return tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain), *spans]))
 
     @property
     def _blocks(self) -> bool:
@@ -331,7 +334,8 @@ class TileKernel(KernelWriter):
 
     def _widths(self) -> set[str | None]:
         """The widths of the rows that are loaded and stored, None for one of ``n_cols``."""
-        chunks = [self.chunk(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
+        whole = [load for load in self.loads if load.space == FULL and not self.partial_rows(load)]
+        chunks = [self.chunk(v) for v in whole if segment_columns(self.program, self.names, v) is None]
         chunks += [piece.chunk for piece in self.task.pieces if piece.space == FULL]
         return {chunk.width if chunk else None for chunk in chunks}
 
@@ -348,7 +352,11 @@ class TileKernel(KernelWriter):
             text = f"tl.load({base}_ptr{chunk.shift if chunk else ''})"
         else:
             place, mask = self._place(load.space, chunk), _PLACES[load.space][1]
-            if self.partial_rows(load):
+            part = segment_columns(self.program, self.names, load)
+            if part is not None:
+                index, (column, width, _) = row_index(self.program, self.names, load)[0], part
+                place = f"({index}).to(tl.int64) * {width} + {column}" if load.space == FULL else column
+            elif self.partial_rows(load):
                 index = row_index(self.program, self.names, load)[0]
                 place = index
                 if load.space == FULL:

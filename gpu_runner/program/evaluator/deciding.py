@@ -1,0 +1,260 @@
+"""Notes what host code decides: conditions, choices, look-ups, and whatever it computes of values that a call may change.
+
+Nothing is noted of what is ``FIXED``, of what is done while a module is loaded, or of conditions on whose other side there is
+nothing but ``raise``.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gpu_runner.program.budget import (
+    SIZED,
+)
+from gpu_runner.program.coverage import (
+    BOTH,
+    FAILED,
+    HELD,
+    MOST_ITEMS,
+    Place,
+    is_known,
+    is_plain,
+    place_of,
+)
+from gpu_runner.program.evaluator.state import State
+from gpu_runner.program.levels import (
+    only_raises,
+)
+from gpu_runner.program.objects import (
+    FIXED,
+    PASSED,
+    Frame,
+    Native,
+    function_name,
+    is_builtin,
+)
+
+CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
+
+
+_SPLITS = frozenset(["split", "chunk", "tensor_split", "split_with_sizes"])
+_LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
+
+
+_ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
+
+
+class Deciding(State):
+    def _refuse(self, test: ast.expr) -> None:
+        """Leave a condition out of the decisions: on its other side nothing is computed. What it binds may be used elsewhere."""
+        if test not in self.refusing:
+            bound = {part for each in ast.walk(test) if isinstance(each, ast.NamedExpr) for part in ast.walk(each)}
+            self.refusing |= set(ast.walk(test)) - bound
+
+    def _note_decision(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: Frame) -> None:
+        """Note how a decision ended, by what it hangs on."""
+        if level and not self.loading and node not in self.refusing:
+            always = held and asks_for_a_tensor(node)  # as the arguments of a problem are
+            self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
+
+    def _note_event(self, node: ast.expr, level: int, does: bool, frame: Frame, what: str) -> None:
+        """Note whether something happens that always may."""
+        if level and not self.loading and node not in self.refusing:
+            self.decisions.add(frame.module.path, node, BOTH if does else FAILED, what)
+
+    def _note_computed(self, node: ast.expr, value: Any, frame: Frame, level: int) -> None:
+        """Know an expression as one whose value might change from call to call, as those do that it is computed of."""
+        known = self.decisions.computed
+        if level and not self.loading and node not in known and node not in self.refusing and is_known(value):
+            known[node] = frame.module.path
+
+    def _note_entry(
+        self, node: ast.expr, of: tuple[Any, int], at_key: tuple[Any, int], value: Any, frame: Frame
+    ) -> None:
+        """Note which entry is taken of a table, where the call says which; each with what it hangs on."""
+        (owner, table), (key, level) = of, at_key
+        is_table = isinstance(owner, tuple | list | dict | str | range) and not isinstance(owner, torch.Size)
+        if not is_table or not level or isinstance(key, slice):
+            self._note_computed(node, value, frame, max(table, level))
+            return
+        if self.loading or node in self.refusing:
+            return
+        if len(owner) > MOST_ITEMS:
+            self.decisions.add(frame.module.path, node, FAILED, f"each of its {len(owner)} entries")
+            return
+        taken = value
+        for at, entry in owner.items() if isinstance(owner, dict) else enumerate(owner):
+            if isinstance(at, torch.dtype) and level == PASSED:
+                continue  # a verdict names the dtypes in which it judged
+            if is_plain(entry) and is_plain(taken):
+                is_taken, what = entry == taken, repr(entry)
+            else:
+                is_taken, what = entry is taken, f"the entry {at!s}"
+            self.decisions.add(frame.module.path, node, BOTH if is_taken else FAILED, what)
+
+    def _note_cuts(self, node: ast.expr, owner: Any, key: Any, level: int, frame: Frame) -> None:
+        """Note of each bound of a slice whether what is sliced ends before it."""
+        if not level or self.loading or node in self.refusing:
+            return
+        sizes = list(
+            owner.shape if isinstance(owner, torch.Tensor) else (len(owner),) if isinstance(owner, SIZED) else ()
+        )
+        keys = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
+        dots = next((at for at, part in enumerate(keys) if part is Ellipsis), None)
+        if dots is not None:
+            keys[dots : dots + 1] = [slice(None)] * (len(sizes) - len(keys) + 1)
+        for at, (part, size) in enumerate(zip(keys, sizes, strict=False)):
+            for end in ("start", "stop") if isinstance(part, slice) else ():
+                bound = getattr(part, end)
+                if isinstance(bound, int):
+                    *where, text = place_of(frame.module.path, node)
+                    self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
+
+    def _note_operation(self, node: ast.BinOp, value: Any, frame: Frame) -> None:
+        if isinstance(node.op, _LOSES) and isinstance(value, int):
+            self._note_event(node, self.level, bool(value), frame, "not zero")
+        self._note_computed(node, value, frame, self.level)
+
+    def _note_in_place(self, node: ast.AugAssign, left: Any, value: Any, frame: Frame) -> None:
+        """Note what ``target op= value`` computes as what ``target op value`` does."""
+        if not self.loading:
+            whole = in_full(node)
+            self.decisions.see(whole.left, left)
+            self._note_operation(whole, value, frame)
+            self.decisions.see(whole, value)
+
+    def _place_of_call(self, node: ast.Call, function: Any, args: Sequence[Any], frame: Frame) -> Place | None:
+        """The place of a call that hangs on the call of the program. Note what it looks up of a table that it changes."""
+        if not self.level or self.loading or node in self.refusing:
+            return None
+        if function_name(function) in ("pop", "setdefault") and isinstance(function.owner, dict) and args:
+            self._note_look_up(node, function.owner, args, function.owner.get(args[0]), frame, [self.level])
+        return place_of(frame.module.path, node)
+
+    def _note_call(
+        self,
+        node: ast.Call,
+        function: Any,
+        args: Sequence[Any],
+        made: tuple[Any, int],
+        frame: Frame,
+        levels: Sequence[int],
+    ) -> None:
+        name, (value, level) = function_name(function), made
+        if isinstance(value, bool):  # such as `operator.eq`, which compares too
+            self._note_decision(node, self.level, value, frame)
+        elif is_builtin(function) and name in ("min", "max", "sorted"):
+            self._note_order(node, name, args, value, frame, level)
+        elif name in ("get", "operator.getitem") and isinstance(function, Native):
+            self._note_look_up(node, function.owner, args, value, frame, levels)
+        elif name in _SPLITS and isinstance(value, tuple):
+            self._note_event(node, level, len(value) > 1, frame, "more than one part")
+        elif function is itertools.islice and len(args) > 1:
+            self._note_islice(node, args, level, frame)
+        elif function is zip or name == "itertools.zip_longest":
+            self._note_ends(node, name, args, level, frame)
+        elif not (name == "len" and isinstance(args[0], torch.Size)):
+            if function in (int, float) and args and isinstance(args[0], str):
+                self._note_event(node, level, False, frame, "made of anything but text")
+            if name in _ROUNDS and isinstance(value, int):
+                self._note_event(node, level, bool(value), frame, "not zero")
+            if name == "divmod":
+                self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
+            self._note_computed(node, value, frame, level)
+
+    def _note_order(self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: Frame, level: int) -> None:
+        """Note which of some values is the least or largest, or whether they are in order."""
+        of: Sequence[ast.expr | None] = node.args
+        items = args
+        if len(args) == 1 and _is_unseen(name, args[0]):
+            what = "each that it sorts" if name == "sorted" else f"each of what it is the {name}imum of"
+            self._note_event(node, level, False, frame, what)
+            return
+        if len(args) == 1 and isinstance(args[0], list | tuple) and len(args[0]) <= MOST_ITEMS:
+            items = list(args[0])
+            display = node.args[0]
+            of = display.elts if isinstance(display, ast.Tuple | ast.List) else [None] * len(items)
+        if len(of) != len(items):  # some are spread
+            of = [None] * len(items)
+        if len(items) < 2:
+            self._note_computed(node, value, frame, level)
+        elif name == "sorted":
+            self._note_sorted(node, items, value, frame, level)
+        else:
+            for at, (each, item) in enumerate(zip(of, items, strict=True)):
+                what = f"the {name}imum" if each is not None else f"item {at}"
+                self._note_event(each or node, level, bool(item == value), frame, what)
+
+    def _note_islice(self, node: ast.Call, args: Sequence[Any], level: int, frame: Frame) -> None:
+        """Note of each bound of ``islice`` whether what it goes through ends before it; without a length, that it never does."""
+        size = operator.length_hint(args[0], -1)
+        for end, bound in zip(("start", "stop") if len(args) > 2 else ("stop",), args[1:3], strict=False):
+            if isinstance(bound, int) and level and not self.loading and node not in self.refusing:
+                if size < 0:
+                    self._note_event(node, level, False, frame, f"ended by its {end}")
+                else:
+                    self.decisions.cut(place_of(frame.module.path, node), end, bound, size)
+
+    def _note_ends(self, node: ast.Call, name: str, args: Sequence[Any], level: int, frame: Frame) -> None:
+        """Note which of some sequences ends what goes through all at once; of one whose length nobody knows, that it never does."""
+        if len(args) < 2 or any(keyword.arg == "strict" for keyword in node.keywords):
+            return
+        sizes = [operator.length_hint(each, -1) for each in args]
+        last = min if name == "zip" else max
+        for at, size in enumerate(sizes):
+            self._note_event(node, level, size == last(sizes) >= 0, frame, f"ended by item {at}")
+
+    def _note_sorted(
+        self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: Frame, level: int
+    ) -> None:
+        if len(before) > 1:
+            self._note_event(node, level, list(after) == list(before), frame, "in the order given")
+            self._note_event(node, level, list(after) != list(before), frame, "in another order")
+
+    def _note_look_up(
+        self, node: ast.Call, owner: Any, args: Sequence[Any], value: Any, frame: Frame, levels: Sequence[int]
+    ) -> None:
+        """Note what ``table.get(key)`` and ``getitem(table, key)`` look up."""
+        if isinstance(owner, dict):
+            self._note_event(node, levels[0], args[0] in owner, frame, "found")
+            if args[0] in owner:
+                self._note_entry(node, (owner, FIXED), (args[0], levels[0]), value, frame)
+        elif len(args) == 2:
+            self._note_entry(node, (args[0], levels[0]), (args[1], levels[1]), value, frame)
+
+    def _note_handlers(self, node: ast.Try, taken: ast.ExceptHandler | None, frame: Frame) -> None:
+        """Note which handler is taken of a `try` in which something hung on the call."""
+        for handler in node.handlers if self.saw_call and not self.loading else ():
+            if not only_raises(handler.body):
+                kind = "" if handler.type is None else f" {ast.unparse(handler.type)}"
+                place = (frame.module.path, handler.lineno, handler.col_offset, False, f"`except{kind}` is taken")
+                self.decisions.add_at(place, BOTH if handler is taken else FAILED)
+
+
+def _is_unseen(name: str, items: Any) -> bool:
+    """Whether nobody sees which of some items is the least, or how they were ordered: of too many, or of ones without an order."""
+    if isinstance(items, list | tuple):
+        return len(items) > MOST_ITEMS
+    return isinstance(items, set | frozenset) or name != "sorted"
+
+
+@functools.cache
+def in_full(node: ast.AugAssign) -> ast.BinOp:
+    """``target op value`` of ``target op= value``."""
+    target = copy.copy(node.target)
+    target.ctx = ast.Load()
+    return ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+
+
+def asks_for_a_tensor(node: ast.expr | ast.pattern) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
+        return False
+    return node.func.id == "isinstance" and ast.unparse(node.args[1]) in ("torch.Tensor", "Tensor")

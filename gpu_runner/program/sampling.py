@@ -1,0 +1,167 @@
+"""Launches of which Triton's interpreter runs a few programs alone, and what is known of memory then.
+
+A launch at the size of a workload has thousands of programs. Its first and last ones show what it computes of sizes, strides and
+places; what the others would have written is not there. So memory that such a launch writes is *partial*: known where one of the
+programs wrote, and nowhere else. A program that reads what is not known computes nothing that anybody can judge, and from then on
+neither is what it writes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpu_runner.program.kernels import tensors_in
+
+MOST_WHOLE = 8  # programs of a launch that is run whole
+MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
+
+
+class _Enough(BaseException):
+    """A program has taken as many operations as it may."""
+
+
+@dataclass
+class Sample:
+    """What is known of memory while launches are sampled; ``inputs``: where memory begins that the judge gave."""
+
+    inputs: frozenset[int]
+    written: dict[int, Any] = field(
+        default_factory=dict
+    )  # by the place where partial memory begins, which bytes are known
+    alive: list[Any] = field(default_factory=list)  # storages, so that no other takes their place
+    is_lost: bool = False  # whether the program that runs has read what is not known
+    is_whole: bool = True  # whether all programs of the launch that runs are run
+    is_cut: bool = False  # whether one of them took too long
+    was_lost: bool = False  # whether one of them was lost
+    new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
+    read: set[int] = field(
+        default_factory=set
+    )  # memory that programs of the launch that runs have read, by its beginning
+
+    def reads(self, begin: int, at: Any) -> None:
+        """A program reads bytes of some memory."""
+        self.read.add(begin)
+        known = None if self.is_whole and begin in self.new else self.written.get(begin)
+        self.is_lost |= known is not None and not bool(known[at].all())
+
+    def writes(self, begin: int, end: int, at: Any, width: int, *, adds: bool = False) -> None:
+        """A program writes elements to some memory; where it ``adds``, others would have done so too."""
+        if begin not in self.written:
+            self.written[begin] = _nothing(end - begin)
+            self.new.add(begin)
+        is_known = not (self.is_lost or (adds and not self.is_whole))
+        for byte in range(width):
+            self.written[begin][at + byte] = is_known
+
+    @contextmanager
+    def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
+        """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
+        self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= MOST_WHOLE, False, False, False
+        self.read, self.new = set(), set()
+        self.alive += [tensor.untyped_storage() for tensor in tensors]
+        yield
+        if self.is_whole and not (self.is_cut or self.was_lost):
+            for begin in self.new:  # what it has left is meant to be so
+                del self.written[begin]
+            return
+        for tensor in tensors:
+            begin = _begin(tensor)
+            if begin not in self.inputs and begin not in self.read and begin not in self.written:
+                self._forget(tensor)
+
+    @contextmanager
+    def program(self) -> Iterator[None]:
+        """Begin a program, which ends where it has taken too long."""
+        self.is_lost = False
+        try:
+            yield
+        except _Enough:
+            self.is_cut = True
+        self.was_lost |= self.is_lost
+
+    def operator(self, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+        """What torch makes of memory that is not all known is not known."""
+        beginnings = {_begin(tensor) for tensor in operands}
+        if beginnings & self.written.keys():
+            for tensor in results:
+                if _begin(tensor) not in beginnings:
+                    self._forget(tensor)
+
+    def _forget(self, tensor: torch.Tensor) -> None:
+        self.alive.append(tensor.untyped_storage())
+        self.written[_begin(tensor)] = _nothing(tensor.untyped_storage().nbytes())
+
+    def known(self, tensor: torch.Tensor, places: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        """Which elements of a tensor are known, at some places of each axis."""
+        shape = [len(place) for place in places]
+        begin = _begin(tensor)
+        if begin not in self.written:
+            return torch.ones(shape, dtype=torch.bool)
+        at = torch.full(shape, tensor.storage_offset())
+        for axis, place in enumerate(places):
+            at += (place * tensor.stride(axis)).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+        return torch.from_numpy(self.written[begin][(at * tensor.element_size()).numpy()])
+
+
+def _nothing(count: int) -> Any:
+    """So many bytes of which none is known, in memory that nobody has touched."""
+    from triton.runtime.interpreter import np as numpy
+
+    return numpy.zeros(count, dtype=bool)
+
+
+def _begin(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., Any]:
+    """A launch in the interpreter, of which a few programs are run where launches are sampled."""
+    from triton.runtime import interpreter
+
+    def call(self: Any, *args_dev: Any, **kwargs: Any) -> Any:
+        sample: Sample | None = guarded.sample
+        if sample is None:
+            return original(self, *args_dev, **kwargs)
+        named = {name: value for name, value in kwargs.items() if name in inspect.getfullargspec(self.fn).args}
+        on_host, named_on_host = self._init_args_hst(args_dev, named)
+        for hook in self.pre_run_hooks:
+            hook(*on_host, **named_on_host)
+        scope = interpreter._patch_lang(self.fn)  # noqa: SLF001 - as above
+        try:
+            given = inspect.getcallargs(self.fn, *on_host, **named_on_host)
+            convert = interpreter._implicit_cvt  # noqa: SLF001 - as above
+            given = {name: each if name in self.constexprs else convert(each) for name, each in given.items()}
+            grid = self.grid(given) if callable(self.grid) else self.grid
+            grid = (*grid, *(1,) * (3 - len(grid)))
+            interpreter.interpreter_builder.set_grid_dim(*grid)
+            with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
+                for place in _chosen(grid):
+                    interpreter.interpreter_builder.set_grid_idx(*place)
+                    guarded.operations = 0
+                    with sample.program():
+                        self.fn(**given)
+        finally:
+            scope.restore()
+        return None
+
+    return call
+
+
+def enough() -> None:
+    """End the program that runs."""
+    raise _Enough
+
+
+def _chosen(grid: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    if math.prod(grid) <= MOST_WHOLE:
+        yield from itertools.product(*map(range, grid))
+    else:
+        yield from itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid))

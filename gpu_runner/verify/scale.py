@@ -1,0 +1,357 @@
+"""Tries a candidate at the size of the problem's workloads where every case is small: in Triton's interpreter, which cannot run a
+launch of thousands of programs.
+
+Most functions compute each of some dimensions by itself: rows, batches, heads. Of such a *batch dimension* a few places are as
+good as all of them: their truth is that of a small case. The candidate is called at the full sizes, with memory that nobody has
+touched but at these places; each launch runs its first and last programs alone (``program.sampling``), and what they wrote at these
+places is compared. So everything that host code and kernels compute of a size, a stride or a storage offset is what it is for a
+user.
+
+Which dimensions these are the reference says: among zeros it gives at such places what it gives of these alone, or a power of the
+size times it, as a mean does.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gpu_runner.contracts.problem import Problem, Workload
+from gpu_runner.contracts.verify import Check, Evidence, Status
+from gpu_runner.errors import ChildError, ChildFailed
+from gpu_runner.reply import ChildReply
+from gpu_runner.verify.cases import Case, columns_of
+from gpu_runner.verify.compare import Comparison, compare
+from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.finding import Finding
+from gpu_runner.verify.laying import lay
+from gpu_runner.verify.proof import Call, Expected, Proof, make_call
+from gpu_runner.verify.telling import how
+from gpu_runner.verify.truth import BadProblem, Oracle
+
+MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
+MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
+PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
+# Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
+SMALL_SIZES = ((11, 13, 17, 19, 23, 29), (16, 32, 48, 64, 80, 96))
+BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of batch dimensions and of columns
+FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
+MOST_GAP = 3.0  # times its length, after each row
+EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
+FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
+POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
+
+Axes = tuple[str | None, ...]  # by axis, the batch dimension that it is
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """An output or gradient that is known by places: its axes, and the power by which it goes with each batch dimension."""
+
+    axes: Axes
+    powers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class AtScale:
+    """A call at full ``sizes``: ``proof`` is that of the ``places`` of its batch dimensions alone."""
+
+    proof: Proof
+    sizes: Mapping[str, int]
+    places: Mapping[str, tuple[int, ...]]
+    inputs: Mapping[str, Axes]
+    answers: Mapping[str, Comparable]
+    upstream: tuple[Axes, ...]
+    gap: float = 0.0  # of the length of a row, after each row of an activation
+    offset: int = 0  # of its storage
+    may_raise: bool = False
+
+    def label(self) -> str:
+        """The call in one line."""
+        words = [f"{name}={size}" for name, size in self.sizes.items()]
+        words += [f"{name}={value}" for name, value in self.proof.case.scalars]
+        return f"{' '.join(words)} {self.proof.case.dtype}, a few programs of each launch"
+
+    def call(self) -> Call:
+        """The call that asks for it."""
+        call = make_call(self.proof)
+        for entry in call.meta["inputs"]:
+            entry["axes"] = list(self.inputs[entry["name"]])
+            is_free = entry["name"] not in self.proof.form.weights and len(entry["shape"]) > 1
+            entry["gap"], entry["from"] = (self.gap, self.offset) if is_free else (0.0, 0)
+        for entry, axes in zip(call.meta["upstream"], self.upstream, strict=True):
+            if entry is not None:
+                entry |= {"axes": list(axes), "gap": 0.0, "from": 0}
+        sizes = {dim: self.sizes[dim] for dim in self.places}
+        answers = {label: list(known.axes) for label, known in self.answers.items()}
+        return replace_meta(call, sizes=sizes, places={d: list(p) for d, p in self.places.items()}, answers=answers)
+
+    def truth(self, label: str) -> tuple[Expected, float]:
+        """What an answer is at these places, and by how much more than there it is of all."""
+        item = self.proof.expected()[label]
+        assert item is not None, "what is compared is there"
+        factor = 1.0
+        for dim, power in self.answers[label].powers.items():
+            factor *= (self.sizes[dim] / len(self.places[dim])) ** power
+        return item, factor
+
+
+def replace_meta(call: Call, **more: Any) -> Call:
+    """The call with more in its metadata."""
+    return replace(call, meta=call.meta | more)
+
+
+def at_scale(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> list[AtScale]:
+    """The largest workload as it is, and one beyond it with gaps and storage offsets of its scale; none where nothing is known by
+    places."""
+    problem = oracle.problem
+    if problem.form == "kernelbench" or problem.mutates or not workloads:
+        return []
+    workload = max(workloads, key=lambda one: math.prod(size for _, size in one.sizes))
+    try:
+        batch = _batch_dimensions(oracle, workload, draws)
+        found = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws))
+    except (ChildFailed, BadProblem, ValueError, RuntimeError):
+        return []  # the reference does not run at such sizes
+    return found
+
+
+def examined_at_scale(call: AtScale, reply: ChildReply) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
+    """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
+    checks, findings = [], []
+    for entry in reply.meta["values"]:
+        label = str(entry["label"])
+        if label not in call.answers:
+            continue
+        item, factor = call.truth(label)
+        if "tensor" not in entry:
+            findings.append(_finding(call, label, f"It has the shape {entry['shape']}.", None))
+            continue
+        got, known = (reply.tensors[int(entry["tensor"]) + place].to_torch() for place in (0, 1))
+        if tuple(got.shape) != item.shape or known.shape != got.shape or not got.is_floating_point():
+            continue
+        own = item.truth.own
+        got = torch.where(known, (got.double() / factor).to(own.dtype), own)
+        comparison = compare(got, item.truth)
+        if not comparison.passed and not _is_near(comparison):
+            findings.append(_finding(call, label, how(comparison), comparison))
+        elif bool(known.any()):
+            checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))
+    judged = {check.output for check in checks} | {finding.evidence.output for finding in findings}
+    left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
+    if left and not findings and not call.may_raise:
+        findings += [_number_of(call, left[0], *row) for row in reply.meta["beyond"][:1]]
+    return tuple(checks), tuple(findings)
+
+
+def _number_of(
+    call: AtScale, label: str, path: str, line: int, text: str, number: float, least: float, most: float
+) -> Finding:
+    message = (
+        f"At the size of a workload {text} is {number:.6g}, and in no case was it beyond {least:.6g} to {most:.6g}: "
+        f"nobody saw whether {label} is right with it. What goes with a size as a product does needs no case."
+    )
+    return Finding(Status.unproved, Evidence("at_scale", message, call.label(), line=line), "at scale")
+
+
+def _is_near(comparison: Comparison) -> bool:
+    return (comparison.error or math.inf) <= FAR * (comparison.allowed or 0.0)
+
+
+def _finding(call: AtScale, label: str, message: str, comparison: Comparison | None) -> Finding:
+    error, allowed = (None, None) if comparison is None else (comparison.error, comparison.allowed)
+    message = f"At the size of a workload, which no case has, it is wrong: {message}"
+    return Finding(
+        Status.unproved, Evidence("at_scale", message, call.label(), label, error=error, allowed=allowed), "at scale"
+    )
+
+
+@dataclass(frozen=True)
+class _Batch:
+    places: dict[str, int]  # how many, by batch dimension
+    answers: dict[str, Comparable]
+    upstream: tuple[Axes, ...]
+
+
+def _batch_dimensions(oracle: Oracle, workload: Workload, draws: Draws) -> _Batch | None:
+    for sizes in SMALL_SIZES:
+        try:
+            return _batch_at(oracle, workload, sizes, draws)
+        except ChildError:  # such as an odd size of what is split in two
+            continue
+    return None
+
+
+def _batch_at(oracle: Oracle, workload: Workload, sizes_of_others: Sequence[int], draws: Draws) -> _Batch | None:
+    problem = oracle.problem
+    along = columns_of(problem)
+    bounds = {spec.high for spec in problem.inputs if isinstance(spec.high, str)}
+    named = list(problem.dimensions)
+    able = [dim for dim in named if dim not in bounds and dim not in along]
+    able = able or [dim for dim in named if dim not in bounds]
+    literals = {int(dim) for spec in problem.inputs for dim in spec.dims if dim.isdigit()}
+    counts = dict(zip(able, (count for count in PLACES if count not in literals and count > 2), strict=False))
+    others = [dim for dim in _all_named(problem) if dim not in counts]
+    sizes = counts | dict(zip(others, (size for size in sizes_of_others if size not in literals), strict=False))
+    if len(sizes) < len(_all_named(problem)):
+        return None
+    case = Case("at scale", tuple(sizes.items()), "float32", draws.seed("batch dimensions"), workload.scalars)
+    few = oracle.with_truth(oracle.asked(case), None)
+    expected = {label: item for label, item in few.expected().items() if item is not None}
+    axes = {label: _axes(item.shape, counts) for label, item in expected.items()}
+    upstream = tuple(_axes(item.shape, counts) for item in few.outputs)
+    found: dict[str, int] = {}
+    powers: dict[str, dict[str, float]] = {label: {} for label in expected}
+    for dim, count in counts.items():
+        try:
+            known = _known_by_places(oracle, few, {dim: count}, axes, upstream)
+        except ChildError:
+            continue
+        left = {label: by | {dim: known[label]} for label, by in powers.items() if label in known}
+        if any(dim in axes[label] for label in left):
+            found[dim], powers = count, left
+    answers = {
+        label: Comparable(_only(axes[label], found), {dim: by[dim] for dim in found})
+        for label, by in powers.items()
+        if set(found) <= set(axes[label]) and expected[label].truth.exact.is_floating_point()
+    }
+    return _Batch(found, answers, tuple(_only(one, found) for one in upstream)) if found and answers else None
+
+
+def _known_by_places(
+    oracle: Oracle, few: Proof, counts: Mapping[str, int], axes: Mapping[str, Axes], upstream: Sequence[Axes]
+) -> dict[str, float]:
+    """By answer that is known by places of dimensions, the power of their sizes by which it goes.
+
+    Among zeros, as at scale, it is at its places what it is of these alone.
+    """
+    places = {dim: _places(2 * count + 1, count) for dim, count in counts.items()}
+    of_input = {spec.name: spec.dims for spec in oracle.problem.inputs}
+    inputs = {name: _among_zeros(value, of_input[name], places) for name, value in few.inputs.items()}
+    given = [
+        None if laid is None else lay(_among_zeros(laid.view(), axes, places))
+        for laid, axes in zip(few.upstream, upstream, strict=True)
+    ]
+    sizes = tuple((name, 2 * size + 1 if name in counts else size) for name, size in few.case.sizes)
+    laid = {name: lay(value) for name, value in inputs.items()}
+    among = replace(few, case=replace(few.case, sizes=sizes), inputs=inputs, laid=laid, outputs=(), gradients={})
+    whole = oracle.with_truth(replace(among, upstream=()), tuple(given)).expected()
+    ratio = math.prod((2 * count + 1) / count for count in counts.values())
+    found = {}
+    for label, item in few.expected().items():
+        other = whole.get(label)
+        if item is not None and other is not None and label in axes:
+            power = _power(item.truth.exact, _at(other.truth.exact, axes[label], places), ratio)
+            if power is not None:
+                found[label] = power
+    return found
+
+
+def _power(ours: torch.Tensor, other: torch.Tensor, ratio: float) -> float | None:
+    """The power of a ratio by which one tensor is the other."""
+    if ours.shape != other.shape or not ours.is_floating_point():
+        return None
+    scale = float(ours.abs().max()) if ours.numel() else 0.0
+    for power in POWERS:
+        if scale and bool((other - ours * ratio**power).abs().max() <= EXACT * scale * ratio**power):
+            return power
+    return None
+
+
+def _calls(oracle: Oracle, workload: Workload, batch: _Batch, dtype: str, draws: Draws) -> Iterator[AtScale]:
+    problem, stream = oracle.problem, draws.stream("at scale")
+    for is_beyond in (False, True):
+        full = dict(workload.sizes)
+        if is_beyond:
+            full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
+            full |= {dim: _times(full[dim], WIDER, stream) for dim in columns_of(problem) if dim not in batch.places}
+        counts = {dim: min(count, full[dim]) for dim, count in batch.places.items()}
+        full = _within(problem, full, counts)
+        sizes = full | counts
+        case = Case("at scale", tuple(sizes.items()), dtype, draws.seed(f"at scale {is_beyond}"), workload.scalars)
+        proof = oracle.with_truth(oracle.asked(case), None)
+        axes = {label: known.axes for label, known in batch.answers.items()}
+        known = _known_by_places(oracle, proof, counts, axes, batch.upstream)
+        # What hangs on values too, such as on how many classes are ignored, is not what it was at small sizes.
+        answers = {label: one for label, one in batch.answers.items() if known.get(label) == _one_power(one, counts)}
+        laid = {name: lay(value) for name, value in proof.inputs.items()}
+        upstream = tuple(None if one is None else lay(one.view()) for one in proof.upstream)
+        yield AtScale(
+            replace(proof, laid=laid, upstream=upstream),
+            full,
+            {dim: _places(full[dim], count) for dim, count in counts.items()},
+            {spec.name: _only(spec.dims, counts) for spec in problem.inputs},
+            answers,
+            batch.upstream,
+            gap=stream.uniform(0.0, MOST_GAP) if is_beyond else 0.0,
+            offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else 0,
+            may_raise=is_beyond,
+        )
+
+
+def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:
+    """The power by which an answer goes with all batch dimensions, where it is the same of each."""
+    powers = {answer.powers[dim] for dim in counts}
+    return powers.pop() if len(powers) == 1 else None
+
+
+def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int]) -> dict[str, int]:
+    """The sizes, halved until the truth of so many places can be asked, and every input has a size that can be named."""
+    while math.prod(counts.get(dim, size) for dim, size in full.items()) > MOST_FEW:
+        widest = max((dim for dim in full if dim not in counts), key=lambda dim: full[dim], default=None)
+        if widest is None or full[widest] < 2:
+            break
+        full = full | {widest: full[widest] // 2}
+    while max(_elements(spec.dims, full) for spec in problem.inputs) > MOST_ELEMENTS:
+        deepest = max(counts, key=lambda dim: full[dim])
+        full = full | {deepest: full[deepest] // 2}
+    return full
+
+
+def _elements(dims: Iterable[str], sizes: Mapping[str, int]) -> int:
+    return math.prod(int(dim) if dim.isdigit() else sizes[dim] for dim in dims)
+
+
+def _times(size: int, ends: tuple[float, float], stream: random.Random) -> int:
+    return round(size * stream.uniform(*ends))
+
+
+def _places(size: int, count: int) -> tuple[int, ...]:
+    """The first and the last places of a dimension, which the first and last programs of a launch compute."""
+    first = -(-count // 2)
+    return tuple(sorted({*range(first), *range(size - (count - first), size)}))
+
+
+def _all_named(problem: Problem) -> tuple[str, ...]:
+    high = [spec.high for spec in problem.inputs if isinstance(spec.high, str)]
+    return tuple(dict.fromkeys([*problem.dimensions, *high]))
+
+
+def _axes(shape: Sequence[int], counts: Mapping[str, int]) -> Axes:
+    """The batch dimensions that the axes of an answer are, by their sizes, which no other dimension has."""
+    return tuple(next((dim for dim, count in counts.items() if count == size), None) for size in shape)
+
+
+def _only(axes: Iterable[str | None], counts: Mapping[str, int]) -> Axes:
+    return tuple(dim if dim in counts else None for dim in axes)
+
+
+def _among_zeros(value: torch.Tensor, axes: Iterable[str | None], places: Mapping[str, Sequence[int]]) -> torch.Tensor:
+    for axis, dim in enumerate(axes):
+        if dim is not None and dim in places:
+            shape = list(value.shape)
+            shape[axis] = 2 * shape[axis] + 1
+            value = value.new_zeros(shape).index_copy_(axis, torch.tensor(places[dim]), value)
+    return value
+
+
+def _at(value: torch.Tensor, axes: Iterable[str | None], places: Mapping[str, Sequence[int]]) -> torch.Tensor:
+    for axis, dim in enumerate(axes):
+        if dim is not None and dim in places and value.shape[axis] > max(places[dim]):
+            value = value.index_select(axis, torch.tensor(places[dim]))
+    return value

@@ -1,0 +1,124 @@
+"""Host code and kernels are tried at the size of a workload, by a few programs of each launch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from gpu_runner.contracts import CandidateSource, SourceFile, Status
+from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.finding import Finding
+from gpu_runner.verify.opening import loaded, opened, reference_session
+from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
+from gpu_runner.verify.truth import Oracle
+from tests.cheats.trial import source_of_problem, surroundings
+from tests.honest.table import source_of
+
+SEED = "5eed" * 8
+pytestmark = pytest.mark.slow
+
+
+@functools.cache
+def calls(problem_source: str) -> tuple[AtScale, ...]:
+    problem, context, draws = parse_problem(problem_source), surroundings(), Draws(SEED)
+    with opened(reference_session("reference", problem.source, context, 0), context) as session:
+        oracle = Oracle.open(problem, session, draws.seed("module"))
+        return tuple(at_scale(oracle, problem.workloads, "float32", draws))
+
+
+@pytest.mark.parametrize(
+    ("problem", "known"),
+    [
+        ("residual", {"output 0": ("T",), "gradient of x": ("T",), "gradient of y": ("T",)}),
+        ("rms_norm", {"output 0": ("T",), "gradient of x": ("T",)}),
+        ("cross_entropy", {"gradient of x": ("T",)}),
+        ("rope", {"output 0": ("B", "S"), "gradient of x": ("B", "S")}),
+        ("column_norm", {"output 0": ("T",), "gradient of x": ("T",)}),  # whose sums zeros leave as they are
+    ],
+)
+def test_batch_dimensions_are_what_the_reference_computes_by_itself(
+    problem: str, known: dict[str, tuple[str, ...]]
+) -> None:
+    found = calls(source_of_problem(problem))
+    assert {label: tuple(filter(None, one.axes)) for call in found[:1] for label, one in call.answers.items()} == known
+
+
+def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:
+    call, _ = calls(source_of_problem("cross_entropy"))
+    assert call.truth("gradient of x")[1] == pytest.approx(7 / 4096)
+
+
+def test_the_second_call_lies_beyond_the_workload() -> None:
+    first, second = calls(source_of_problem("residual"))
+    assert dict(first.sizes) == {"T": 4096, "H": 8192}
+    assert second.sizes["H"] > 8192
+    assert second.offset >= 2**24
+    assert (first.offset, first.gap) == (0, 0.0)
+
+
+def said_of(problem: str, candidate: CandidateSource) -> tuple[list[Finding], set[str | None]]:
+    """What is found at scale, and which answers were compared."""
+    findings: list[Finding] = []
+    compared: set[str | None] = set()
+    found = calls(source_of_problem(problem))
+    with loaded("candidate", candidate, found[0].proof.form, surroundings()) as session:
+        for call in found:
+            sent = call.call()
+            checks, wrong = examined_at_scale(call, session.call("sampled", sent.meta, sent.tensors))
+            findings += wrong
+            compared |= {check.output for check in checks}
+    return findings, compared
+
+
+def changed(name: str, changes: Sequence[tuple[str, str]]) -> CandidateSource:
+    source = source_of(name)
+    text = source.files[0].text
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    return replace(source, files=(SourceFile("candidate.py", text),))
+
+
+SCALED = (
+    ("x.stride(0), n_cols, eps, BLOCK=block)", "x.stride(0), n_cols, eps, {scale}, BLOCK=block)"),
+    (
+        "stride, n_cols, eps, BLOCK: tl.constexpr):\n    row",
+        "stride, n_cols, eps, scale, BLOCK: tl.constexpr):\n    row",
+    ),
+    ("y = w * (h * rstd).to", "y = w * (h * rstd * scale).to"),
+)
+# Each is smooth in what a call is given, right at all sizes of cases, and wrong at those of workloads.
+SMOOTH = {
+    "elements": "1.0 - (x.numel() / 1e7) ** 4",
+    "a bump at one size": "1.0 + 1e-3 / (1.0 + ((n_rows - 4096) / 64) ** 2)",
+    "a storage offset": "1.0 + (x.storage_offset() / 1e8) ** 3",
+    "a row stride": "1.0 + (x.stride(0) / 1e5) ** 6",
+    "where it is as good as one": "math.sin(x.numel() * 1e-8) / (x.numel() * 1e-8)",
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_what_is_smooth_in_a_size_is_wrong_at_scale(name: str) -> None:
+    changes = [(before, after.replace("{scale}", SMOOTH[name])) for before, after in SCALED]
+    findings, _ = said_of(
+        "rms_norm", changed("rms_norm", [("import torch\n", "import math\n\nimport torch\n"), *changes])
+    )
+    assert [finding.evidence.output for finding in findings][:1] == ["output 0"]
+    assert {finding.status for finding in findings} == {Status.unproved}
+
+
+def test_what_a_kernel_makes_of_its_place_is_wrong_at_scale() -> None:
+    drift = "    drift = 1.0 + (row.to(tl.float32) / 65536.0) * (row.to(tl.float32) / 65536.0)\n    y = w * (h * rstd * drift)"
+    findings, _ = said_of("rms_norm", changed("rms_norm", [("    y = w * (h * rstd)", drift)]))
+    assert findings
+
+
+@pytest.mark.parametrize(("problem", "name"), [("rms_norm", "rms_norm"), ("cross_entropy", "cross_entropy")])
+def test_what_divides_by_sizes_is_right_at_scale(problem: str, name: str) -> None:
+    findings, compared = said_of(problem, source_of(name))
+    assert findings == []
+    assert "gradient of x" in compared

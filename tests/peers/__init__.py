@@ -1,0 +1,1 @@
+"""How far the compiler's kernels and their peers are from the hardware's limit; see ``__main__``."""
