@@ -508,9 +508,13 @@ class ChainedKernel(KernelWriter):
     def _finish(self, body: Statements, totals: Mapping[str, str], state: tuple[str, str]) -> None:
         """What follows from the results, and the stores."""
         top, denominator = state
+        finished: set[str] = set()  # outputs have a value each for a product that they share
         for value in self.task.values:
             if value.op == "dot" and value.args:
-                total = totals[str(value.datum)]
+                total = body.env[value] = totals[str(value.datum)]
+                if total in finished:
+                    continue
+                finished.add(total)
                 if denominator and self.chained.is_safe:
                     body.line("# A row of which a mask leaves nothing is zero.")
                     body.line(f"{total} = tl.where({denominator} == 0.0, 0.0, {total} / {denominator})")
@@ -518,7 +522,6 @@ class ChainedKernel(KernelWriter):
                     body.line(f"{total} = {total} / {denominator}")
                 elif str(value.datum) in self._by:
                     body.line(f"{total} = {total}{self._by[str(value.datum)]}")
-                body.env[value] = total
             elif value.op == "logsumexp":
                 (by,) = self._by.values() or ("",)
                 text = f"{top}{by} + tl.log2({denominator})"
