@@ -214,7 +214,14 @@ def _logsumexp(x: Tensor, dims: Any, keepdim: bool = False) -> Tensor:
     return total if keepdim else _dropped(total, chosen)
 
 
-@rule("_softmax.default", "_safe_softmax.default")
+@rule("_safe_softmax.default")
+def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Attention's softmax: a row of which a mask leaves nothing is zero."""
+    top = torch.amax(x, [positive(dim, x.dim())], True)
+    return torch.where(top == -math.inf, 0.0, _softmax(x, dim))
+
+
+@rule("_softmax.default")
 def _softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     dim = positive(dim, x.dim())
     powers = torch.exp(x - torch.amax(x, [dim], True))

@@ -32,6 +32,7 @@ GOLDEN_NAMES = (
     "matmul_softmax",
     "convolution",
     "max_pool",
+    "causal_attention",
 )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpu_runner.contracts import Pass, Status
+from gpu_runner.contracts.graph import Expr, Node, NodeRef, TensorMeta
 from tests.workers.compiler.captured import answer, captured, proposal
 from workers import byhand
-from workers.authors.compiler.series import steps_of
+from workers.authors.compiler.attention import with_chains
+from workers.authors.compiler.series import kept_numbers, steps_of
 from workers.authors.protocol import Proposal
 
 
@@ -46,6 +50,37 @@ def test_a_gradient_that_is_summed_or_costly_is_stored_once() -> None:
 def test_a_product_is_stored_alone_where_several_tensors_would_follow_from_it() -> None:
     backward = [step for step in cut("norm_linear") if step[0] is Pass.backward and step[2]]
     assert [outputs for _, outputs, _ in backward] == [["matmul"], ["matmul"]]
+
+
+def test_the_scores_of_attention_are_never_stored() -> None:
+    problem, graph = captured("causal_attention")
+    graph, chains = with_chains(graph, apart=False)
+    steps = steps_of(problem, graph, frozenset(rounding.node for rounding in graph.rounded), chains=chains)
+    assert [(step.timed, sum(node.op == "matmul" for node in step.graph.nodes)) for step in steps] == [
+        (Pass.forward, 2),
+        (Pass.backward, 0),
+        (Pass.backward, 4),
+        (Pass.backward, 3),
+    ]
+    shapes = {node.name: node.meta.shape for step in steps for node in step.graph.nodes}
+    stored = [shapes[name] for step in steps for name in step.graph.outputs]
+    assert all(shape.count(Expr("T")) == 1 for shape in stored), stored
+    assert kept_numbers(chains).keys() >= {*steps[0].graph.outputs} - {*graph.outputs}
+
+
+def test_scores_that_are_asked_for_are_no_chain() -> None:
+    _, graph = captured("causal_attention")
+    probabilities = next(node.name for node in graph.nodes if node.op == "div")
+    shown = replace(graph, outputs=(*graph.outputs, probabilities), upstream=(*graph.upstream, None))
+    assert with_chains(shown, apart=False)[1] == {}
+    summed = Node("summed", "sum", (NodeRef(probabilities), (0, 1), True), TensorMeta((1,), "float32"))
+    assert with_chains(replace(graph, nodes=(*graph.nodes, summed)), apart=False)[1] == {}
+
+
+def test_a_causal_mask_bounds_the_loop_and_only_cuts_its_last_blocks() -> None:
+    source = proposal("causal_attention").source
+    assert "end = max(0, min(n_inner, (tile + 1) * BLOCK_M))" in source
+    assert "begin = max(0, tile * BLOCK_M) // BLOCK_N * BLOCK_N" in source
 
 
 def test_operands_are_read_by_their_strides() -> None:

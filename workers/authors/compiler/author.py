@@ -25,27 +25,29 @@ class CompilerAuthor:
         narrow = frozenset(rounding.node for rounding in brief.graph.rounded)
         if not brief.style.rounds_as_reference:
             brief = replace(brief, graph=replace(brief.graph, rounded=()))
-        refused: CannotCompileError | None = None
         brief = replace(brief, graph=without_vectors(brief.graph))
         try:
             require_well_formed(brief.problem, brief.graph)
         except CannotCompileError as error:
             return AuthorRefusal(error.sentence, error.operator)
-        series = partial(in_series, narrow=narrow)
         brief = replace(brief, graph=with_narrow_reductions(brief.graph))
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
-        ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, brief)]
+        series = partial(in_series, narrow=narrow)
+        briefs = [brief] if nested.graph is brief.graph else [nested, brief]
+        chained: list[tuple[Callable[[Brief], Programs], Brief]] = []
+        ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, own) for own in briefs]
         if not takes_steps(brief.graph):
-            ways = [(whole, brief), (in_parts, brief), *ways]
-        if nested.graph is not brief.graph:
-            ways.insert(0, (series, nested))
-        for programs_of, own in ways:
+            ways[-1:] = [(whole, brief), (in_parts, brief), (series, brief)]
+        elif brief.style.target == "gpu":
+            chained = [(partial(series, apart=apart), own) for own in briefs for apart in (False, True)]
+        refused: list[CannotCompileError] = []
+        for programs_of, own in (*chained, *ways):
             try:
                 return _proposal(programs_of(own), brief.style)
             except CannotCompileError as error:
-                refused = refused or error  # of the whole, which says what the problem takes
-        assert refused is not None, "a problem is compiled or refused"
-        return AuthorRefusal(refused.sentence, refused.operator)
+                refused.append(error)
+        whole_refused = refused[len(chained)]  # without chains, which says what the problem takes
+        return AuthorRefusal(whole_refused.sentence, whole_refused.operator)
 
 
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:

@@ -159,6 +159,7 @@ class Unifier:
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
     splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
+    sizes: Sizes | None = None
 
     def fresh(self, size: Dim) -> int:
         """A new axis."""
@@ -220,7 +221,7 @@ def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> 
     Raises:
         CannotCompileError: an operator moves elements in a way that axes do not follow.
     """
-    unifier = Unifier()
+    unifier = Unifier(sizes=sizes)
     shapes: dict[str, Shape] = {}
     inference = Inference(unifier, sizes, chunking, {node.name: node for node in graph.nodes})
     for node in graph.nodes:
@@ -384,11 +385,37 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
                 unifier.splits[unifier.find(single[0])] = cut
                 dim = dims[0] = cut
             if len(dim) != len(dims[0]):
+                dim = dims[0] = _cut_alike(dims[0], dim, unifier)
+            if not dim:
                 raise CannotCompileError(f"`{operator}` joins dimensions that were flattened differently", operator)
             for left, right in zip(dims[0], dim, strict=True):
                 unifier.join(left, right)
         result.append(dims[0] if dims else ())
     return tuple(result)
+
+
+def _cut_alike(left: Axes, right: Axes, unifier: Unifier) -> Axes:
+    """The axes of a dimension that two tensors flattened from axes, some cut further in one; none if they do not fit."""
+    waiting, result = [list(left), list(right)], list[int]()
+
+    def size(axis: int) -> int:
+        return unifier.sizes.value(unifier.size[unifier.find(axis)]) if unifier.sizes else 0
+
+    while waiting[0] and waiting[1]:
+        sizes = [size(side[0]) for side in waiting]
+        whole = int(sizes[0] < sizes[1])  # the side whose axis is longer
+        axis, parts, count = waiting[whole].pop(0), list[int](), 1
+        while count < sizes[whole] and waiting[1 - whole]:
+            parts.append(waiting[1 - whole].pop(0))
+            count *= size(parts[-1])
+        if count != sizes[whole] or axis in parts[1:] or {*unifier.chunks} & {axis, *parts}:
+            return ()
+        if len(parts) > 1:
+            unifier.splits[unifier.find(axis)] = tuple(parts)
+        else:
+            unifier.join(axis, parts[0])
+        result += parts
+    return () if waiting[0] or waiting[1] else tuple(result)
 
 
 def _expanded(operand: Shape, node: Node, inference: Inference) -> Shape:

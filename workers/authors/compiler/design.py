@@ -22,6 +22,7 @@ from workers.authors.compiler.program import (
 )
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.schedules.chained import chained_formula
 from workers.authors.compiler.schedules.product import product_formula
 from workers.authors.compiler.values import Value
 
@@ -176,7 +177,7 @@ def _scheduled(
     scalars.host = host
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
-    names.products.update(product_formula(program, names))
+    names.products.update({**product_formula(program, names), **chained_formula(program, names)})
     task = KernelTask(
         kernel_name, stores, (*_chunk_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )

@@ -90,9 +90,8 @@ class Domain:
     chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
-    windows: Mapping[str, Window] = field(
-        default_factory=dict
-    )  # what is loaded as the windows of a tensor, by its node
+    windows: Mapping[str, Window] = field(default_factory=dict)  # what is loaded as windows of a tensor, by its node
+    numbered: tuple[int, ...] = ()  # the row axes of one matrix of a batch, in which rows are numbered; none: all are
 
     @property
     def is_strided(self) -> bool:
@@ -213,7 +212,7 @@ class ProductAxes:
     def operand(self, *, is_left: bool) -> Domain:
         """The space of an operand; its leading axes are the batch's."""
         rows, cols = (self.rows, self.inner) if is_left else (self.inner, self.cols)
-        return replace(self.domain, row_axes=(*self.batch, *rows), col_axes=cols)
+        return replace(self.domain, row_axes=(*self.batch, *rows), col_axes=cols, numbered=rows)
 
 
 def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
@@ -236,7 +235,8 @@ def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
     around = epilogue(graph)
     stored = [n.name for n in around if n.op == "input" or n.name in graph.outputs]
     for first, second, given in ((rows, cols, (left, right)), (cols, rows, (right, left))):
-        domain = Domain((*batch, *first), second, sizes, shapes, windows=windows_of(graph, shapes))
+        windows = windows_of(graph, shapes)
+        domain = Domain((*batch, *first), second, sizes, shapes, windows=windows, numbered=first)
         ordered = all(list(domain.axes_of(n)) == [a for a in domain.memory if a in domain.axes_of(n)] for n in stored)
         if ordered and all(_fits(domain, n) and domain.segments_of(n.name) is None for n in around):
             return ProductAxes(node.name, *given, batch, first, second, inner, domain)

@@ -171,7 +171,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
             writer.env[value] = names.tensors[str(value.datum)]
         elif value.op in {"column", "row"}:
             writer.env[value] = value.op
-        elif value.op == "dot":
+        elif value.op in {"dot", "logsumexp"}:
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")
             writer.env[value] = text if alone else f"({text})"
@@ -184,7 +184,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
         writer.prepare(store.value)
         if writer.env.get(store.value) == store.name:
             continue
-        text = writer.fitted(store.value, FORMULA_WIDTH)
+        text = writer.env.get(store.value) or writer.fitted(store.value, FORMULA_WIDTH)
         writer.line(f"{store.name} = sum_rows({text})" if store.summed else f"{store.name} = {text}")
         if not store.summed:
             writer.env.setdefault(store.value, store.name)

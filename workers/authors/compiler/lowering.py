@@ -87,14 +87,13 @@ class Lowering:
         axes = self._domain.shapes[node.name][0]
         if not axes:
             return self.numbering.const(0)
-        rows = self._domain.row_axes
         if axes == self._domain.col_axes:
             return self.numbering.column()
-        if self._domain.is_strided or axes != rows[len(rows) - len(axes) :]:
+        if self._domain.is_strided or axes != (self._domain.numbered or self._domain.row_axes):
             raise CannotCompileError(
                 "`arange` numbers something other than the columns of a row, or the rows", "arange"
             )
-        return self.numbering.row(inner=axes != rows)
+        return self.numbering.row()
 
     def _converted(self, operands: list[Value], node: Node) -> list[Value]:
         """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""

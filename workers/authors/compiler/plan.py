@@ -40,7 +40,7 @@ def _several_uses(design: ProgramDesign) -> bool:
 
 
 FAMILIES = (
-    Family("product", 3, lambda design: design.program.product is not None),
+    Family("product", 3, lambda design: design.program.multiplies),
     Family("windows", 2, lambda design: bool(design.program.domain.windows)),
     Family(
         "element-wise",
@@ -156,9 +156,7 @@ def _bytes(design: ProgramDesign, schedule: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
-    product = design.program.product
-    operands = [*product.left.loads, *product.right.loads] if product else []
-    for value in (*operands, *schedule.task.values):
+    for value in (*design.program.operands, *schedule.task.values):
         if value.op == "load":
             name = str(value.datum)
             size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(domain.base(name)))
@@ -195,6 +193,11 @@ def _flops(design: ProgramDesign, schedule: Schedule) -> str:
     if design.program.product is not None:
         axes = design.program.product.axes
         counts[_product(design, (*axes.batch, *axes.rows, *axes.cols, *axes.inner))] = 2
+    if (chained := design.program.chained) is not None:
+        widths = [score.rows.features for score in chained.scores.values()]
+        for features in (*widths, *(result.right.features for result in chained.results.values())):
+            size = _product(design, (*chained.batch, *chained.rows, *chained.inner, *features))
+            counts[size] = counts.get(size, 0) + 2
     for value in schedule.task.values:
         if value.args:
             space = value.args[0].space if value.op == "over_cols" else value.space

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
+from workers.authors.compiler.chained import Chained, find_chained, is_chained
 from workers.authors.compiler.domain import (
     FULL,
     ROW,
@@ -101,6 +102,19 @@ class Program:
     saved: tuple[tuple[str, Value], ...]
     sums: tuple[tuple[str, Value], ...] = ()
     product: Product | None = None
+    chained: Chained | None = None
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether it has products of matrices."""
+        return self.product is not None or self.chained is not None
+
+    @property
+    def operands(self) -> list[Value]:
+        """Loads of the products' operands."""
+        if self.chained is not None:
+            return self.chained.operands
+        return [*self.product.left.loads, *self.product.right.loads] if self.product else []
 
     def on_host(self, result: Result) -> bool:
         """Whether a tensor is computed from sums over all rows, which no kernel has."""
@@ -180,6 +194,8 @@ def _product_program(problem: Problem, graph: Graph) -> Program:
     """What is around a product is computed on its result, what is before it on its operands."""
     if graph.gradients:
         raise CannotCompileError("it has no way to express `matmul` in one kernel for each pass", "matmul")
+    if is_chained(graph):
+        return _chained_program(problem, graph)
     axes = find_product(graph, problem.dimensions)
 
     def operand(node: str, *, is_left: bool) -> Operand:
@@ -203,6 +219,14 @@ def _window_program(problem: Problem, graph: Graph) -> Program:
     if any(value.op == "over_rows" or value.op == "pick" for value in topological(r.value for r in outputs)):
         raise CannotCompileError("windows are reduced over dimensions of the result", "windows")
     return Program(problem, graph, domain, lowering.numbering, outputs, (), ())
+
+
+def _chained_program(problem: Problem, graph: Graph) -> Program:
+    """What several products meet in is computed block by block, and multiplied where it is."""
+    chained, stored = find_chained(problem, graph)
+    outputs = tuple(Result(one.node, one.value, one.domain.space_of(one.node)) for one in stored)
+    domain = next(one.domain for one in stored if one.domain is not chained.domain)
+    return Program(problem, graph, domain, ValueNumbering(), outputs, (), (), chained=chained)
 
 
 class RowSums:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
+from workers.authors.compiler.attention import Chain, with_chains
 from workers.authors.compiler.design import ProgramDesign, build_design
 from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed
 from workers.authors.compiler.launchers import (
@@ -19,7 +20,7 @@ from workers.authors.compiler.launchers import (
 )
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import UPSTREAM
-from workers.authors.compiler.series import Step, steps_of
+from workers.authors.compiler.series import Step, kept_numbers, steps_of
 from workers.authors.protocol import Brief, SourceStyle
 
 # What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
@@ -334,14 +335,21 @@ def in_parts(brief: Brief) -> Programs:
     return Programs(problem, graph, names, tuple(members), every)
 
 
-def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
+def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -> Programs:
     """The problem as a series of steps, those of forward first; ``narrow`` as ``steps_of`` takes it.
 
+    ``apart``: chained products as ``with_chains`` finds them; None: every product is stored.
+
     Raises:
-        CannotCompileError: a step is beyond what the schedules express.
+        CannotCompileError: a step is beyond what the schedules express, or no products are to be chained.
     """
     problem, graph = brief.problem, brief.graph
     require_well_formed(problem, graph)
+    chains: dict[str, Chain] = {}
+    if apart is not None:
+        graph, chains = with_chains(graph, apart=apart)
+        if not chains:
+            raise CannotCompileError("`matmul` meets no softmax of another", "matmul")
     fitting: dict[tuple[object, ...], bool] = {}
 
     def fits(step: Step) -> bool:
@@ -357,7 +365,8 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
                 fitting[key] = False
         return fitting[key]
 
-    steps = steps_of(problem, graph, narrow, fits)
+    steps = steps_of(problem, graph, narrow, fits, chains)
+    kept = kept_numbers(chains)
     names = Names(problem, graph)
     texts = dict(zip(reversed(graph.outputs), reversed(names.outputs), strict=True))
     texts |= {node: text for node, text in names.tensors.items() if node not in texts}
@@ -367,7 +376,7 @@ def in_series(brief: Brief, narrow: frozenset[str]) -> Programs:
     for step in steps:
         for node in step.graph.outputs:
             if node not in texts:
-                texts[node] = names.free(_stored_name(step))
+                texts[node] = names.free(kept.get(node) or _stored_name(step))
     members: list[Member] = []
     for step in steps:
         outputs = tuple(texts[node] for node in step.graph.outputs)

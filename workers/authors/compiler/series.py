@@ -8,17 +8,18 @@ a product takes them as an operand, or a step reduces them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
+from workers.authors.compiler.attention import CHAINED, KEPT, VIEWS, Chain
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, names_in, references
 from workers.authors.compiler.names import AGAIN
 from workers.authors.compiler.rounding import AsStored
 
-VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
+PRODUCTS = frozenset({"matmul", CHAINED})
 # What a product may compute for each block that it loads, again and again: no more than an instruction or two.
 CHEAP = frozenset(
     {"add", "sub", "mul", "neg", "abs", "relu", "maximum", "minimum", "where", "logical_not"}
@@ -52,6 +53,12 @@ def virtual_nodes(graph: Graph) -> frozenset[str]:
         if node.op == "windows" or (of_windows and node.op in POINTWISE | VIEWS):
             found.add(node.name)
     return frozenset(found)
+
+
+def kept_numbers(chains: Mapping[str, Chain]) -> dict[str, str]:
+    """The numbers of each row, in float32, that chains hand on, with what they are called."""
+    leaves = {leaf for chain in chains.values() for leaf in chain.leaves.values()}
+    return {node: KEPT[role] for node, role in sorted(leaves) if role in KEPT}
 
 
 def without_vectors(graph: Graph) -> Graph:
@@ -106,20 +113,25 @@ class Breaks:
 
 
 def steps_of(
-    problem: Problem, graph: Graph, narrow: frozenset[str], fits: Callable[[Step], bool] = lambda _: True
+    problem: Problem,
+    graph: Graph,
+    narrow: frozenset[str],
+    fits: Callable[[Step], bool] = lambda _: True,
+    chains: Mapping[str, Chain] | None = None,
 ) -> list[Step]:
     """The steps of both passes in order, taken apart until ``fits`` holds of all, as far as that goes.
 
-    ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known.
+    ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
+    graph's ``chained`` nodes.
     """
     breaks = Breaks()
     while True:
-        steps = _steps(problem, graph, narrow, breaks)
+        steps = _steps(problem, graph, narrow, breaks, chains or {})
         broken = next((step for step in steps if not fits(step)), None)
         if broken is None:
             break
         for other in _further(broken, breaks):
-            early = [step for step in _steps(problem, graph, narrow, other) if step not in steps]
+            early = [step for step in _steps(problem, graph, narrow, other, chains or {}) if step not in steps]
             if early and fits(early[0]) and early[0].timed is broken.timed:
                 breaks = other
                 break
@@ -160,10 +172,10 @@ def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
     one reduces is stored before.
     """
     own = {node.name: node for node in step.graph.nodes if references(node.args) and AGAIN not in node.name}
-    product = next((node.name for node in own.values() if node.op == "matmul"), None)
-    if product is not None:
+    products = {node.name for node in own.values() if node.op == "matmul"}
+    if products:
         after = {node.name for node in nodes_behind(step.graph, step.graph.outputs, beyond_products=False)}
-        late = frozenset(after & own.keys()) - {product} - breaks.late
+        late = frozenset(after & own.keys()) - products - breaks.late
         if late:
             yield replace(breaks, late=breaks.late | late)
         return
@@ -226,17 +238,21 @@ def _dims(node: Node) -> tuple[Dim, ...]:
     return tuple(dim for dim in node.meta.shape if dim != 1)
 
 
-def _steps(problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks) -> list[Step]:
+def _steps(
+    problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks, chains: Mapping[str, Chain]
+) -> list[Step]:
     nodes = {node.name: node for node in graph.nodes}
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
-    forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+    left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
+    forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
     # Which tap is the largest is found together with it.
     forward |= {node.name for node in graph.nodes if node.op == "argmax" and references(node.args)[0].name in forward}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
-    steps = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks).steps([*graph.outputs, *saved])
+    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks, chains)
+    steps = cut.steps([*graph.outputs, *saved])
     kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
-    return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks).steps(ends)
+    return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks, chains).steps(ends)
 
 
 def _compared(graph: Graph, forward: set[str]) -> set[str]:
@@ -267,19 +283,15 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
         again = node.op in POINTWISE | VIEWS | {"full", "arange"} and node.name not in windowed
         if again and all(r.name in known for r in references(node.args)):
             known.add(node.name)
-        elif node.name in read | windowed or any(_is_view_of(other, node.name, nodes) for other in read):
+        elif node.name in read | windowed or any(_viewed(other, nodes, known) == node.name for other in read):
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
 
 
-def _is_view_of(name: str, base: str, nodes: dict[str, Node]) -> bool:
-    return name == base or _viewed(name, nodes) == base
-
-
-def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
-    """What a node is a view of, itself where it is none."""
-    while nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
+def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) -> str:
+    """What a node is a view of, itself where it is none; ``known`` nodes are looked at as no views."""
+    while name not in known and nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
         name = operands[0].name
     return name
 
@@ -299,9 +311,11 @@ class Cut:
         timed: Pass,
         available: frozenset[str],
         breaks: Breaks,
+        chains: Mapping[str, Chain],
     ) -> None:
         self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
-        self.available = available
+        self.available, self.chains = available, chains
+        self.wide = frozenset(kept_numbers(chains))
         self.nodes = {node.name: node for node in graph.nodes}
         self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._turns, self._stored = breaks.turns, breaks.stored
@@ -345,7 +359,7 @@ class Cut:
     def _is_root(self, name: str) -> bool:
         """Whether a node is a product, or reduces windows."""
         node = self.nodes[name]
-        return node.op == "matmul" or (node.op in REDUCTIONS and references(node.args)[0].name in self.virtual)
+        return node.op in PRODUCTS or (node.op in REDUCTIONS and references(node.args)[0].name in self.virtual)
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
@@ -361,7 +375,7 @@ class Cut:
         rank, turn = max(self._rank[name] for name in operands)
         if node.op == "windows":  # they are of what is stored by then
             return (0 if self.available.issuperset(operands) else rank + 2 - rank % 2, 0), None
-        if node.op == "matmul":
+        if node.op in PRODUCTS:
             return (rank + 1 + rank % 2, 0), node.name
         if self._is_root(node.name):
             return (rank + 1 + rank % 2, 0), self._roots.setdefault(_reduced(node), node.name)
@@ -391,7 +405,7 @@ class Cut:
         """The nodes that something of the same rank reduces, so that a kernel computes them anyway."""
         found: set[str] = set()
         for node in reversed([node for node in order if node.name not in self.available]):
-            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | {"matmul", "windows"}
+            reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | PRODUCTS | {"windows"}
             if reduces or node.name in found:
                 same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
                 found.update(same)
@@ -405,7 +419,8 @@ class Cut:
             if node.name in self.available or node.name in self.virtual or not references(node.args):
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
-            key = (rank, product or node.name)
+            leader = self.chains[product].leader if product and product in self.chains else product
+            key = (rank, leader or node.name)
             members = groups.setdefault(key, set())
             members.add(node.name)
             owner[node.name] = key
@@ -481,6 +496,8 @@ class _Part:
         if copied in self._copies:
             return copied
         inside = not role and name in self._members
+        if inside and node.op == CHAINED:
+            return self._chained(name)
         if not inside and name in self._cut.windowed:  # whatever it is, it is stored
             self.requested.add(name)
             return self._input(name, role)
@@ -494,6 +511,22 @@ class _Part:
         assert isinstance(args, tuple)
         self._copies[copied] = replace(node, name=copied, args=args)
         return copied
+
+    def _chained(self, name: str) -> str:
+        """Copy the nodes of a chained product."""
+        chain = self._cut.chains[name]
+        table = {own: self._leaf(node, role) for own, (node, role) in chain.leaves.items()}
+
+        def renamed(argument: Arg) -> Arg:
+            return NodeRef(table.get(argument.name, argument.name)) if isinstance(argument, NodeRef) else argument
+
+        self._copies |= {n.name: replace(n, args=tuple(renamed(a) for a in n.args)) for n in chain.nodes}
+        return name
+
+    def _leaf(self, name: str, role: str) -> str:
+        if name not in self._cut.available:
+            self.requested.add(name)
+        return self._input(name, role)
 
     def _renamed(self, argument: Arg | tuple[Arg, ...], sides: Iterable[str]) -> Arg:
         sides = iter(sides)
@@ -531,9 +564,10 @@ class _Part:
             scalars=scalars,
             parameters=(*plain, *(scalar.name for scalar in scalars)),
         )
+        needed = {node.name for node in nodes_behind(replace(graph, nodes=nodes), self._outputs)}
         own = replace(
             graph,
-            nodes=nodes,
+            nodes=tuple(node for node in nodes if node.name in needed or node.op == "input"),
             inputs=tuple(names),
             outputs=tuple(self._outputs),
             upstream=(None,) * len(self._outputs),
@@ -581,11 +615,22 @@ class _Part:
         graph, narrow = self._cut.graph, self._cut.narrow
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
+        if name in self._cut.wide:
+            return "float32"
+        if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):
+            return "bfloat16"
         ends = {node for _, node in graph.gradients}
         if name not in ends and self._cut.is_between_turns(name):
             return "float32"
         base = _viewed(name, self._cut.nodes)
         return "bfloat16" if not narrow or base in narrow or name in ends else "float32"
+
+    def _is_narrow(self, chain: Chain) -> bool:
+        """Whether a chain multiplies tensors of the call's dtype, uncast, so that its results have it in eager mode."""
+        operands = {node for node, role in chain.leaves.values() if role in {"rows", "columns"}}
+        specs = {spec.name: spec.dtype for spec in self._cut.problem.inputs}
+        uncast = all(node.op != "cast" for node in chain.nodes)
+        return uncast and all(specs[node] is None if node in specs else self._follows(node) for node in operands)
 
     def _spec(self, own: str) -> InputSpec:
         return self._spec_of(own, self._inputs[own])

@@ -20,8 +20,8 @@ class Value:
     (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, prod, max, min or
     argmax), ``scan`` (``datum`` is sum or prod, and whether it is the reverse one),
     ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number),
-    ``row`` (each row's own number; ``datum`` is ``inner`` where it begins anew in each matrix of a batch),
-    ``dot`` (the product whose node is ``datum``).
+    ``row`` (each row's own number, within its matrix where there is a batch of them), ``dot`` (the product whose node is
+    ``datum``; its operand is what a chained one multiplies), ``logsumexp`` (of each row, in bits).
     """
 
     op: str
@@ -84,9 +84,9 @@ class ValueNumbering:
         """The number of each column."""
         return self.value("column", (), None, COL, integer=True)
 
-    def row(self, *, inner: bool) -> Value:
-        """The number of each row, or of each within its matrix."""
-        return self.value("row", (), "inner" if inner else None, ROW, integer=True)
+    def row(self) -> Value:
+        """The number of each row within its matrix."""
+        return self.value("row", (), None, ROW, integer=True)
 
     def pick(self, load: Value, index: Value) -> Value:
         """The element of each row of a tensor at a column of its own, or its elements at other columns."""

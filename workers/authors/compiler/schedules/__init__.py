@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from workers.authors.compiler.schedules.ascend import AscendFlat, AscendRefused, AscendTile
 from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.schedules.chained import ChainedSchedule
 from workers.authors.compiler.schedules.cutile import CutileFlat, CutileRefused, CutileTile
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
@@ -16,7 +17,7 @@ from workers.authors.compiler.schedules.windowed import Windowed
 
 # By target; the first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
 SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
-    "gpu": (ProductSchedule, Windowed, Segmented, Flat, Tile),
+    "gpu": (ProductSchedule, ChainedSchedule, Windowed, Segmented, Flat, Tile),
     "ascend": (AscendRefused, AscendFlat, AscendTile),
     "cutile": (CutileRefused, CutileFlat, CutileTile),
 }

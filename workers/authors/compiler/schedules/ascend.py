@@ -42,7 +42,7 @@ class AscendRefused(Schedule):
 
     @staticmethod
     def fits(task: KernelTask, program: Program) -> bool:
-        by_places = program.product is not None or bool(program.domain.windows)
+        by_places = program.multiplies or bool(program.domain.windows)
         return by_places or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
@@ -52,7 +52,7 @@ class AscendRefused(Schedule):
         Raises:
             CannotCompileError: always.
         """
-        if program.product is not None:
+        if program.multiplies:
             raise CannotCompileError("the Ascend target has no schedule for matrix products", "matmul")
         if program.domain.windows:
             raise CannotCompileError("the Ascend target has no schedule for windows of a tensor", "windows")

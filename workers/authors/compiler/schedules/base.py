@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
-from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import TRITON, Language
@@ -254,15 +253,8 @@ class KernelWriter:
 
     @property
     def row_numbers(self) -> list[Value]:
-        """The values that are the number of each row.
-
-        Raises:
-            CannotCompileError: one begins anew within the rows.
-        """
-        numbers = [value for value in self.task.values if value.op == "row"]
-        if any(value.datum == "inner" for value in numbers):
-            raise CannotCompileError("`arange` numbers the rows of each matrix of a batch", "arange")
-        return numbers
+        """The values that are the number of each row."""
+        return [value for value in self.task.values if value.op == "row"]
 
     def partial_rows(self, load: Value) -> bool:
         """Whether a tensor varies over some of the row axes only."""

@@ -60,7 +60,7 @@ def _lacking(task: KernelTask, program: Program) -> tuple[str, str] | None:
     """What a task takes that no schedule here has, and its operator."""
     values, domain = task.values, program.domain
     loads = [value for value in values if value.op == "load"]
-    if program.product is not None:
+    if program.multiplies:
         return "matrix products", "matmul"
     if domain.windows:
         return "windows of a tensor", "windows"

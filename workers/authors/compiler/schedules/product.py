@@ -487,7 +487,7 @@ class ProductKernel(KernelWriter):
 
     def _finish(self, body: Statements) -> None:
         """What follows from the product, in registers."""
-        numbered = [value for value in self.task.values if value.op == "row"]
+        numbered = self.row_numbers
         if self.product.axes.batch:
             for value in numbered:
                 body.line(f"{self.names.of(value)} = rows")
