@@ -33,7 +33,7 @@ from gpu_runner.importing import uncollected
 # decompositions: 1.1 s of CPU time in each child (2026-11-25, torch 2.13).
 PACKAGES = ("torch", "torch._dynamo", "triton", "triton.language", "numpy")
 # Folders of this package of which children import most modules.
-COMPILED = (".", "child", "contracts", "forkserver", "program", "sandbox", "verify")
+COMPILED = (".", "child", "contracts", "forkserver", "program", "program/evaluator", "sandbox", "verify")
 MOST_BYTES = 1 << 17  # of one message
 _CONSTANT_SEED = 67280421310721  # with which some versions of torch begin (c10::default_rng_seed_val); others draw one
 _NVML = "libnvidia-ml.so.1"

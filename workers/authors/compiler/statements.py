@@ -197,16 +197,36 @@ def wrapped(source: str, line_length: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+# What a line ends with behind its last parentheses, and behind those before a cast.
+_END, _CAST = re.compile(r"\):?$"), re.compile(r"\)\.to\(tl\.\w+\)$")
+
+
 def _broken(line: str, line_length: int) -> list[str]:
-    end = line[line.rfind(")") :]
-    opening = _opening(line.removesuffix(end) + ")") if end in {")", "):"} else None
-    if opening is None:
-        return [line]
     indent = line[: len(line) - len(line.lstrip())]
+    if line.endswith("]("):  # a long grid
+        head, _, grid = line.removesuffix("](").partition("[")
+        return [f"{head}[", f"{indent}{INDENT}{grid}", f"{indent}]("]
+    cast = _CAST.search(line)
+    found = cast if cast and line.rfind("(") >= line_length else _END.search(line)
+    opening = _opening(line[: found.start()] + ")") if found else None
+    if found is None or opening is None:
+        return [line]
+    end = found.group()
     inside = line[opening + 1 : len(line) - len(end)]
     if len(indent) + len(INDENT) + len(inside) <= line_length:
         return [line[: opening + 1], f"{indent}{INDENT}{inside}", indent + end]
-    return [line[: opening + 1], *(f"{indent}{INDENT}{part}," for part in split_arguments(inside)), indent + end]
+    parts = [
+        text for part in split_arguments(inside) for text in _summands(part, line_length - len(indent + INDENT) - 1)
+    ]
+    return [line[: opening + 1], *(indent + INDENT + part for part in parts), indent + end]
+
+
+def _summands(argument: str, length: int) -> list[str]:
+    """An argument with its comma, a long sum with a summand a line."""
+    if len(argument) <= length:
+        return [f"{argument},"]
+    first, *rest = _pieces(argument, " + ")
+    return [*(first, *(f"+ {piece}" for piece in rest[:-1])), f"+ {rest[-1]},"] if rest else [f"{first},"]
 
 
 def _opening(line: str) -> int | None:
@@ -224,13 +244,13 @@ def split_arguments(text: str) -> list[str]:
     return [part for part in (piece.strip() for piece in _pieces(text)) if part]
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _pieces(text: str, separator: str = ",") -> Iterator[str]:
     depth, start = 0, 0
     for position, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
+        if depth == 0 and text.startswith(separator, position):
             yield text[start:position]
-            start = position + 1
+            start = position + len(separator)
     yield text[start:]
 
 

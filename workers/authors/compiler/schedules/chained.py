@@ -45,7 +45,8 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
     if element_size > 2:
         BLOCK_M, BLOCK_N, num_warps, num_stages = (64, 32, 4, 2) if width <= 128 else (32, 16, 4, 1)
     elif n_scores == 1:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8 if width > 64 else 4, 3) if width <= 128 else (64, 32, 4, 2)
+        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 2)
+        num_warps = 4 if width <= 64 else num_warps
     else:
         BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 32, 8, 2) if width <= 128 else (64, 16, 8, 1)
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
@@ -457,7 +458,9 @@ class ChainedKernel(KernelWriter):
             before.line(f"{pointer} = {place}")
             place = " + ".join([pointer, *moving])
         scope = turn if moving else before
-        scope.line(f"{name} = {self.converted(f'tl.load({place}{given})', load)}")
+        text = f"tl.load({place}{given})"
+        is_float32 = self.program.fixed_dtype(node) == "float32"
+        scope.line(f"{name} = {text if is_float32 else self.converted(text, load)}")
         return name
 
     def _weights(self, turn: Statements, value: Value, free: Value) -> str:

@@ -556,10 +556,10 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
 
 
 def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
-    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), operand.value)
-    if load.datum in operand.domain.windows:
+    load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), None)
+    if load is not None and load.datum in operand.domain.windows:
         return f"windows({names.tensors[str(load.datum)]})"
-    if operand.value is not load:
+    if load is None or operand.value is not load:
         return f"f({', '.join(dict.fromkeys(names.tensors[str(v.datum)] for v in operand.loads))})"
     shape = [dim for dim in operand.domain.shapes[str(load.datum)] if dim]
     text = names.tensors[str(load.datum)]
