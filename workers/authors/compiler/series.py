@@ -103,6 +103,9 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: fro
     ]
 
 
+MOST_TRIES = 200  # of ways to take steps apart: some seconds
+
+
 @dataclass(frozen=True)
 class Breaks:
     """Where steps end besides at products: some nodes are computed in a later turn, or after their product is stored."""
@@ -124,13 +127,16 @@ def steps_of(
     ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
     graph's ``chained`` nodes.
     """
-    breaks = Breaks()
+    breaks, tries = Breaks(), 0
     while True:
         steps = _steps(problem, graph, narrow, breaks, chains or {})
         broken = next((step for step in steps if not fits(step)), None)
         if broken is None:
             break
         for other in _further(broken, breaks):
+            tries += 1
+            if tries > MOST_TRIES:
+                return _rounded_again(steps)
             early = [step for step in _steps(problem, graph, narrow, other, chains or {}) if step not in steps]
             if early and fits(early[0]) and early[0].timed is broken.timed:
                 breaks = other
