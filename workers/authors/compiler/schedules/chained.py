@@ -48,7 +48,7 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
         BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 2)
         num_warps = 4 if width <= 64 else num_warps
     else:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 32, 8, 2) if width <= 128 else (64, 16, 8, 1)
+        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 2) if width <= 128 else (64, 16, 8, 1)
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_inner)))
     row_bytes = triton.next_power_of_2(width) * element_size
