@@ -103,7 +103,7 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: fro
     ]
 
 
-MOST_TRIES = 200  # of ways to take steps apart: some seconds
+MOST_LOOKED_AT = 4000  # nodes of all ways to take steps apart: some seconds
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def steps_of(
             break
         for other in _further(broken, breaks):
             tries += 1
-            if tries > MOST_TRIES:
+            if tries * len(graph.nodes) > MOST_LOOKED_AT:
                 return _rounded_again(steps)
             early = [step for step in _steps(problem, graph, narrow, other, chains or {}) if step not in steps]
             if early and fits(early[0]) and early[0].timed is broken.timed:
@@ -326,6 +326,7 @@ class Cut:
         self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._turns, self._stored = breaks.turns, breaks.stored
         self._rank: dict[str, tuple[int, int]] = {}
+        self._recomputed: dict[tuple[str, int, bool], bool] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
         self.virtual = virtual_nodes(graph)
         self.windowed = {ref.name for node in graph.nodes if node.op == "windows" for ref in references(node.args)}
@@ -341,6 +342,7 @@ class Cut:
         while True:
             for node in order:
                 self._rank[node.name], self._product[node.name] = self._ranked(node)
+            self._recomputed.clear()
             self._summed = self._behind_reductions(order)
             stored = set(wanted)
             parts: list[_Part] = []
@@ -441,6 +443,12 @@ class Cut:
 
     def is_recomputed(self, name: str, rank: int, *, often: bool) -> bool:
         """Whether a step of a rank computes a node again rather than load it; ``often``: for every block of a product's operand."""
+        key = (name, rank, often)
+        if key not in self._recomputed:  # once, since paths through a graph are many
+            self._recomputed[key] = self._is_recomputed(name, rank, often=often)
+        return self._recomputed[key]
+
+    def _is_recomputed(self, name: str, rank: int, *, often: bool) -> bool:
         node = self.nodes[name]
         if name in self.available or not references(node.args):
             return True
