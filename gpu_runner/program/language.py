@@ -44,7 +44,7 @@ TORCH = _under("torch", DTYPES) | _under(
     gather masked_select sort count_nonzero cat stack flatten reshape transpose permute squeeze unsqueeze unbind split chunk
     cpu.device xpu.device
     cuda.get_device_properties cuda.get_device_capability cuda.get_device_name cuda.current_device cuda.device cuda.is_available
-    cuda.device_count cuda.is_bf16_supported get_float32_matmul_precision backends.cudnn.allow_tf32
+    cuda.device_count cuda.is_bf16_supported get_float32_matmul_precision
     xpu.get_device_properties xpu.is_available distributed.is_nccl_available
     compiler.is_compiling compiler.is_dynamo_compiling compiler.disable jit.is_scripting jit.is_tracing
     version.hip version.cuda version.__version__ version.xpu __version__
@@ -54,6 +54,8 @@ TORCH = _under("torch", DTYPES) | _under(
     distributed.tensor.DTensor
     """,
 )
+# What PyTorch's convolutions are set to: for kernels that take their place.
+CONVOLUTIONS = frozenset({"torch.backends.cudnn.allow_tf32"})
 TRITON = _under(
     "triton",
     """
@@ -148,6 +150,7 @@ TYPING = _under(
 )
 MEMBERS = (
     TORCH
+    | CONVOLUTIONS
     | TRITON
     | TRITON_LANGUAGE
     | TILE_HOST
