@@ -169,6 +169,9 @@ def test_a_small_library_s_tests_pass_too(tmp_path: Path) -> None:
     wanted = tuple(_plain(design, tree) for design in (designs.reglu(), *variants()[:3]))
     tree = _written(layout, tree, wanted)
     miniature.unpack(tree, tmp_path)
+    (tmp_path / "conftest.py").write_text(
+        "import torch\n\ntorch.manual_seed(0)\n"
+    )  # one draw in many is beyond a tolerance
     runs = [layout.tests(design, tree) for design in wanted]
     done = _run(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
     assert done.returncode == 0, done.stdout[-3000:]
