@@ -152,15 +152,18 @@ def _first_of_pairs(data: Any, numpy: Any) -> Any:
     return first
 
 
-def _computing(method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
-    """Note what an operation computes that is neither arithmetic nor known to change nothing."""
+def _computing(name: str, method: Callable[..., Any], decisions: Decisions, handle: type) -> Callable[..., Any]:
+    """Note what an operation computes that is neither arithmetic nor known to change nothing.
+
+    ``name`` is the builder's: many of its methods are lambdas, and one operator of Triton may call two of them.
+    """
 
     @functools.wraps(method)
     def computing(self: Any, *given: Any, **named: Any) -> Any:
         result = method(self, *given, **named)
         operands = [each for each in (*given, *named.values()) if isinstance(each, handle)]
         if isinstance(result, handle) and operands:
-            _compute(decisions, method.__name__, result, *operands)
+            _compute(decisions, name, result, *operands)
         return result
 
     return computing
@@ -215,7 +218,7 @@ def _watch_others(interpreter: Any, decisions: Decisions) -> None:
     for name in (each.removeprefix("create_") for each in dir(builder) if each.startswith("create_")):
         method = getattr(builder, f"create_{name}")
         if name not in _KEEPING and not _WATCHED & set(inspect.unwrap(method).__code__.co_names):
-            setattr(builder, f"create_{name}", _computing(method, decisions, interpreter.TensorHandle))
+            setattr(builder, f"create_{name}", _computing(name, method, decisions, interpreter.TensorHandle))
     builder.create_join = _joining(builder.create_join)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _reducing(kind.apply, decisions)

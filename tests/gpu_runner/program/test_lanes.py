@@ -40,6 +40,7 @@ HIDDEN = {
     "an atomic minimum": "tl.atomic_min(flags_ptr + 6, n + 1)",
     "the order of two": "tl.sort(tl.where(tl.arange(0, 2) == 0, n, 40000))",
     "a condition that was loaded": "x if tl.load(flags_ptr + 8) else x + 1",
+    "a quotient that casts its divisor": "row.to(tl.int64) // n",
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
 # Each decides by what the file fixes alone, or refuses.
