@@ -220,6 +220,8 @@ class Unheard:
     record: Callable[[Iterable[NewDelivery]], Sequence[bool]]
     wake: Callable[[], None]
     _looked_at: dict[str, datetime] = field(default_factory=dict)  # by repository
+    # Pull requests whose reviews were read, by repository and number, each with when it was updated last.
+    _read: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
@@ -259,8 +261,14 @@ class Unheard:
         for issue in updated:
             if since <= datetime.fromisoformat(str(issue["created_at"])) <= now - UNDERWAY:
                 count += self._look_at_opening(repository, installation_id, issue)
-        for number in {issue["number"] for issue in updated if issue.get("pull_request")} | waits.keys():
+        pulls = {issue["number"]: str(issue["updated_at"]) for issue in updated if issue.get("pull_request")}
+        read = self._read.get(repository, {})
+        # A review updates its pull request: where nothing is new, all of its reviews are known.
+        for number in {number for number, at in pulls.items() if read.get(number) != at} | waits.keys():
             count += self._look_at_reviews(repository, installation_id, number, waits.get(number), since)
+        self._read[repository] = {
+            number: at for number, at in pulls.items() if datetime.fromisoformat(at) <= now - UNDERWAY
+        }
         self._looked_at[repository] = now
         return count
 

@@ -234,3 +234,21 @@ def test_the_repositories_that_are_read_are_those_that_had_jobs(bench: Bench) ->
     bench.settle()
     ((repository, installation_id),) = inbox.known_repositories()
     assert (repository, installation_id is not None) == (bench.repository, True)
+
+
+def test_a_look_costs_a_few_requests_however_much_was_written(bench: Bench) -> None:
+    for name in ("one", "two", "three"):
+        bench.hub.push(bench.repository, name, "maintainer", {f"{name}.md": "x"})
+        number = bench.hub.open_pull(bench.repository, "maintainer", name, name).number
+        bench.hub.review(bench.repository, number, "maintainer", "COMMENT", "fine")
+        bench.hub.comment(bench.repository, number, "maintainer", "thanks")
+    bench.settle()
+    looking = unheard(bench)
+    bench.later(200)
+    costs = []
+    for _ in range(2):
+        before = len(bench.hub.requests)
+        looking.step()
+        costs.append([request.operation for request in bench.hub.requests[before:]])
+    lists = ["list_repo_issue_comments", "list_issues"]
+    assert costs == [[*lists, "list_reviews", "list_reviews", "list_reviews"], lists]
