@@ -13,7 +13,15 @@ import structlog
 
 from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
-from service.dispatch.events import NOTHING, REVIEW_DECISIONS, handles, read_payload, route, unheard_review
+from service.dispatch.events import (
+    NOTHING,
+    REVIEW_DECISIONS,
+    handles,
+    read_payload,
+    route,
+    unheard_comment,
+    unheard_review,
+)
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
@@ -246,11 +254,15 @@ class Unheard:
             written = datetime.fromisoformat(str(comment["updated_at"]))
             if written > now - UNDERWAY or not _holds_command(comment, bot, self.desk.html_host):
                 continue
-            if bot in github.conversation.who_reacted(int(comment["id"]), SEEN):
+            comment_id = int(comment["id"])
+            name = unheard_comment(comment_id, written)
+            last, heard = self.desk.inbox.last_delivery(unheard_comment(comment_id)) or ("", b"")
+            if last == name or (not last and bot in github.conversation.who_reacted(comment_id, SEEN)):
                 continue
             issue = github.conversation.issue(int(str(comment["issue_url"]).rpartition("/")[2]))
-            name = f"unheard-{comment['id']}-{written:%Y%m%d%H%M%S}"
             payload = {"action": "created", "comment": comment, "issue": issue, "sender": comment["user"]}
+            if last:
+                payload |= {"action": "edited", "changes": {"body": {"from": json.loads(heard)["comment"]["body"]}}}
             count += self._keep(repository, installation_id, name, "issue_comment", payload)
         waits = {
             job.pull_number: job.checkpoint.sha

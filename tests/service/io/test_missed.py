@@ -120,6 +120,28 @@ def test_what_was_delivered_is_not_carried_out_again_by_reading(bench: Bench) ->
     assert bench.handle() == 0
 
 
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_command_that_an_edit_adds_is_carried_out_once_whether_its_delivery_arrived_or_not(
+    bench: Bench, arrives: bool
+) -> None:
+    number = bench.issue()
+    said = bench.hub.comment(bench.repository, number, "maintainer", "/kernel status")
+    bench.settle()
+    bench.later(60)
+    bench.hub.edit_comment(bench.repository, said.id, "maintainer", f"/kernel status\n{CREATE}")
+    if not arrives:
+        assert bench.hub.deliveries.lose_next() is not None
+    bench.settle()
+    looking = unheard(bench)
+    for _ in range(2):
+        bench.later(200)
+        looking.step()
+        bench.settle()
+    assert len(bench.jobs()) == 1
+    answers = [item for item in bench.hub.issue(bench.repository, number).comments if "No job" in item.body]
+    assert len(answers) == 1, "what stood there before is not carried out again"
+
+
 @pytest.mark.parametrize("body", ["thanks", "> /kernel status"])
 def test_comments_without_a_command_are_left_alone(bench: Bench, body: str) -> None:
     lost(bench, body)
