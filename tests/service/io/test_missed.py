@@ -265,6 +265,7 @@ def test_a_look_costs_a_few_requests_however_much_was_written(bench: Bench) -> N
         bench.hub.review(bench.repository, number, "maintainer", "COMMENT", "fine")
         bench.hub.comment(bench.repository, number, "maintainer", "thanks")
     bench.settle()
+    unheard(bench).step()  # signs in
     looking = unheard(bench)
     bench.later(200)
     costs = []
