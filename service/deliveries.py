@@ -13,7 +13,15 @@ import structlog
 
 from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
-from service.dispatch.events import NOTHING, REVIEW_DECISIONS, handles, read_payload, route, unheard_review
+from service.dispatch.events import (
+    NOTHING,
+    REVIEW_DECISIONS,
+    handles,
+    read_payload,
+    route,
+    unheard_comment,
+    unheard_review,
+)
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
@@ -220,6 +228,8 @@ class Unheard:
     record: Callable[[Iterable[NewDelivery]], Sequence[bool]]
     wake: Callable[[], None]
     _looked_at: dict[str, datetime] = field(default_factory=dict)  # by repository
+    # Pull requests whose reviews were read, by repository and number, each with when it was updated last.
+    _read: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
@@ -244,11 +254,15 @@ class Unheard:
             written = datetime.fromisoformat(str(comment["updated_at"]))
             if written > now - UNDERWAY or not _holds_command(comment, bot, self.desk.html_host):
                 continue
-            if bot in github.conversation.who_reacted(int(comment["id"]), SEEN):
+            comment_id = int(comment["id"])
+            name = unheard_comment(comment_id, written)
+            last, heard = self.desk.inbox.last_delivery(unheard_comment(comment_id)) or ("", b"")
+            if last == name or (not last and bot in github.conversation.who_reacted(comment_id, SEEN)):
                 continue
             issue = github.conversation.issue(int(str(comment["issue_url"]).rpartition("/")[2]))
-            name = f"unheard-{comment['id']}-{written:%Y%m%d%H%M%S}"
             payload = {"action": "created", "comment": comment, "issue": issue, "sender": comment["user"]}
+            if last:
+                payload |= {"action": "edited", "changes": {"body": {"from": json.loads(heard)["comment"]["body"]}}}
             count += self._keep(repository, installation_id, name, "issue_comment", payload)
         waits = {
             job.pull_number: job.checkpoint.sha
@@ -259,8 +273,14 @@ class Unheard:
         for issue in updated:
             if since <= datetime.fromisoformat(str(issue["created_at"])) <= now - UNDERWAY:
                 count += self._look_at_opening(repository, installation_id, issue)
-        for number in {issue["number"] for issue in updated if issue.get("pull_request")} | waits.keys():
+        pulls = {issue["number"]: str(issue["updated_at"]) for issue in updated if issue.get("pull_request")}
+        read = self._read.get(repository, {})
+        # A review updates its pull request: where nothing is new, all of its reviews are known.
+        for number in {number for number, at in pulls.items() if read.get(number) != at} | waits.keys():
             count += self._look_at_reviews(repository, installation_id, number, waits.get(number), since)
+        self._read[repository] = {
+            number: at for number, at in pulls.items() if datetime.fromisoformat(at) <= now - UNDERWAY
+        }
         self._looked_at[repository] = now
         return count
 

@@ -50,16 +50,27 @@ def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
     }
 
 
-# What an installation reads itself: its settings, and what the clients of databases and artifact stores look for.
-_OWN = re.compile(r"KERNELSMITH_\w+|AWS_(?!BEARER_TOKEN)\w+|AZURE_STORAGE_\w+|FSSPEC_\w+|PG(?!P_)[A-Z]\w+")
+# What the clients of an artifact store and of PostgreSQL read by themselves. Others' keys begin with the same words.
+S3 = re.compile(r"AWS_(?!BEARER_TOKEN)\w+")
+GOOGLE = re.compile(r"GOOGLE_APPLICATION_CREDENTIALS|GOOGLE_CLOUD_PROJECT|GCLOUD_PROJECT|GCSFS_\w+")
+AZURE = re.compile(r"AZURE_(STORAGE|CLIENT|TENANT)_\w+|AZURE_AUTHORITY_HOST|AZURE_FEDERATED_TOKEN_FILE")
+FSSPEC = re.compile(r"FSSPEC_\w+")
+LIBPQ = re.compile(r"PG(?!P_)[A-Z]\w+")
+PROXY = re.compile(r"(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
+_SETTINGS = re.compile(r"KERNELSMITH_\w+|DATABASE_URL|REDIS_URL")
 
 
-def shed_secrets() -> None:
-    """Re-execute this program without others' secrets in its environment, where there are any.
+def any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
+    """A pattern for what any of these matches, each by its own rule for case."""
+    return re.compile("|".join(f"(?{'i' if it.flags & re.IGNORECASE else ''}:{it.pattern})" for it in patterns))
 
-    Deleting them would not do: the environment of a process's start stays in ``/proc`` as long as it runs.
+
+def shed_others() -> None:
+    """Re-execute this program without what it does not read, where its environment holds more than that.
+
+    Deleting variables would not do: the environment of a process's start stays in ``/proc`` as long as it runs.
     """
-    kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
+    kept = plain_environment(any_of(_SETTINGS, S3, GOOGLE, AZURE, FSSPEC, LIBPQ, PROXY))
     if len(kept) < len(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell
 

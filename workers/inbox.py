@@ -57,6 +57,7 @@ __all__ = [
     "has_models",
     "has_untold",
     "known_repositories",
+    "last_delivery",
     "look_over",
     "look_over_fuse",
     "look_over_modify",
@@ -352,6 +353,12 @@ def record_deliveries(arrived: Iterable[NewDelivery]) -> tuple[bool, ...]:
     runtime = current()
     with runtime.database.write() as session:
         return deliveries.keep(session, arrived, runtime.clock())
+
+
+def last_delivery(prefix: str) -> tuple[str, bytes] | None:
+    """The id and payload of the delivery whose id is ``prefix`` and the latest time in 14 digits; None where there is none."""
+    with current().database.read() as session:
+        return deliveries.last_of(session, prefix)
 
 
 class DeliveryLog:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
@@ -15,7 +14,18 @@ from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
-from workers.environment import ENV_FILE, SECRET_NAME, plain_environment
+from workers.environment import (
+    AZURE,
+    ENV_FILE,
+    FSSPEC,
+    GOOGLE,
+    LIBPQ,
+    PROXY,
+    S3,
+    SECRET_NAME,
+    any_of,
+    plain_environment,
+)
 from workers.errors import WorkersError
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
 from workers.models.settings import ProviderSettings
@@ -192,7 +202,7 @@ def secret_values() -> tuple[str, ...]:
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             values.update(part.strip() for part in (value, *value.split(",")))
-        values.update(_passwords(f"//{value}" if _PROXY.fullmatch(name) and "://" not in value else value))
+        values.update(_passwords(f"//{value}" if PROXY.fullmatch(name) and "://" not in value else value))
     return tuple(sorted(values - {""}))
 
 
@@ -211,14 +221,8 @@ def inherited(names: tuple[str, ...]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-# What the clients of an artifact store read by themselves, by the scheme of its URL. Others' keys begin with the same words.
-_S3 = re.compile(r"AWS_(?!BEARER_TOKEN)\w+")
-_GOOGLE = re.compile(r"GOOGLE_APPLICATION_CREDENTIALS|GOOGLE_CLOUD_PROJECT|GCLOUD_PROJECT|GCSFS_\w+")
-_AZURE = re.compile(r"AZURE_(STORAGE|CLIENT|TENANT)_\w+|AZURE_AUTHORITY_HOST|AZURE_FEDERATED_TOKEN_FILE")
-_PROXY = re.compile(r"(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
-_LIBPQ = re.compile(r"PG(?!P_)[A-Z]\w+")
-_FSSPEC = re.compile(r"FSSPEC_\w+")
-_STORES = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE, "gcs": _GOOGLE, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
+# By the scheme of an artifact store's URL.
+_STORES = {"s3": S3, "s3a": S3, "gs": GOOGLE, "gcs": GOOGLE, "az": AZURE, "abfs": AZURE, "abfss": AZURE}
 
 
 def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
@@ -235,11 +239,10 @@ def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[st
         if value is not None and name not in left_out
     }
     store = _STORES.get(settings.artifacts().partition("://")[0])
-    clients = [_FSSPEC, *filter(None, [store])]
-    clients += [_PROXY] if store is not None or (asks_models and settings.model_providers()) else []
-    clients += [_LIBPQ] if settings.database_url is not None else []
-    read = re.compile("|".join(client.pattern for client in clients))
-    return plain_environment(read) | own
+    clients = [FSSPEC, *filter(None, [store])]
+    clients += [PROXY] if store is not None or (asks_models and settings.model_providers()) else []
+    clients += [LIBPQ] if settings.database_url is not None else []
+    return plain_environment(any_of(*clients)) | own
 
 
 def _spelled(value: object) -> str:

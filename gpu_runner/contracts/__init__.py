@@ -14,6 +14,7 @@ from gpu_runner.contracts.benchmark import (
 )
 from gpu_runner.contracts.doctor import DoctorRequest, HostReport, IsolationProof
 from gpu_runner.contracts.envelope import (
+    PRINTED,
     SCHEMA_VERSION,
     Action,
     GpuRequest,
@@ -73,6 +74,7 @@ from gpu_runner.contracts.verify import (
 
 __all__ = [
     "BINARY_OPERATORS",
+    "PRINTED",
     "SCHEMA_VERSION",
     "TABLE",
     "UNARY_OPERATORS",

@@ -66,6 +66,9 @@ class GpuRequest:
     schema: int = SCHEMA_VERSION
 
 
+PRINTED = "; it printed: "  # in an error: what follows is the end of the runner's log
+
+
 @dataclass(frozen=True)
 class GpuResult:
     """What came of one action: statuses, errors and samples, never prose."""

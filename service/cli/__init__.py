@@ -4,7 +4,7 @@ import sys
 
 from service.cli import byhand, histories, jobs, processes, recordings
 from service.cli.console import app, say
-from workers.environment import keep_loopback_direct, keep_temporary_folder, shed_secrets, unread_env_file
+from workers.environment import keep_loopback_direct, keep_temporary_folder, shed_others, unread_env_file
 
 __all__ = ["app", "byhand", "histories", "jobs", "main", "processes", "recordings"]
 
@@ -12,7 +12,7 @@ __all__ = ["app", "byhand", "histories", "jobs", "main", "processes", "recording
 def main() -> None:
     """Run the console command."""
     if sys.argv[1:2] in (["serve"], ["web"], ["work"]):
-        shed_secrets()
+        shed_others()
     keep_temporary_folder()
     keep_loopback_direct()
     if (unread := unread_env_file()) is not None:

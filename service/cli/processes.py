@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, say
+from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, reporting, say
 
 if TYPE_CHECKING:
     from service.settings import Settings
     from workers.embedded import Part
 import re
-
-from service.cli.console import reporting
 
 if TYPE_CHECKING:
     from service.local.checkout import Checkout
@@ -44,7 +42,9 @@ def demo(
     if name not in DEMOS:
         say(f"{name!r} is no demo: there are {', '.join(DEMOS)}")
         raise typer.Exit(EXIT_REFUSED)
-    raise typer.Exit(DEMOS[name](out, keep, source))
+    with reporting(kernels=name != "nightly"):
+        code = DEMOS[name](out, keep, source)
+    raise typer.Exit(code)
 
 
 @app.command()

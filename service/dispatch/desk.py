@@ -37,6 +37,10 @@ class Inbox(Protocol):
         """Keep deliveries, and tell of each whether it is new."""
         ...
 
+    def last_delivery(self, prefix: str) -> tuple[str, bytes] | None:
+        """The id and payload of the delivery whose id is ``prefix`` and the latest time."""
+        ...
+
     def submit(self, request: JobRequest) -> Submission:
         """Accept a command."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -12,7 +13,7 @@ from service.commands.command import Command, ParsedComment
 from service.commands.parser import may_hold_command, parse_comment
 from service.dispatch.bisecting import bisect
 from service.dispatch.desk import Desk
-from service.dispatch.hearing import Given, Hearing, decide, hear, is_person, reply_once
+from service.dispatch.hearing import Given, Hearing, decide, hear, is_person, moment, reply_once
 from service.dispatch.payloads import (
     Actor,
     MalformedPayloadError,
@@ -316,7 +317,15 @@ Handler = Callable[[Desk, Payload], str]
 
 
 def _comment(desk: Desk, payload: Payload) -> str:
-    return carry_out(desk, comment_text(payload))
+    text = comment_text(payload)
+    written = moment(text.given_at)
+    found = parse_comment(text.body, host=desk.html_host)
+    if text.comment_id is not None and written is not None and (found.commands or found.errors):
+        # What an edit that does not arrive has changed is known by this; the reaction says only that some version was seen.
+        heard = json.dumps({"comment": {"body": text.body}}).encode()
+        name = unheard_comment(text.comment_id, written)
+        desk.inbox.record_deliveries((NewDelivery(name, "issue_comment", heard, ARRIVED),))
+    return carry_out(desk, text)
 
 
 def _opening(desk: Desk, payload: Payload) -> str:
@@ -331,6 +340,11 @@ def _review(desk: Desk, payload: Payload) -> str:
 
 
 ARRIVED = "its delivery arrived"
+
+
+def unheard_comment(comment_id: int, written: datetime | None = None) -> str:
+    """The delivery's id of a version of a comment that is read where its own delivery did not arrive; without a time its prefix."""
+    return f"unheard-{comment_id}-" + ("" if written is None else f"{written:%Y%m%d%H%M%S}")
 
 
 def unheard_review(review_id: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from github.GithubObject import NotSet
+from github.GithubObject import GithubObject, NotSet
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 from github.PullRequestComment import PullRequestComment
@@ -41,7 +41,7 @@ class Conversation(RepositoryCalls):
         found = self._listed(
             lambda: self._repository.get_issues_comments(sort="updated", direction="asc", since=since), MAX_COMMENTS
         )
-        return [comment.raw_data for comment in found]
+        return [_as_listed(comment) for comment in found]
 
     def who_reacted(self, comment_id: int, reaction: str) -> set[str]:
         """The logins of those who reacted to a comment in one way."""
@@ -53,7 +53,7 @@ class Conversation(RepositoryCalls):
         found = self._listed(
             lambda: self._repository.get_issues(state="all", sort="updated", since=since), MAX_COMMENTS
         )
-        return [issue.raw_data for issue in found]
+        return [_as_listed(issue) for issue in found]
 
     def who_reacted_to_issue(self, number: int, reaction: str) -> set[str]:
         """The logins of those who reacted to the body of an issue or pull request in one way."""
@@ -90,6 +90,11 @@ class Conversation(RepositoryCalls):
     def _comment(self, comment_id: int) -> IssueComment:
         # PyGithub reaches a comment only through an issue; the number is not part of the comment's own address.
         return self._repository.get_issue(1).get_comment(comment_id)
+
+
+def _as_listed(item: GithubObject) -> dict[str, Any]:
+    """What a list of GitHub's says of an item. ``item.raw_data`` would make a request for each item that is not complete."""
+    return cast("dict[str, Any]", cast("property", GithubObject.raw_data).__get__(item))
 
 
 def login_of(user: object) -> str:
@@ -157,7 +162,7 @@ class Pulls(RepositoryCalls):
     def reviews(self, number: int) -> list[dict[str, Any]]:
         """The reviews of a pull request, oldest first, as GitHub has them."""
         pull = self._repository.get_pull(number)
-        return [review.raw_data for review in self._listed(pull.get_reviews, MAX_COMMENTS)]
+        return [_as_listed(review) for review in self._listed(pull.get_reviews, MAX_COMMENTS)]
 
     def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
         """What a review said on lines, at most 200 comments."""

@@ -269,12 +269,14 @@ def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
     more = {"PAGES_PASSWORD": PASSWORD, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_MODEL": "a-model"}
     installation = install(
         {f"KERNELSMITH_{name}": value for name, value in more.items()}
-        | {"OTHERS_TOKEN": OTHER, "NVIDIA_API_KEY": OTHER}
+        | dict.fromkeys(("OTHERS_TOKEN", "NVIDIA_API_KEY", "DB_PASS", "SENTRY_DSN", "PIP_INDEX_URL"), OTHER)
     )
     installation.pause("runner.capture")
     ask(installation)
     runner = installation.paused("runner.capture")
-    seen = {pid: environment_of(pid) for pid in descendants(installation.serving["service"].pid)}
+    service = installation.serving["service"].pid
+    assert OTHER not in environment_of(service)
+    seen = {pid: environment_of(pid) for pid in descendants(service)}
     assert runner in seen
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in seen}
     stages = {pid for pid, command in commands.items() if "stages@" in command}

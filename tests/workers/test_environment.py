@@ -70,6 +70,30 @@ def test_a_worker_gets_what_its_own_store_and_database_read_and_no_key_that_begi
     assert not set(SECRETS) & set(given)
 
 
+@pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "no_proxy"])
+def test_a_worker_that_asks_models_gets_the_proxy_in_either_spelling(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "proxy.internal")
+    monkeypatch.delenv("KERNELSMITH_ANTHROPIC_API_KEY")
+    asks = Settings(openai_base_url="http://models.internal/v1", openai_model="a-model")
+    assert environment_with(asks)[name] == "proxy.internal"
+    assert name not in environment_with(asks, asks_models=False)
+
+
+def test_a_process_of_an_installation_keeps_what_it_reads_and_nothing_else(tmp_path: Path) -> None:
+    others = {"DB_PASS": "x", "SENTRY_DSN": "x", "PIP_INDEX_URL": "x", "SLACK_WEBHOOK_URL": "x", "GITHUB_TOKEN": "x"}
+    own = {"KERNELSMITH_TOKEN": "t", "DATABASE_URL": "u", "PGPASSWORD": "p", "https_proxy": "q", "AWS_PROFILE": "a"}
+    script = tmp_path / "shed.py"
+    script.write_text(
+        "import os\nfrom workers.environment import shed_others\nshed_others()\nprint(*os.environ, sep='\\n')"
+    )
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | others | own
+    told = subprocess.run([sys.executable, str(script)], env=given, check=True, capture_output=True, text=True).stdout
+    assert own.keys() <= set(told.split())
+    assert not others.keys() & set(told.split())
+
+
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where tools on the path write down their environment."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from gpu_runner.contracts import PRINTED, GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
 from workers.gpu_host.runner import LEAST_BYTES, LOCK, LOG, Host, has_room, launched, scratch_folder
 from workers.gpu_host.standby import Standby, WaitingRunner, has_cores_to_spare
@@ -154,5 +154,5 @@ def _log_tail(scratch: Path) -> str:
     with contextlib.suppress(OSError), (scratch / LOG).open("rb") as handle:
         handle.seek(max(0, (scratch / LOG).stat().st_size - MAX_LOG_BYTES))
         printed = handle.read().decode("utf-8", "replace").strip()
-        return f"; it printed: {printed}" if printed else ""
+        return f"{PRINTED}{printed}" if printed else ""
     return ""

@@ -155,7 +155,7 @@ def conclude(streamed: StreamedAnswer, question: Question, provider: str) -> dic
         raise ModelError(Trouble.truncated, sentence, provider=provider)
     if streamed.ended is not None:
         raise ModelError(streamed.ended, "the model stopped before its answer was whole", provider=provider)
-    if not streamed.whole:
+    if not streamed.whole and not _is_whole_call(streamed, question.form):
         raise ModelError(Trouble.unreachable, f"the answer of {provider} broke off", provider=provider)
     try:
         return _data(streamed, question.form)
@@ -163,6 +163,14 @@ def conclude(streamed: StreamedAnswer, question: Question, provider: str) -> dic
         fault = str(error)
     # Outside of the handler: the parser's error, which would hang on it, quotes the answer.
     raise ModelError(Trouble.malformed, f"the answer cannot be used: {fault}", provider=provider)
+
+
+def _is_whole_call(streamed: StreamedAnswer, form: Form | None) -> bool:
+    """Whether the answer is a call whose object is closed and fits its form: some servers say nothing at the end of a stream."""
+    try:
+        return form is not None and bool(streamed.calls) and bool(_data(streamed, form))
+    except FormError:
+        return False
 
 
 def _data(streamed: StreamedAnswer, form: Form | None) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from gpu_runner.contracts import (
+    PRINTED,
     Action,
     BenchmarkRequest,
     BenchmarkResult,
@@ -255,9 +256,10 @@ def _payload(result: GpuResult) -> dict[str, Any]:
         UserFacingError: the runner or its host failed, not what it judged.
     """
     if result.error is not None or result.payload is None:
-        message = f"the GPU host could not {DOING[result.action]}: {result.error or 'it gave no result'}"
+        error, _, printed = (result.error or "it gave no result").partition(PRINTED)
+        message = f"the GPU host could not {DOING[result.action]}: {error}"
         fix = "An operator should run `kernelsmith doctor` on that host; then `/kernel retry` goes on from here."
-        raise UserFacingError(Failure(FailureCode.environment, message, fix))
+        raise UserFacingError(Failure(FailureCode.environment, message, fix, log=printed or None))
     return result.payload
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningInsert
@@ -99,6 +99,15 @@ def _insert(dialect: str) -> ReturningInsert[Any]:
 def _insert_in_sqlite() -> str:
     columns = list(_row(NewDelivery("", "", b""), 0.0))
     return str(_insert("sqlite").compile(dialect=sqlite.dialect(paramstyle="named"), column_keys=columns))
+
+
+def last_of(session: Session, prefix: str) -> tuple[str, bytes] | None:
+    """The id and payload of the delivery whose id is ``prefix`` and the latest time in 14 digits; None where there is none."""
+    named = Delivery.delivery_id.between(prefix + "0" * 14, prefix + "9" * 14)
+    exactly = func.substr(Delivery.delivery_id, 1, len(prefix)) == prefix  # collations pass over hyphens
+    found = select(Delivery.delivery_id, Delivery.payload).where(named, exactly)
+    row = session.execute(found.order_by(Delivery.delivery_id.desc()).limit(1)).first()
+    return None if row is None else (row[0], row[1])
 
 
 def rehearse(session: Session, now: float) -> None:

@@ -24,3 +24,13 @@ def test_a_command_that_runs_kernels_names_what_to_install(
     ended = CliRunner().invoke(app, [command, str(problem), *more.get(command, [])])
     assert ended.exit_code == 3
     assert "pip install 'kernelsmith[gpu]'" in ended.stderr
+
+
+@pytest.mark.parametrize("played", ["create", "optimize"])
+def test_a_demo_that_runs_kernels_says_so_before_it_fetches_a_library(
+    played: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "find_spec", lambda name: None)
+    ended = CliRunner().invoke(app, ["demo", played, "--out", str(tmp_path / "out")])
+    assert (ended.exit_code, list(tmp_path.iterdir())) == (3, [])
+    assert "pip install 'kernelsmith[gpu]'" in ended.stderr

@@ -120,6 +120,28 @@ def test_what_was_delivered_is_not_carried_out_again_by_reading(bench: Bench) ->
     assert bench.handle() == 0
 
 
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_command_that_an_edit_adds_is_carried_out_once_whether_its_delivery_arrived_or_not(
+    bench: Bench, arrives: bool
+) -> None:
+    number = bench.issue()
+    said = bench.hub.comment(bench.repository, number, "maintainer", "/kernel status")
+    bench.settle()
+    bench.later(60)
+    bench.hub.edit_comment(bench.repository, said.id, "maintainer", f"/kernel status\n{CREATE}")
+    if not arrives:
+        assert bench.hub.deliveries.lose_next() is not None
+    bench.settle()
+    looking = unheard(bench)
+    for _ in range(2):
+        bench.later(200)
+        looking.step()
+        bench.settle()
+    assert len(bench.jobs()) == 1
+    answers = [item for item in bench.hub.issue(bench.repository, number).comments if "No job" in item.body]
+    assert len(answers) == 1, "what stood there before is not carried out again"
+
+
 @pytest.mark.parametrize("body", ["thanks", "> /kernel status"])
 def test_comments_without_a_command_are_left_alone(bench: Bench, body: str) -> None:
     lost(bench, body)
@@ -234,3 +256,22 @@ def test_the_repositories_that_are_read_are_those_that_had_jobs(bench: Bench) ->
     bench.settle()
     ((repository, installation_id),) = inbox.known_repositories()
     assert (repository, installation_id is not None) == (bench.repository, True)
+
+
+def test_a_look_costs_a_few_requests_however_much_was_written(bench: Bench) -> None:
+    for name in ("one", "two", "three"):
+        bench.hub.push(bench.repository, name, "maintainer", {f"{name}.md": "x"})
+        number = bench.hub.open_pull(bench.repository, "maintainer", name, name).number
+        bench.hub.review(bench.repository, number, "maintainer", "COMMENT", "fine")
+        bench.hub.comment(bench.repository, number, "maintainer", "thanks")
+    bench.settle()
+    unheard(bench).step()  # signs in
+    looking = unheard(bench)
+    bench.later(200)
+    costs = []
+    for _ in range(2):
+        before = len(bench.hub.requests)
+        looking.step()
+        costs.append([request.operation for request in bench.hub.requests[before:]])
+    lists = ["list_repo_issue_comments", "list_issues"]
+    assert costs == [[*lists, "list_reviews", "list_reviews", "list_reviews"], lists]

@@ -61,6 +61,21 @@ def test_a_server_of_ones_own_needs_no_key_and_may_count_nothing(server: Protoco
     assert "authorization" not in server.asked[0].headers
 
 
+@pytest.mark.parametrize("end", [(), (b"data: [DONE]\n\n",)])
+def test_a_call_that_is_closed_is_an_answer_though_the_server_gives_no_reason_for_its_end(
+    server: ProtocolServer, end: tuple[bytes, ...]
+) -> None:
+    server.next(Reply((*wire.call_chunks("propose", json.dumps(DATA)), *end)))
+    assert ask(server, question()).data == DATA
+
+
+@pytest.mark.parametrize("left_out", [1, 20])
+def test_a_call_that_breaks_off_is_none(server: ProtocolServer, left_out: int) -> None:
+    server.next(Reply((*wire.call_chunks("propose", json.dumps(DATA)[:-left_out]), b"data: [DONE]\n\n")))
+    with pytest.raises(ModelError, match="broke off"):
+        ask(server, question())
+
+
 AZURE: dict[str, Any] = {"key_header": "api-key", "query": {"api-version": "2024-10-21"}}
 
 
