@@ -32,6 +32,7 @@ from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
 from workers import history, inbox
 from workers.contracts import FailureCode, JobState, regression_key
+from workers.embedded import reconcile
 from workers.stages.nightly import Night
 
 GEGLU = "src/liger_kernel/ops/geglu.py"
@@ -183,6 +184,26 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.skip(number)
 
 
+def test_nights_without_a_gpu_host_are_one_job_that_says_so_once(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    config = f'[nightly]\nat = "02:17"\nissue = {number}\ngpus = ["sm_100"]\n'
+    talk.hub.push(REPOSITORY, "main", "maintainer", {PATH: config.encode()})
+    now = [datetime(2026, 3, 1, 2, 20, tzinfo=UTC)]
+    schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
+    for day in ("one", "two"):
+        ((gpu, state),) = begun(talk, schedule)
+        assert (gpu, state) == ("sm_100", JobState.queued)
+        talk.clock[0] += 3600
+        reconcile()
+        talk.settle()
+        now[0] += timedelta(days=1)
+        talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {day}\n".encode()})
+    (said,) = [comment.body for comment in talk.hub.world.repository(REPOSITORY).issues[number].comments]
+    assert said.count("no GPU host has taken it since") == 1 and "on a host of `sm_100`" in said
+    talk.skip(number)
+
+
 def test_a_night_begins_where_the_app_was_only_installed_if_the_configuration_asks_for_it(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     hub = talk.hub
@@ -318,6 +339,33 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     night(talk, number, 230.0, "seven")
     assert issues(talk, number) == [(issue, title, "open")], "one issue for a kernel and a GPU, opened again"
     talk.skip(issue)
+
+
+def test_each_gpu_model_has_an_issue_of_its_own(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    other = {"doctor": replace(HOST, gpu="NVIDIA B200", architecture="sm_100"), "benchmark": on_b200(200.0)}
+    for line in ("one", "two"):
+        night(talk, number, 200.0, line)
+        night(talk, number, 200.0, **other)
+    night(talk, number, 220.0, "three")
+    assert "**No regression" in night(talk, number, 200.0, **other)
+    assert [title for _, title, _ in issues(talk, number)] == ["geglu became slower on NVIDIA H200"]
+    night(talk, number, 220.0, "four")
+    assert "**Found at" in night(talk, number, 0.0, **other | {"benchmark": on_b200(230.0)})
+    night(talk, number, 200.0, "five")
+    night(talk, number, 0.0, **other | {"benchmark": on_b200(230.0)})
+    assert [(title, state) for _, title, state in issues(talk, number)] == [
+        ("geglu became slower on NVIDIA H200", "closed"),
+        ("geglu became slower on NVIDIA B200", "open"),
+    ]
+    for issue, _, _ in issues(talk, number):
+        talk.skip(issue)
+
+
+def on_b200(times_us: float) -> Any:
+    """As ``measured``, on another GPU model."""
+    return replace(measured(times_us), gpu="NVIDIA B200")
 
 
 def larger(times_us: float) -> Any:
@@ -576,7 +624,9 @@ Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base com
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1023) for by `maintainer`</sub>\
 """)
     assert f"pull request #{pull}" in report
-    assert talk.checks() == snapshot(["kernelsmith / geglu regression: completed neutral, geglu became slower or larger"])
+    assert talk.checks() == snapshot(
+        ["kernelsmith / geglu regression: completed neutral, geglu became slower or larger"]
+    )
     assert talk.asked().count("benchmark") == 5
 
 
