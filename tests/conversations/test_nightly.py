@@ -30,7 +30,7 @@ from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import LIGER
 from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
-from workers import history, inbox
+from workers import embedded, history, inbox
 from workers.contracts import FailureCode, JobState, regression_key
 from workers.embedded import reconcile
 from workers.stages.nightly import Night
@@ -184,7 +184,10 @@ def test_nights_begin_by_themselves_once_a_day_and_not_for_a_commit_that_was_mea
     talk.skip(number)
 
 
-def test_nights_without_a_gpu_host_are_one_job_that_says_so_once(open_talk: Open) -> None:
+def test_nights_without_a_gpu_host_are_one_job_that_says_so_once(
+    open_talk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_gpu_step", lambda *_: False)
     talk = open_talk(LIGER)
     number = talk.issue("The nights are here.")
     config = f'[nightly]\nat = "02:17"\nissue = {number}\ngpus = ["sm_100"]\n'
@@ -193,7 +196,7 @@ def test_nights_without_a_gpu_host_are_one_job_that_says_so_once(open_talk: Open
     schedule = Nights(talk.parts.desk, lambda: ((REPOSITORY, None),), lambda: now[0])
     for day in ("one", "two"):
         ((gpu, state),) = begun(talk, schedule)
-        assert (gpu, state) == ("sm_100", JobState.queued)
+        assert (gpu, state) == ("sm_100", JobState.running)
         talk.clock[0] += 3600
         reconcile()
         talk.settle()
@@ -352,9 +355,9 @@ def test_each_gpu_model_has_an_issue_of_its_own(open_talk: Open) -> None:
     assert "**No regression" in night(talk, number, 200.0, **other)
     assert [title for _, title, _ in issues(talk, number)] == ["geglu became slower on NVIDIA H200"]
     night(talk, number, 220.0, "four")
-    assert "**Found at" in night(talk, number, 0.0, **other | {"benchmark": on_b200(230.0)})
+    assert "**Found at" in night(talk, number, 200.0, **other | {"benchmark": on_b200(230.0)})
     night(talk, number, 200.0, "five")
-    night(talk, number, 0.0, **other | {"benchmark": on_b200(230.0)})
+    night(talk, number, 200.0, **other | {"benchmark": on_b200(230.0)})
     assert [(title, state) for _, title, state in issues(talk, number)] == [
         ("geglu became slower on NVIDIA H200", "closed"),
         ("geglu became slower on NVIDIA B200", "open"),

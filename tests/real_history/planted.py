@@ -146,10 +146,15 @@ def plant(
 
 
 def plant_edits(folder: Path, quiet_nights: int) -> int:
-    """Play the nights on the edited kernels, answered by the results of real runs; 0 where all came as it was planted."""
+    """Play the nights on the edited kernels, answered by the results of real runs; 0 where all came as it was planted.
+
+    Without a run of each kernel beside a neighbour there is no such night.
+    """
     play = Play((folder / "planted").absolute(), tuple(sorted(EDITS)), driver=_driver(folder / "edited"), edits=True)
     _begin(play, folder, ("--edited", "--history", str((folder / "edited").absolute())))
-    return _nights(play, quiet_nights, {kernel: MARKS[edit.shown_by] for kernel, edit in EDITS.items()}, 0.0)
+    beside = sorted((folder / "edited").glob(f"results/*-{NEIGHBOUR}/result.json"))
+    marks = {kernel: MARKS[edit.shown_by] for kernel, edit in EDITS.items()}
+    return _nights(play, quiet_nights, marks, 2.0 if len(beside) == len(EDITS) else 0.0)
 
 
 def _driver(history: Path) -> str:
@@ -174,8 +179,11 @@ def _begin(play: Play, folder: Path, history: tuple[str, ...]) -> None:
 
 def _nights(play: Play, quiet_nights: int, planted: Mapping[str, str], slowed: float) -> int:
     false_alarms = [*_quiet(play, quiet_nights)]
-    play.commit("README.md", "A noisy day.")
-    false_alarms += play.play("a noisy neighbour", neighbour=slowed)
+    if slowed:
+        play.commit("README.md", "A noisy day.")
+        false_alarms += play.play("a noisy neighbour", neighbour=slowed)
+    else:
+        print("no night with a neighbour: nothing was measured beside one", flush=True)
     play.driver, play.slowed = NEW_DRIVER, 1.10
     play.commit("README.md", "The driver is another one.")
     false_alarms += play.play("a new driver, everything a tenth slower from now on")
