@@ -174,9 +174,11 @@ def _alone(row: WorkloadTiming, contender: str) -> WorkloadTiming:
 
 
 def _slowed(row: WorkloadTiming, by: float) -> WorkloadTiming:
+    def slower(us: float | None) -> float | None:
+        return None if us is None else us * by
+
     def times(one: Timing) -> Timing:
-        slower = (None if us is None else us * by for us in (one.median_us, one.low_us, one.high_us))
-        return replace(one, **dict(zip(("median_us", "low_us", "high_us"), slower, strict=True)))
+        return replace(one, median_us=slower(one.median_us), low_us=slower(one.low_us), high_us=slower(one.high_us))
 
     return replace(row, timings=tuple(times(one) for one in row.timings))
 

@@ -23,7 +23,7 @@ REPOSITORY = "octo/kernels"
 @pytest.fixture
 def hub(tmp_path: Path) -> Hub:
     hub = Hub(tmp_path / "hub")
-    hub.create_repository(*REPOSITORY.split("/"), files=PLAIN)
+    hub.create_repository("octo", "kernels", files=PLAIN)
     hub.add_user("somebody")
     hub.add_collaborator(REPOSITORY, "somebody", "write")
     return hub
