@@ -204,6 +204,7 @@ def test_nights_without_a_gpu_host_are_one_job_that_says_so_once(
         talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {day}\n".encode()})
     (said,) = [comment.body for comment in talk.hub.world.repository(REPOSITORY).issues[number].comments]
     assert said.count("no GPU host has taken it since") == 1 and "on a host of `sm_100`" in said
+    assert talk.logged("no_gpu_host") == 2, "an operator's log has it for each look"
     inbox.cancel(talk.job().job_id, "maintainer")
     talk.settle()
     talk.skip(number)
