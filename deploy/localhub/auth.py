@@ -165,7 +165,7 @@ def may_write_code(world: World, viewer: Viewer, repository: Repository) -> bool
 
 
 def require_workflows(viewer: Viewer) -> None:
-    """Let a viewer write a workflow, which takes a permission, or a scope, of its own. Raises: ApiError 403 or 404 as GitHub does."""
+    """Let a viewer write a workflow, which takes a permission or scope of its own. Raises: ApiError 403 or 404 as GitHub does."""
     token = viewer.token
     if viewer.installation is not None and (token is None or token.permissions.get("workflows") != "write"):
         raise forbidden("Resource not accessible by integration")
