@@ -18,10 +18,10 @@ SHORTEST_PASSWORD = 8
 
 
 class ConfigurationError(Exception):
-    """The service cannot start; the text lists what is missing and how to set it."""
+    """The service cannot start, or a command cannot be carried out; the text lists what is missing and how to set it."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("the service cannot start:\n" + "\n".join(f"- {problem}" for problem in problems))
+    def __init__(self, problems: tuple[str, ...], stopped: str = "the service cannot start") -> None:
+        super().__init__(f"{stopped}:\n" + "\n".join(f"- {problem}" for problem in problems))
         self.problems = problems
 
 
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
         """What keeps the service from starting, each with the fix."""
         return (
             *self._secret_problems(),
-            *self._credential_problems(),
+            *self.credential_problems(),
             *self._address_problems(),
             *self._page_problems(),
         )
@@ -117,7 +117,8 @@ class Settings(BaseSettings):
             ]
         return []
 
-    def _credential_problems(self) -> list[str]:
+    def credential_problems(self) -> list[str]:
+        """What the credentials lack, each with the fix."""
         has_key = self.private_key is not None or self.private_key_path is not None
         if self.app_id is None and not has_key:
             if self.token is not None:
@@ -170,18 +171,34 @@ def load_settings() -> Settings:
     Raises:
         ConfigurationError: something is missing or wrong; every problem is listed.
     """
+    return checked(_read())
+
+
+def load_credentials() -> Settings:
+    """Read the settings as ``load_settings`` does, for a command that needs nothing but GitHub's credentials.
+
+    Raises:
+        ConfigurationError: they are missing, or a setting is wrong.
+    """
+    settings = _read()
+    problems = settings.credential_problems()
+    if problems:
+        raise ConfigurationError(tuple(problems), "GitHub cannot be asked")
+    return settings
+
+
+def _read() -> Settings:
     file = os.environ.get(ENV_FILE)
     if file is not None and not Path(file).is_file():
         raise ConfigurationError((f"{ENV_FILE} names no file that can be read",))
     try:
-        settings = Settings(_env_file=file)  # type: ignore[call-arg]  # a word of pydantic-settings
+        return Settings(_env_file=file)  # type: ignore[call-arg]  # a word of pydantic-settings
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"
             for item in error.errors(include_input=False, include_url=False)
         )
         raise ConfigurationError(problems) from None
-    return checked(settings)
 
 
 def checked(settings: Settings) -> Settings:

@@ -164,6 +164,15 @@ def may_write_code(world: World, viewer: Viewer, repository: Repository) -> bool
     return viewer.login is not None and world.has_role(repository, viewer.login, "write")
 
 
+def require_workflows(viewer: Viewer) -> None:
+    """Let a viewer write a workflow, which takes a permission or scope of its own. Raises: ApiError 403 or 404 as GitHub does."""
+    token = viewer.token
+    if viewer.installation is not None and (token is None or token.permissions.get("workflows") != "write"):
+        raise forbidden("Resource not accessible by integration")
+    if token is not None and token.scopes is not None and "workflow" not in token.scopes:
+        raise not_found()
+
+
 def require_author_or(world: World, viewer_login: str, author: str, repository: Repository, role: str) -> None:
     """Let the author pass, and whoever has at least ``role``. Raises: ApiError 403."""
     if viewer_login != author and not world.has_role(repository, viewer_login, role):

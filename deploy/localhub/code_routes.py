@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from deploy.localhub import checks, payloads, pulls, webhooks
-from deploy.localhub.auth import can_see, covers
+from deploy.localhub.auth import can_see, covers, require_workflows
 from deploy.localhub.call import Call, Handler, Reply
 from deploy.localhub.git import BareRepository, CommitData, Signature, TreeEntry, changed_files, is_safe_path
 from deploy.localhub.operations import invalid, not_found, unprocessable
@@ -246,6 +246,8 @@ def create_tree(call: Call) -> Reply:
     entries = call.body.get("tree")
     if not isinstance(entries, list) or not entries:
         raise unprocessable("Invalid tree info")
+    if any(str(item.get("path", "")).startswith(".github/workflows/") for item in entries):
+        require_workflows(call.viewer)
     sha = git.write_tree([_entry(call, item) for item in entries], base)
     return Reply(payloads.git_tree(call.world, call.repo, sha, git.tree_entries(sha)), 201)
 

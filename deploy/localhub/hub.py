@@ -75,10 +75,11 @@ class HubSetup:
                 self.add_user(member)
             self.world.state.teams[f"{organisation}/{slug}".lower()] = [member.lower() for member in members]
 
-    def add_token(self, login: str, value: str | None = None) -> str:
-        """A personal token of a user."""
+    def add_token(self, login: str, value: str | None = None, scopes: Sequence[str] | None = None) -> str:
+        """A personal token of a user, with all scopes or with some."""
         with self.world.lock:
-            token = Token(value or f"ghp_{secrets.token_hex(18)}", login=self.world.actor(login).login)
+            name = value or f"ghp_{secrets.token_hex(18)}"
+            token = Token(name, login=self.world.actor(login).login, scopes=None if scopes is None else list(scopes))
             self.world.state.tokens[token.value] = token
             return token.value
 

@@ -56,7 +56,7 @@ class Installation:
 
 @dataclass
 class Token:
-    """A personal token (``login``) or an installation's (``installation_id``), perhaps narrowed."""
+    """A personal token (``login``) or an installation's (``installation_id``), perhaps narrowed; ``scopes`` None: all of them."""
 
     value: str
     login: str | None = None
@@ -64,6 +64,7 @@ class Token:
     permissions: dict[str, str] = field(default_factory=dict)
     repository_ids: list[int] | None = None
     expires_at: datetime | None = None
+    scopes: list[str] | None = None
 
 
 @dataclass

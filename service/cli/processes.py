@@ -172,6 +172,14 @@ WORKFLOW = Path(__file__).parents[1] / "local" / "nightly_workflow.yml"
 PATH = ".github/workflows/kernelsmith-nightly.yml"
 BRANCH = "kernelsmith/nightly-workflow"
 MESSAGE = "ci: measure every kernel once a night"
+TITLE = "Measure every kernel once a night"
+BODY = f"""\
+Adds `{PATH}`: a self-hosted runner with a GPU proves and times every kernel of this repository once a night. The run fails where
+one became slower, larger or wrong, shows its report in the summary, and keeps pages of every kernel's history as an artifact.
+
+It may read the repository and nothing else; its actions are pinned by commit. The runner needs Kernelsmith at the path that the
+workflow names, and a folder that it keeps: the numbers stay in its checkout.
+"""
 LAYOUT_BRANCH = "kernelsmith/versioned-layout"
 LAYOUT_MESSAGE = "feat: add the runtime of versioned kernels"
 SPARE_MINUTES = 60  # for what a night does beside the kernels that its budget counts
@@ -194,14 +202,24 @@ def init(
     at: Annotated[str, typer.Option(help="When it starts, UTC.", metavar="HH:MM")] = "02:17",
     budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
     command: Annotated[str, typer.Option(help="The command on the runner.")] = "/opt/kernelsmith/bin/kernelsmith",
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the pull request is opened, by default the checkout's `origin`.", metavar="owner/name"
+        ),
+    ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Commit it to a branch of the checkout instead, for you to push.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the file and do nothing.")] = False,
 ) -> None:
-    """Commit a workflow, or what a layout needs, to a branch of its own in a checkout, for you to push as a pull request.
+    """Open a pull request with a nightly workflow, or commit what a layout needs to a branch of a checkout.
 
-    The same command again changes nothing. Exit 0 done, 2 it was refused.
+    The pull request is opened with the credentials of the environment (KERNELSMITH_TOKEN, or those of a GitHub App). The same
+    command again changes nothing, another one updates the pull request. Exit 0 done, 2 it was refused, 3 GitHub did not answer.
     """
     from service.local.checkout import Checkout
     from workers.byhand import starting_changes
-    from workers.contracts import FileChange
 
     if nightly == (layout is not None) or layout not in (None, "versioned"):
         say("Give --nightly or --layout versioned.")
@@ -212,7 +230,20 @@ def init(
             changes = starting_changes(checkout.snapshot(checkout.head()), package)
             _commit(checkout, LAYOUT_BRANCH, changes, LAYOUT_MESSAGE, "The runtime of versioned kernels")
         return
-    labels = ["self-hosted", *(runner or ["gpu"])]
+    change = _workflow(["self-hosted", *(runner or ["gpu"])], at, budget, command)
+    if dry_run:
+        typer.echo(change.text)
+        return
+    with reporting():
+        if local:
+            _commit(checkout, BRANCH, (change,), MESSAGE, PATH)
+        else:
+            _propose(checkout, repository, change)
+
+
+def _workflow(labels: Sequence[str], at: str, budget: int, command: str) -> FileChange:
+    from workers.contracts import FileChange
+
     hour, minute = _time(at)
     if not all(WORD.fullmatch(label) for label in labels) or not re.fullmatch(r"[\w./~-]+", command):
         say("Give labels of letters, digits, `.`, `_` and `-`, and the command as a path without spaces.")
@@ -226,8 +257,27 @@ def init(
         "COMMAND": command,
     }.items():
         text = text.replace(f"@{name}@", value)
-    with reporting():
-        _commit(checkout, BRANCH, (FileChange(PATH, text),), MESSAGE, PATH)
+    return FileChange(PATH, text)
+
+
+def _propose(checkout: Checkout, repository: str | None, change: FileChange) -> None:
+    from service.local.opening import Proposal, propose, repository_at
+    from service.settings import ConfigurationError, load_credentials
+
+    try:
+        settings = load_credentials()
+    except ConfigurationError as error:
+        say(f"{error}\nOr commit it to a branch of a checkout with --local, and push that.")
+        raise typer.Exit(EXIT_REFUSED) from error
+    name = repository or repository_at(checkout.origin(), settings.html_url)
+    if name is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        say(f"`origin` names no repository at {settings.html_url}. Give --repository owner/name, or --local.")
+        raise typer.Exit(EXIT_REFUSED)
+    made = propose(settings, name, Proposal(BRANCH, change, MESSAGE, TITLE, BODY))
+    if made.pull is None:
+        say(f"{PATH} is there already, as it would be written.")
+    else:
+        say(f"The pull request is {made.done}: {made.pull.html_url}")
 
 
 def _commit(checkout: Checkout, branch: str, changes: Sequence[FileChange], message: str, what: str) -> None:

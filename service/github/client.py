@@ -206,11 +206,16 @@ class Issues(RepositoryCalls):
         creator = cast("NamedUser", login)  # PyGithub takes a login as well; its annotation does not say so
         found = self._listed(lambda: self._repository.get_issues(state="all", creator=creator), MAX_ISSUES)
         issues = [issue for issue in found if issue.pull_request is None]
-        return [IssueInfo(issue.number, issue.body or "", issue.state == "open") for issue in issues]
+        return [IssueInfo(issue.number, issue.title, issue.body or "", issue.state == "open") for issue in issues]
 
     def open(self, title: str, body: str, labels: tuple[str, ...] = ()) -> int:
         """Open an issue; give its number."""
         return self._call(lambda: self._repository.create_issue(title, body, labels=list(labels)).number)
+
+    def rename(self, number: int, title: str) -> None:
+        """Give an issue another title."""
+        issue = self._repository.get_issue(number)
+        self._call(lambda: issue.edit(title=title))
 
     def close(self, number: int) -> None:
         """Close an issue as done; a second time does nothing."""

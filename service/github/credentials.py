@@ -27,6 +27,7 @@ class Purpose(StrEnum):
 
     intake = "intake"  # read commands and repositories, react, reply
     publish = "publish"  # commits, pull requests, comments, check runs
+    workflow = "workflow"  # what `init` proposes; the service itself never asks for it
 
 
 LISTING: dict[str, str] = {"metadata": "read"}  # of an installation's repositories
@@ -39,6 +40,7 @@ PERMISSIONS: dict[Purpose, dict[str, str]] = {
         "pull_requests": "write",
         "checks": "write",
     },
+    Purpose.workflow: {"metadata": "read", "contents": "write", "pull_requests": "write", "workflows": "write"},
 }
 
 

@@ -29,6 +29,7 @@ class IssueInfo:
     """An issue; pull requests are none."""
 
     number: int
+    title: str
     body: str
     is_open: bool
 

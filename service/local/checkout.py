@@ -61,6 +61,13 @@ class Checkout:
         """The name of the branch that is checked out, or ``HEAD``."""
         return self.text("rev-parse", "--abbrev-ref", "HEAD")
 
+    def origin(self) -> str:
+        """The address of the remote ``origin``; empty where there is none, or the folder is no checkout."""
+        try:
+            return self.text("config", "--get", "remote.origin.url")
+        except UserFacingError:
+            return ""
+
     def changed(self) -> tuple[str, ...]:
         """Paths with uncommitted changes, which a job does not see."""
         lines = self.git("status", "--porcelain", "--untracked-files=no").decode(errors="replace").splitlines()

@@ -19,6 +19,7 @@ from service.report.nightly import (
     digest_issue,
     digest_title,
     is_first,
+    is_own_title,
     regression_comment,
     regression_issue,
     regression_title,
@@ -173,6 +174,9 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
         except ForbiddenError as error:
             # Somebody has locked the conversation; whether it is open is brought up to date all the same.
             log.warning("issue_not_commented", number=issue.number, error=str(error))
+    title = regression_title(update)
+    if update.stands and issue.title != title and is_own_title(issue.title, update):
+        issues.rename(issue.number, title)
     if update.stands and not issue.is_open:
         issues.reopen(issue.number)
     elif not update.stands and issue.is_open:

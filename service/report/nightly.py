@@ -201,10 +201,29 @@ def _first_reason(summary: NightlySummary) -> str:
     return reason(skipped) if skipped is not None else "the runner gave no measurement."
 
 
+# By what stands, the most important first: an issue's title says that alone.
+TITLES = {
+    "wrong_values": "{kernel} gives wrong values on {gpu}",
+    "peak_bytes": "{kernel} needs more memory on {gpu}",
+    "time_us": "{kernel} became slower on {gpu}",
+}
+
+
 def regression_title(update: RegressionUpdate) -> str:
-    """The issue's title; it stays as it is whatever follows."""
-    became = "gives wrong values" if update.wrong else "became slower or larger"
-    return f"{plain(update.kernel, 80)} {became} on {plain(update.gpu, 60)}"
+    """The issue's title, by the most important of the changes that stand."""
+    changed = {one.metric for one in update.changes if one.state == CONFIRMED}
+    known = {*changed, *update.standing, *(("wrong_values",) if update.wrong else ())}
+    return _titles(update).get(next((metric for metric in TITLES if metric in known), "time_us"), "")
+
+
+def is_own_title(title: str, update: RegressionUpdate) -> bool:
+    """Whether an issue's title is one that the bot gives; a person may have given it another."""
+    return title in _titles(update).values()
+
+
+def _titles(update: RegressionUpdate) -> dict[str, str]:
+    words = {"kernel": plain(update.kernel, 80), "gpu": plain(update.gpu, 60)}
+    return {metric: text.format(**words) for metric, text in TITLES.items()}
 
 
 def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence[Brought] = (), plots: str = "") -> str:

@@ -5,7 +5,8 @@ writes a request for each release in which a kernel's source changed: that relea
 is what the GPU host runs, with the standard library alone. ``again FOLDER`` writes another request for each pair of releases of
 which a size is called faster or slower by its first run and has no second; run.py takes those that have no result yet. ``read
 FOLDER`` imports the library's own CSV, keeps the results as nights, prints what changed, and draws it. ``plant FOLDER`` plants
-changes on top of the last release and plays nights over them with the measured times and their noise.
+changes on top of the last release and plays nights over them with the measured times and their noise. ``edit FOLDER`` edits
+three kernels for real and writes requests for them into ``FOLDER/edited``; ``plant FOLDER --edited`` plays with their results.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from gpu_runner.contracts import (
     parse_problem,
     to_json,
 )
-from tests.real_history.planted import PLANTED, plant
+from tests.real_history.edited import write_edited
+from tests.real_history.planted import PLANTED, plant, plant_edits
 from workers import embedded
 from workers import history as numbers
 from workers.contracts import UserFacingError
@@ -74,34 +76,81 @@ LIBRARY_CSV = "benchmark/data/all_benchmark_data.csv"
 PASS_COLOURS = {"forward": "#1a7f5a", "backward": "#7a5ac2", "full": "#c26a1a"}
 Ratio = tuple[float, float, float]
 DAY_S = 86_400.0
+EDITED_BUDGET_S = 18.0
 
-RUN = '''"""Runs every prepared request, one on each GPU at a time; what has a result is left out. Standard library alone."""
+RUN = '''"""Runs every prepared request on the GPUs of this host, verdicts first, with the standard library alone.
 
-import concurrent.futures, os, pathlib, queue, subprocess, sys
+What has a result is left out.
+
+    run.py [RESULTS] [SECONDS]: no request is begun after so many seconds.
+
+Verdicts go on side by side, timings one at a time on each GPU, with the next process on standby. A request whose name ends with
+"neighbour" has another process at work on its GPU.
+"""
+
+import concurrent.futures, json, os, pathlib, queue, subprocess, sys, time
 
 here = pathlib.Path(__file__).resolve().parent
-out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "results")
-gpus = queue.Queue()
+out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "results").resolve()
+until = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else 86_400)
+VERDICTS_AT_ONCE = 5  # on each GPU
+NEIGHBOUR = """
+import time, torch
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+while True:
+    for _ in range(30):
+        a @ a
+    torch.cuda.synchronize()
+    time.sleep(0.03)
+"""
 listed = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True).stdout.split()
-for gpu in listed:
-    gpus.put(gpu)
+begun = time.monotonic()
 
 
-def run(request):
-    result = out / request.parent.name
-    if (result / "result.json").exists():
-        return
-    result.mkdir(parents=True, exist_ok=True)
-    gpu = gpus.get()
-    command = [sys.executable, "-m", "gpu_runner", "--request", str(request), "--result", str(result)]
-    with (result / "log").open("w") as log:
-        done = subprocess.run(command, stderr=log, env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
-    gpus.put(gpu)
-    print(request.parent.name, "exit", done.returncode, flush=True)
+def on_standby(gpu):
+    log = open(out / f"log-{gpu}-{time.monotonic_ns()}", "w")
+    command = [sys.executable, "-m", "gpu_runner", "--standby"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
 
 
-with concurrent.futures.ThreadPoolExecutor(len(listed) or 1) as pool:
-    list(pool.map(run, sorted(here.glob("requests/*/request.json"))))
+def work(gpu, requests):
+    process = on_standby(gpu)
+    while True:
+        try:
+            request = requests.get_nowait()
+        except queue.Empty:
+            break
+        if time.monotonic() > until:
+            print(request.parent.name, "left out: no time", flush=True)
+            continue
+        result = out / request.parent.name
+        result.mkdir(parents=True, exist_ok=True)
+        neighbour = None
+        if request.parent.name.endswith("neighbour"):
+            neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR], env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
+        start = time.monotonic()
+        process.stdin.write(json.dumps({"request": str(request), "result": str(result)}) + chr(10))
+        process.stdin.close()
+        ended, process = process, on_standby(gpu)
+        code = ended.wait()
+        if neighbour is not None:
+            neighbour.kill()
+            neighbour.wait()
+        end = time.monotonic()
+        print(f"{end - begun:5.0f} s {request.parent.name}: exit {code}, {end - start:.1f} s on GPU {gpu}", flush=True)
+    process.stdin.close()
+    process.wait()
+
+
+out.mkdir(parents=True, exist_ok=True)
+verdicts, timings = queue.Queue(), queue.Queue()
+for request in sorted(here.glob("requests/*/request.json")):
+    if not (out / request.parent.name / "result.json").exists():
+        (verdicts if json.loads(request.read_text())["action"] == "verify" else timings).put(request)
+for requests, at_once in ((verdicts, VERDICTS_AT_ONCE), (timings, 1)):
+    gpus = [gpu for gpu in listed or ["0"] for _ in range(min(at_once, requests.qsize()))]
+    with concurrent.futures.ThreadPoolExecutor(len(gpus) or 1) as pool:
+        list(pool.map(work, gpus, [requests] * len(gpus)))
 '''
 
 
@@ -117,7 +166,7 @@ class Release:
 def main(arguments: Sequence[str]) -> int:
     """Prepare requests, read their results, or plant changes on top of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.real_history", description=__doc__)
-    parser.add_argument("action", choices=("prepare", "again", "read", "plant"))
+    parser.add_argument("action", choices=("prepare", "again", "read", "edit", "plant"))
     parser.add_argument("folder", type=Path)
     parser.add_argument(
         "--kernels", nargs="+", choices=KERNELS, default=KERNELS, help="prepare, plant: which of the kernels"
@@ -131,12 +180,17 @@ def main(arguments: Sequence[str]) -> int:
         help='plant: "slower RATIO", "peak RATIO" or "wrong SIZE" of kernels',
     )
     parser.add_argument("--neighbour", type=float, default=1.25, help="plant: by how much one slows a night")
+    parser.add_argument("--edited", action="store_true", help="plant: the edits, with the results of FOLDER/edited")
     chosen = parser.parse_args(arguments)
     folder: Path = chosen.folder
     if chosen.action == "prepare":
         return prepare(folder, chosen.kernels, chosen.budget_s)
     if chosen.action == "again":
         return again(folder, chosen.budget_s)
+    if chosen.action == "edit":
+        return edit(folder, chosen.budget_s)
+    if chosen.action == "plant" and chosen.edited:
+        return plant_edits(folder, chosen.quiet_nights)
     if chosen.action == "plant":
         planted = dict(one.split("=", 1) for one in chosen.planted) if chosen.planted else PLANTED
         return plant(folder, chosen.kernels, chosen.quiet_nights, planted, chosen.neighbour)
@@ -161,6 +215,15 @@ def prepare(folder: Path, kernels: Sequence[str], budget_s: float | None) -> int
                 before[kernel], count = one, count + 1
     (folder / "run.py").write_text(RUN)
     print(f"{len(releases)} releases, {count} requests in {folder}")
+    return 0
+
+
+def edit(folder: Path, budget_s: float | None) -> int:
+    """Write the requests for the edited kernels of the newest release."""
+    newest = max((folder / "sdists").glob("*.tar.gz"), key=lambda path: _version_of(path.name))
+    files = dict(release(newest).tree.files)
+    count = write_edited(folder / "edited", files, budget_s or EDITED_BUDGET_S, RUN)
+    print(f"{count} requests in {folder / 'edited'}, on top of {newest.name}")
     return 0
 
 

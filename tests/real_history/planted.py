@@ -24,6 +24,7 @@ from service.local.bisecting import RangeSearch
 from service.local.checkout import Checkout
 from service.local.session import LocalSession, compared
 from service.local.terminal import Quiet
+from tests.real_history.edited import EDITS, NEIGHBOUR, OPS
 from tests.real_history.stand_in import Machine
 from workers import artifacts, embedded, observability, runtime
 from workers.contracts import JobOptions, MeasuredKernel, NightChange, NightlySummary, Verb
@@ -33,9 +34,9 @@ from workers.nightly.series import Metric
 NEW_SERIES_NIGHTS = 7
 OLD_DRIVER, NEW_DRIVER = "580.159.04", "590.44.01"
 DAY_S = 86_400.0
-OPS = "src/liger_kernel/ops"
 PLANTED = {"swiglu": "slower 1.04", "geglu": "peak 2.0", "rms_norm": "wrong T=2048"}  # marks of the stand-in, by kernel
 SHOWN_BY = {"slower": Metric.time_us, "peak": Metric.peak_bytes, "wrong": Metric.wrong_values}
+MARKS = {metric: mark for mark, metric in SHOWN_BY.items()}
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Play:
     night: int = 0
     driver: str = OLD_DRIVER
     slowed: float = 1.0  # what the driver makes of every time
+    edits: bool = False  # whether kernels are edited for real, and real runs answer
     counted: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -71,9 +73,21 @@ class Play:
         self._git("commit", "-q", "-m", line)
         return self._git("rev-parse", "HEAD")
 
+    def make_worse(self, kernel: str, mark: str) -> str:
+        """Commit the edit of a kernel, or else the mark that the stand-in obeys."""
+        path = self.repository / OPS / f"{kernel}.py"
+        if not self.edits:
+            return self.commit(f"{OPS}/{kernel}.py", f"# planted: {mark}")
+        path.write_text(EDITS[kernel].apply(path.read_text()))
+        self._git("commit", "-q", "-a", "-m", f"{kernel}: {EDITS[kernel].what}")
+        return self._git("rev-parse", "HEAD")
+
     def play(self, what: str, neighbour: float = 1.0) -> tuple[NightChange, ...]:
-        """Play a night, print what came of it, and give what it reports."""
-        self.machine.write_text(json.dumps(asdict(Machine(self.night, self.driver, self.slowed * neighbour))))
+        """Play a night, print what came of it, and give what it reports; ``neighbour`` is by how much one slows it."""
+        is_beside = self.edits and neighbour != 1.0
+        slowed = self.slowed if is_beside else self.slowed * neighbour
+        machine = Machine(self.night, self.driver, slowed, NEIGHBOUR if is_beside else "")
+        self.machine.write_text(json.dumps(asdict(machine)))
         asked = LocalJob(
             "nightly", "", JobOptions(auto=True, budget_minutes=1440), verb=Verb.nightly, kernels=self.kernels
         )
@@ -127,6 +141,29 @@ def plant(
     """
     measured = {path.parent.name.partition("-")[0] for path in folder.glob("results/*/result.json")}
     play = Play((folder / "planted").absolute(), tuple(sorted(measured & {*kernels, *planted})))
+    _begin(play, folder, ("--history", str(folder.absolute())))
+    return _nights(play, quiet_nights, planted, slowed)
+
+
+def plant_edits(folder: Path, quiet_nights: int) -> int:
+    """Play the nights on the edited kernels, answered by the results of real runs; 0 where all came as it was planted.
+
+    Without a run of each kernel beside a neighbour there is no such night.
+    """
+    play = Play((folder / "planted").absolute(), tuple(sorted(EDITS)), driver=_driver(folder / "edited"), edits=True)
+    _begin(play, folder, ("--edited", "--history", str((folder / "edited").absolute())))
+    beside = sorted((folder / "edited").glob(f"results/*-{NEIGHBOUR}/result.json"))
+    marks = {kernel: MARKS[edit.shown_by] for kernel, edit in EDITS.items()}
+    return _nights(play, quiet_nights, marks, 2.0 if len(beside) == len(EDITS) else 0.0)
+
+
+def _driver(history: Path) -> str:
+    """The driver of the host that made the runs."""
+    newest = min(history.glob("results/*/result.json"))
+    return str(dict(json.loads(newest.read_text())["host"])["driver"])
+
+
+def _begin(play: Play, folder: Path, history: tuple[str, ...]) -> None:
     shutil.rmtree(play.folder, ignore_errors=True)
     play.folder.mkdir()
     subprocess.run(["git", "clone", "-q", str(folder / "repository"), str(play.repository)], check=True)
@@ -134,11 +171,19 @@ def plant(
     embedded.configure(play.folder / "state")
     made = runtime.current()
     made.clock = play.clock
-    history = ("--history", str(folder.absolute()), "--machine", str(play.machine))
-    made.runner_command = (sys.executable, "-m", "tests.real_history.stand_in", *history)
+    made.runner_command = (
+        *(sys.executable, "-m", "tests.real_history.stand_in"),
+        *(*history, "--machine", str(play.machine)),
+    )
+
+
+def _nights(play: Play, quiet_nights: int, planted: Mapping[str, str], slowed: float) -> int:
     false_alarms = [*_quiet(play, quiet_nights)]
-    play.commit("README.md", "A noisy day.")
-    false_alarms += play.play("a noisy neighbour", neighbour=slowed)
+    if slowed:
+        play.commit("README.md", "A noisy day.")
+        false_alarms += play.play("a noisy neighbour", neighbour=slowed)
+    else:
+        print("no night with a neighbour: nothing was measured beside one", flush=True)
     play.driver, play.slowed = NEW_DRIVER, 1.10
     play.commit("README.md", "The driver is another one.")
     false_alarms += play.play("a new driver, everything a tenth slower from now on")
@@ -160,7 +205,7 @@ def _planted_night(play: Play, planted: Mapping[str, str], false_alarms: Sequenc
     culprits = {}
     for kernel, mark in planted.items():
         play.commit("README.md", f"Before {kernel}.")
-        culprits[kernel] = play.commit(f"{OPS}/{kernel}.py", f"# planted: {mark}")
+        culprits[kernel] = play.make_worse(kernel, mark)
     bad = play.commit("README.md", "After all.")
     changes = play.play("planted")
     play.commit("README.md", "The day after.")

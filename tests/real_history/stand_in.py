@@ -4,6 +4,7 @@ A row's time, interval, peak and floor are those that its kernel's newest releas
 measured: that of a night from how much the same release differed between its two requests (one compares it with the release
 before, one with the release after), that of a run from the control of a run, with that run's own interval.
 What is planted stands in the kernel's file, as ``# planted: slower 1.04``, ``# planted: peak 2.0`` or ``# planted: wrong SIZE``.
+With ``--edited`` every answer is the result of a real run of the same forms of a kernel, drawn from those that were made.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from tests.real_history.edited import digest_of
 
 MODULE = re.compile(r"from liger_kernel\.ops\.(\w+) import")
 PLANTED = re.compile(r"# planted: (slower|peak|wrong) (\S+)")
@@ -52,6 +54,7 @@ class Machine:
     night: int
     driver: str
     slowed: float = 1.0
+    beside: str = ""  # with edits: what else worked on the GPU when the runs were made that answer tonight
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real_history.stand_in")
     for name in ("--history", "--machine", "--request", "--result"):
         parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--edited", action="store_true", help="the history is that of edits")
     options = parser.parse_args()
     request = from_json(GpuRequest, json.loads(options.request.read_text()))
     machine = Machine(**json.loads(options.machine.read_text()))
     newest = next(iter(sorted(options.history.glob("results/*/result.json"))))
     facts = dict(json.loads(newest.read_text())["host"]) | {"driver": machine.driver}
-    payload = to_json(_answer(request, machine, facts, options.history, options.request.parent))
+    answer = _recorded if options.edited else _answer
+    payload = to_json(answer(request, machine, facts, options.history, options.request.parent))
     result = GpuResult(request.request_id, request.action, payload, host=tuple(facts.items()), duration_s=20.0)
     (options.result / "result.json").write_text(json.dumps(to_json(result)))
     return 0
@@ -115,6 +120,67 @@ def _answer(request: GpuRequest, machine: Machine, facts: Mapping[str, str], his
     if request.action is Action.benchmark:
         return _times(from_json(BenchmarkRequest, request.payload), machine, facts, history, folder)
     raise ValueError(f"nothing was measured of {request.action.value}")
+
+
+def _recorded(request: GpuRequest, machine: Machine, facts: Mapping[str, str], history: Path, folder: Path) -> object:
+    """What a run of the same forms of the kernel gave; a night's time is that of any run in which the form took part."""
+    if request.action is Action.verify:
+        asked = from_json(VerifyRequest, request.payload)
+        return from_json(
+            Verdict, random.choice(_runs(history, request.action, asked.candidate, asked.original, folder, machine))[1]
+        )
+    if request.action is not Action.benchmark:
+        return _answer(request, machine, facts, history, folder)
+    timed = from_json(BenchmarkRequest, request.payload)
+    alone = timed.original is None
+    runs = _runs(history, request.action, timed.candidate, timed.original, folder, machine)
+    seed = f"{machine.night} {_kernel(timed.candidate)}" if alone else None  # a night that is asked twice says the same
+    contender, form = random.Random(seed).choice(runs)
+    result = from_json(BenchmarkResult, form)
+    rows = tuple(_slowed(_alone(row, contender) if alone else row, machine.slowed) for row in result.rows)
+    return replace(result, rows=rows, host=tuple(facts.items()))
+
+
+def _runs(
+    history: Path, action: Action, new: CandidateSource, old: CandidateSource | None, folder: Path, machine: Machine
+) -> list[tuple[str, object]]:
+    """The runs of a pair of forms with the candidate's name in each; without an original, of each run that has the form."""
+    kernel = _kernel(new)
+    digests = [None if form is None else digest_of(_file(form, kernel, folder)) for form in (new, old)]
+    found: list[tuple[str, object]] = []
+    for path in sorted(history.glob("results/*/result.json")):
+        name, what, candidate, original, beside = json.loads(
+            (history / "requests" / path.parent.name / "about.json").read_text()
+        )
+        payload = json.loads(path.read_text())["payload"]
+        # A host has no neighbour when it gives a verdict: what stands beside it changes no value.
+        is_beside = beside == machine.beside or action is Action.verify
+        if (name, what) != (kernel, action.value) or payload is None or not is_beside:
+            continue
+        if digests[1] is None:
+            found += [
+                (one, payload) for one, form in (("candidate", candidate), ("original", original)) if form == digests[0]
+            ]
+        elif [candidate, original] == digests:
+            found.append(("candidate", payload))
+    if not found:
+        raise ValueError(f"{kernel} has no run that answers {action.value} of {digests}, beside {machine.beside!r}")
+    return found
+
+
+def _alone(row: WorkloadTiming, contender: str) -> WorkloadTiming:
+    timings = tuple(replace(one, contender="candidate") for one in row.timings if one.contender == contender)
+    return replace(row, timings=timings, comparisons=(), control=None)
+
+
+def _slowed(row: WorkloadTiming, by: float) -> WorkloadTiming:
+    def slower(us: float | None) -> float | None:
+        return None if us is None else us * by
+
+    def times(one: Timing) -> Timing:
+        return replace(one, median_us=slower(one.median_us), low_us=slower(one.low_us), high_us=slower(one.high_us))
+
+    return replace(row, timings=tuple(times(one) for one in row.timings))
 
 
 def _verdict(form: CandidateSource, folder: Path) -> Verdict:
@@ -177,10 +243,14 @@ def _kernel(form: CandidateSource) -> str:
 
 
 def _planted(form: CandidateSource, kernel: str, folder: Path) -> dict[str, str]:
+    return dict(PLANTED.findall(_file(form, kernel, folder).decode()))
+
+
+def _file(form: CandidateSource, kernel: str, folder: Path) -> bytes:
     with tarfile.open(folder / str(form.tree)) as tar:
         name = next(name for name in tar.getnames() if name.endswith(f"/src/liger_kernel/ops/{kernel}.py"))
         file = tar.extractfile(name)
-        return dict(PLANTED.findall(file.read().decode() if file else ""))
+        return file.read() if file else b""
 
 
 if __name__ == "__main__":

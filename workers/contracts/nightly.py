@@ -30,6 +30,7 @@ class RegressionUpdate:
     """News of one kernel on one GPU model, for their issue: a confirmed change, or a recovery.
 
     ``stands``: a confirmed change is left; where none is, the issue is closed. ``gone``: the kernel is no longer there.
+    ``standing``: the metrics of what is left; empty where an older version asked.
     """
 
     kernel: str
@@ -40,6 +41,7 @@ class RegressionUpdate:
     wrong: str | None = None  # what the verdict says where values are wrong
     images: tuple[Image, ...] = ()
     gone: bool = False
+    standing: tuple[str, ...] = ()
 
     def key(self) -> str:
         """The issue's key."""

@@ -182,8 +182,19 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
     if not news:
         return []
     gpu, images = night.testbed.gpu, _drawn(night, kernel.kernel, news)
-    left = night.context.memo(f"{kernel.kernel}-stands", lambda: kernel.kernel in _standing(night))
-    return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong, images)]
+    left = _left(night, kernel.kernel)
+    update = RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong, images)
+    return [replace(update, standing=left)]
+
+
+def _left(night: Night, kernel: str) -> tuple[str, ...]:
+    """The metrics of a kernel's changes that stand."""
+    repository, gpu = night.repository, night.testbed.gpu
+
+    def read() -> Any:
+        return night.context.history(lambda s: list(history.standing_metrics(s, repository, kernel, gpu)))
+
+    return tuple(night.context.memo(f"{kernel}-left", read))
 
 
 def _standing(night: Night) -> tuple[str, ...]:
@@ -214,7 +225,14 @@ def _with_untold(night: Night, news: list[RegressionUpdate]) -> list[RegressionU
     told = [_joined(update, before.pop(update.kernel, None)) for update in news]
     stands = context.memo("stands", lambda: list(_standing(night))) if before else ()
     again = [update for update in before.values() if update.stands == (update.kernel in stands)]
-    return told + [replace(update, images=_drawn(night, update.kernel, update.changes)) for update in again]
+    return told + [
+        replace(
+            update,
+            images=_drawn(night, update.kernel, update.changes),
+            standing=_left(night, update.kernel),
+        )
+        for update in again
+    ]
 
 
 def _joined(news: RegressionUpdate, before: RegressionUpdate | None) -> RegressionUpdate:

@@ -348,6 +348,19 @@ def standing(session: Session, repository: str, gpu: str) -> tuple[str, ...]:
     return tuple(session.scalars(query))
 
 
+def standing_metrics(session: Session, repository: str, kernel: str, gpu: str) -> tuple[str, ...]:
+    """The metrics in which a confirmed change of a kernel is left on a GPU model, by name."""
+    query = (
+        select(MeasuredSeries.metric)
+        .distinct()
+        .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu)
+        .where(SeriesChange.state == State.confirmed.value)
+        .order_by(MeasuredSeries.metric)
+    )
+    return tuple(session.scalars(query))
+
+
 def standing_elsewhere(
     session: Session, repository: str, kernel: str, testbed: Testbed
 ) -> list[tuple[SeriesKey, Change]]:

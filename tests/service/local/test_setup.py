@@ -25,7 +25,7 @@ def test_the_workflow_is_committed_to_a_branch_of_its_own(tmp_path: Path) -> Non
     library = checked_out(tmp_path / "library", PLAIN)
     head, files = git(library, "rev-parse", "HEAD"), git(library, "ls-files")
     wanted = ("--runner", "h200", "--runner", "lab.2", "--at", "4:05", "--budget", "30")
-    done = run("init", "--nightly", "--repo", library, *wanted)
+    done = run("init", "--nightly", "--local", "--repo", library, *wanted)
     assert done.exit_code == 0 and f"git push -u origin {BRANCH}" in done.stderr
     assert (git(library, "rev-parse", "HEAD"), git(library, "ls-files")) == (head, files)
     assert git(library, "diff", "--name-only", f"HEAD..{BRANCH}").split() == [PATH]
@@ -45,13 +45,13 @@ def test_the_workflow_is_committed_to_a_branch_of_its_own(tmp_path: Path) -> Non
 
 def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
     library = checked_out(tmp_path / "library", PLAIN)
-    run("init", "--nightly", "--repo", library)
+    run("init", "--nightly", "--local", "--repo", library)
     made = git(library, "rev-parse", BRANCH)
-    assert run("init", "--nightly", "--repo", library).exit_code == 0
+    assert run("init", "--nightly", "--local", "--repo", library).exit_code == 0
     assert git(library, "rev-parse", BRANCH) == made
     git(library, "merge", "-q", BRANCH)
-    assert "is there already" in run("init", "--nightly", "--repo", library).stderr
-    other = run("init", "--nightly", "--repo", library, "--budget", "7")
+    assert "is there already" in run("init", "--nightly", "--local", "--repo", library).stderr
+    other = run("init", "--nightly", "--local", "--repo", library, "--budget", "7")
     assert other.exit_code == 0 and "--budget 7 " in git(library, "show", f"{BRANCH}:{PATH}")
 
 
@@ -65,7 +65,7 @@ def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
 )
 def test_what_cannot_stand_in_a_workflow_is_refused(tmp_path: Path, given: tuple[str, ...], told: str) -> None:
     library = checked_out(tmp_path / "library", PLAIN)
-    refused = run("init", "--nightly", "--repo", library, *given)
+    refused = run("init", "--nightly", "--local", "--repo", library, *given)
     assert refused.exit_code == 2 and told in refused.stderr
     assert git(library, "branch", "--list", BRANCH) == ""
 

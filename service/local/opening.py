@@ -1,0 +1,138 @@
+"""A file of a repository at GitHub, proposed by a pull request from a branch of its own. Done again, it changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from service.github.client import GitHubClient
+from service.github.clients import GitHubClients, GitHubConfiguration
+from service.github.credentials import Purpose
+from service.github.errors import (
+    ConflictError,
+    ForbiddenError,
+    GitHubError,
+    MissingError,
+    TransientError,
+    UnauthorizedError,
+)
+from service.github.git_data import GitData
+from service.github.records import PullInfo, TreeEntry
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+
+WORKFLOW_FIX = (
+    "A classic token needs the scopes `repo` and `workflow`; a fine-grained one, or a GitHub App, write permission for Contents, "
+    "Pull requests and Workflows, which the owner has to accept. Or commit it to a checkout's branch with `--local`, and push that."
+)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a pull request brings, and where from."""
+
+    branch: str
+    change: FileChange
+    message: str
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """The pull request with what was done: ``opened``, ``updated``, or ``open`` already. None: the file is there as it would be."""
+
+    pull: PullInfo | None
+    done: str
+
+
+def repository_at(remote: str, html_url: str) -> str | None:
+    """The owner/name that the address of a git remote has at GitHub; None where it is elsewhere."""
+    host = re.escape(re.sub(r"^https?://", "", html_url))
+    found = re.fullmatch(rf"(?:https?://(?:[^@/]+@)?|ssh://git@|git@){host}[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", remote)
+    return found[1] if found else None
+
+
+def propose(configuration: GitHubConfiguration, repository: str, proposal: Proposal) -> Proposed:
+    """Open the pull request, or bring the one that is open up to date.
+
+    Raises:
+        UserFacingError: GitHub could not be reached, or refused; it says which permission is missing.
+    """
+    clients = GitHubClients(configuration)
+    try:
+        return _propose(clients, repository, proposal)
+    except (UnauthorizedError, TransientError) as error:
+        raise _unanswered(error) from error
+    finally:
+        clients.close()
+
+
+def _propose(clients: GitHubClients, repository: str, proposal: Proposal) -> Proposed:
+    refused = f"GitHub does not let these credentials write workflows in {repository}"
+    github = _allowed(refused, lambda: clients.client(repository, purpose=Purpose.workflow))
+    info = _allowed(f"{repository} is not there, or these credentials do not see it", github.repository.info)
+    branch, change = proposal.branch, proposal.change
+    if github.repository.text(change.path, info.default_branch) == change.text:
+        return Proposed(None, "there")
+    found = github.pulls.find(branch)
+    pull = found if found is not None and found.state == "open" else None
+    moved = _allowed(refused, lambda: _commit(github, info.default_branch, proposal, is_open=pull is not None))
+    if pull is not None:
+        return Proposed(pull, "updated" if moved else "open")
+    made = _allowed(
+        f"the branch `{branch}` is at {repository}, and GitHub does not let these credentials open its pull request",
+        lambda: github.pulls.create(proposal.title, proposal.body, branch, info.default_branch, draft=False),
+    )
+    return Proposed(made, "opened")
+
+
+def _commit(github: GitHubClient, base_branch: str, proposal: Proposal, *, is_open: bool) -> bool:
+    """Commit the file to the branch; False where it stands there already."""
+    git, change = github.git, proposal.change
+    head = git.head(proposal.branch)
+    if head is not None and github.repository.text(change.path, proposal.branch) == change.text:
+        return False
+    base = git.head(base_branch)
+    if base is None:
+        raise MissingError(f"there is no branch {base_branch}")
+    # A branch that is left from an earlier pull request, merged or closed, is brought up to the default branch.
+    parents = tuple(dict.fromkeys(one for one in (head, None if is_open else base) if one is not None))
+    _point(git, proposal, head, git.make_commit(proposal.message, _tree(git, change, parents[-1]), parents))
+    return True
+
+
+def _tree(git: GitData, change: FileChange, on_top_of: str) -> str:
+    entry = TreeEntry(change.path, git.blob((change.text or "").encode()))
+    return git.tree((entry,), git.commit(on_top_of).tree_sha)
+
+
+def _point(git: GitData, proposal: Proposal, head: str | None, sha: str) -> None:
+    if head is None:
+        git.create_branch(proposal.branch, sha)
+    else:
+        git.forward_branch(proposal.branch, sha)
+
+
+def _allowed(refused: str, action: Callable[[], T]) -> T:
+    """Raises: UserFacingError where the credentials do not do; GitHub hides with 404 what a token's scopes leave out."""
+    try:
+        return action()
+    except (ForbiddenError, MissingError) as error:
+        raise UserFacingError(Failure(FailureCode.forbidden, refused, WORKFLOW_FIX, log=str(error))) from error
+    except ConflictError as error:
+        fix = "See what GitHub said, put it right, and give the command again."
+        raise UserFacingError(Failure(FailureCode.forbidden, "GitHub refused it", fix, log=str(error))) from error
+
+
+def _unanswered(error: GitHubError) -> UserFacingError:
+    if isinstance(error, UnauthorizedError):
+        fix = "Set KERNELSMITH_TOKEN, or the App's settings, to credentials that are valid."
+        return UserFacingError(
+            Failure(FailureCode.forbidden, "GitHub does not know these credentials", fix, log=str(error))
+        )
+    return UserFacingError(
+        Failure(FailureCode.environment, "GitHub did not answer", "Give the command again in a while.", log=str(error))
+    )
