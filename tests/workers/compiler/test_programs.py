@@ -91,3 +91,8 @@ def test_plan_counts_the_bytes_of_all_components() -> None:
     assert len(plan.kernels) == 4
     assert {name for name, _ in plan.gradient_formulas} == {"q", "k"}
     assert "Q" in plan.forward_bytes and "K" in plan.forward_bytes
+
+
+def test_a_function_takes_the_number_of_columns_in_float32_as_a_gpu_has_it_of_nothing_else() -> None:
+    calls = re.findall(r"tl\.sqrt\((.*)\)", proposal("softmax_of_root").source)
+    assert set(calls) == {"tl.cast(n_cols, tl.float32)"}
