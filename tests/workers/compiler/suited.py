@@ -22,6 +22,7 @@ from gpu_runner.capture import captured_model
 from gpu_runner.child.capture import HANDLERS
 from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Graph, Problem, parse_problem
+from gpu_runner.errors import ChildError
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
 from workers.authors.compiler import CompilerAuthor
@@ -67,7 +68,10 @@ def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
     state = State(work, work, False)
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
-        return HANDLERS[method](state, meta, [])[0]
+        try:
+            return HANDLERS[method](state, meta, [])[0]
+        except Exception as error:
+            raise ChildError(type(error).__name__, str(error)) from error
 
     sys.path.insert(0, str(work))
     importlib.invalidate_caches()
