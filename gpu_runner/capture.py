@@ -30,7 +30,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
             if problem.form == "reference":
                 call("load", {})
                 return _captured(problem, call, request.whole)
-            return _captured_model(problem, call, request.whole)
+            return captured_model(problem, call, request.whole)
     except ChildFailed as failure:
         error = blamed(failure)
     except ProblemError as raised:
@@ -38,18 +38,30 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
     return CaptureResult(None, error.message, error.line, error.fix)
 
 
-def _captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
-    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
+def captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
+    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own.
+
+    Its own are taken too where they alone leave no operator outside of the vocabulary: a pool may divide no others evenly.
+    """
     takes = kernelbench.read(call("describe", {}))
     if whole:  # operators of torch's are taken as they are, and these change what they keep
         takes = dataclasses.replace(takes, tracking=())
+    found: CaptureResult | None = None
     last: ProblemError | None = None
     for named_sizes in (True, False):
         try:
             source, graph = traced(problem, takes, call, whole, named_sizes)
-            return dataclasses.replace(_result(graph, parse_problem(source)), problem_source=source, tied=takes.tied)
+            result = _result(graph, parse_problem(source))
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
+            continue
+        is_expressed = whole or not any("." in operator for operator in result.operators)
+        if found is None or is_expressed:
+            found = dataclasses.replace(result, problem_source=source, tied=takes.tied)
+        if is_expressed:
+            break
+    if found is not None:
+        return found
     assert last is not None, "both ways failed"
     if last.line is not None and last.line > problem.source.rstrip().count("\n") + 1:
         raise ProblemError(last.message, kernelbench.forward_line(problem), last.fix)

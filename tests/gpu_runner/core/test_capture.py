@@ -142,6 +142,15 @@ def test_a_problem_that_is_larger_than_memory_is_captured_by_its_shapes(source: 
     assert (result.error, result.graph is None) == (None, False)
 
 
+def test_own_sizes_are_kept_where_others_need_an_operator_outside_of_the_vocabulary() -> None:
+    divides = capture(model("return F.adaptive_avg_pool2d(x, (4, 3))", "torch.rand(3, 4, 12, 15)"))
+    assert divides.operators == ("div", "sum", "windows")
+    does_not = capture(model("return F.adaptive_avg_pool2d(x, (4, 7))", "torch.rand(3, 4, 12, 15)"))
+    assert does_not.operators == ("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool2d_backward.default")
+    assert does_not.graph is not None
+    assert Expr("D2") in does_not.graph.nodes[0].meta.shape
+
+
 def test_the_range_of_whole_numbers_is_known_without_making_them() -> None:
     inputs = "torch.rand(65536, 16384), torch.randint(3, 16384, (65536,)).long()"
     result = capture(model("return F.cross_entropy(x, target)", inputs, takes="x, target"))

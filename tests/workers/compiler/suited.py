@@ -1,6 +1,7 @@
 """The problems of tests/suite, captured, compiled and run in Triton's interpreter against their models, at their own sizes.
 
-``python -m tests.workers.compiler.suited RESULTS``: a JSON file with the refused operator of each problem, or a list of complaints.
+``python -m tests.workers.compiler.suited RESULTS [NAME ...]``: a JSON file with the refused operator of each problem, or a list
+of complaints.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from gpu_runner import kernelbench
-from gpu_runner.capture import traced
+from gpu_runner.capture import captured_model
 from gpu_runner.child.capture import HANDLERS
 from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Graph, Problem, parse_problem
+from gpu_runner.errors import ChildError
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
 from workers.authors.compiler import CompilerAuthor
@@ -67,14 +68,19 @@ def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
     state = State(work, work, False)
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
-        return HANDLERS[method](state, meta, [])[0]
+        try:
+            return HANDLERS[method](state, meta, [])[0]
+        except Exception as error:
+            raise ChildError(type(error).__name__, str(error)) from error
 
     sys.path.insert(0, str(work))
     importlib.invalidate_caches()
     sys.modules.pop("problem", None)
-    source, graph = traced(problem, kernelbench.read(call("describe", {})), call, whole=False, named_sizes=False)
+    result = captured_model(problem, call, whole=False)
     sys.path.pop(0)
-    return parse_problem(source), graph, state.values["problem"].reference
+    assert result.graph is not None
+    assert result.problem_source is not None
+    return parse_problem(result.problem_source), result.graph, state.values["problem"].reference
 
 
 def judged(name: str) -> dict[str, Any]:
@@ -125,12 +131,12 @@ def _run(problem: Problem, function: Callable[..., Any], kind: torch.dtype, dtyp
 
 
 def main() -> None:
-    """Judge every problem."""
+    """Judge every problem, or those that are named."""
     from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
     results: dict[str, Any] = {}
-    for name in problems():
+    for name in sys.argv[2:] or problems():
         try:
             results[name] = judged(name)
         except Exception as error:

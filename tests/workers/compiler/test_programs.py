@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from dataclasses import replace
 
 from gpu_runner.contracts import Workload
 from tests.workers.compiler.captured import captured, proposal
 from tests.workers.compiler.formed import formed, section_style
 from workers.authors.compiler import CompilerAuthor
+from workers.authors.compiler.launchers import fitted
 from workers.authors.compiler.programs import components_of
+from workers.authors.compiler.statements import wrapped
 from workers.authors.protocol import Brief, Limit, Proposal
 
 
@@ -91,3 +95,17 @@ def test_plan_counts_the_bytes_of_all_components() -> None:
     assert len(plan.kernels) == 4
     assert {name for name, _ in plan.gradient_formulas} == {"q", "k"}
     assert "Q" in plan.forward_bytes and "K" in plan.forward_bytes
+
+
+def test_a_function_takes_the_number_of_columns_in_float32_as_a_gpu_has_it_of_nothing_else() -> None:
+    calls = re.findall(r"tl\.sqrt\((.*)\)", proposal("softmax_of_root").source)
+    assert set(calls) == {"tl.cast(n_cols, tl.float32)"}
+
+
+def test_a_long_product_stays_a_number_where_it_is_broken() -> None:
+    factors = [f"((x.shape[-{place}] - 1) // 2 + 1)" for place in range(1, 7)]
+    line = f"n_rows = {' * '.join(factors)}"
+    for length in (60, 100, 120):
+        source = wrapped("\n".join(fitted(replace(section_style("swiglu"), line_length=length), [line], 1)), length)
+        assert max(map(len, source.splitlines())) <= length
+        assert ast.dump(ast.parse(textwrap.dedent(source))) == ast.dump(ast.parse(line))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+import triton
 
 from gpu_runner.contracts import Graph, Pass, Problem, Workload
 from gpu_runner.evaluate import evaluate
@@ -16,7 +19,7 @@ from workers.authors.compiler.graph import CannotCompileError, references
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.programs import in_series
 from workers.authors.compiler.rounding import AsStored
-from workers.authors.compiler.schedules.product import FEW_TILES, LONG_SUM
+from workers.authors.compiler.schedules.product import FEW_TILES, LONG_SUM, SPLITS
 from workers.authors.compiler.series import steps_of
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 
@@ -107,6 +110,17 @@ def test_a_long_product_of_few_tiles_is_split_and_others_are_not() -> None:
     assert "n_splits" in source(256, LONG_SUM)
     assert "n_splits" not in source(256, LONG_SUM // 2)
     assert "n_splits" not in source(64 * FEW_TILES, 2**14)
+
+
+def test_parts_of_a_sum_are_all_turns_once_also_where_there_are_no_tiles() -> None:
+    space: dict[str, Any] = {"torch": torch, "triton": triton}
+    exec(SPLITS, space)  # a function of the emitted modules
+    cpu = torch.device("cpu")
+    for n_tiles, n_turns in itertools.product((0, 1, 3, 100), (0, 1, 2, 7, 64, 1000)):
+        n_splits, turns = space["_splits"](cpu, n_tiles, n_turns, 32 * n_turns)
+        assert (n_splits - 1) * turns < max(1, n_turns) <= n_splits * turns
+    assert space["_splits"](cpu, 1, 64, 64 * 32) == (8, 8)
+    assert space["_splits"](cpu, 8, 64, 64 * 32) == (1, 64)
 
 
 def test_a_graph_that_no_way_expresses_is_refused_with_the_first_sentence() -> None:

@@ -16,10 +16,11 @@ COMPARE, OR, AND, SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4, 5, 6, 7
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of an expression and how tightly it binds."""
+    """A piece of an expression and how tightly it binds; ``whole``: it is a whole number in a language that tells types apart."""
 
     text: str
     binds: int = ATOM
+    whole: bool = False
 
     def within(self, binds: int) -> str:
         """The text, in parentheses where what is around it binds as tightly as ``binds``."""
@@ -137,6 +138,9 @@ FORMULA = Dialect(
     False,
 )
 LARGEST_FLOAT32 = 3.4028234e38
+_TAKE_WHOLE = frozenset(
+    {"where", "maximum", "minimum", "abs", "float"}
+)  # of the calls: others are functions of fractions alone
 
 
 def number(value: float | bool, floating: bool = False) -> str:
@@ -206,13 +210,15 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:
         raise CannotCompileError(f"{dialect.language} has no way to write `{value.op}` yet", value.op)
-    arguments = [
-        number(arg.number, dialect.floats_in_calls and not value.integer)
-        if arg.number is not None
-        else operand(arg).text
-        for arg in value.args
-    ]
-    return Text(dialect.calls[value.op].format(*arguments))
+    return Text(dialect.calls[value.op].format(*(_argument(arg, value, dialect, operand) for arg in value.args)))
+
+
+def _argument(arg: Value, call: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> str:
+    if arg.number is not None:
+        return number(arg.number, dialect.floats_in_calls and not call.integer)
+    text = operand(arg)
+    is_cast = text.whole and dialect.floats_in_calls and call.op not in _TAKE_WHOLE
+    return dialect.calls["float"].format(text.text) if is_cast else text.text
 
 
 def _infix(value: Value, operand: Callable[[Value], Text]) -> Text:

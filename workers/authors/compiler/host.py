@@ -287,7 +287,7 @@ class Scalars:
         names = names_in(text)
         if set(names) <= self._sizes.scalars and self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
-            return Text("n_cols")
+            return Text("n_cols", whole=True)
         if all(name in self._names.scalars for name in names):
             for name in names:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))
@@ -295,7 +295,7 @@ class Scalars:
             return Text(expression) if expression.isidentifier() else Text(expression, COMPARE)
         if self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
-            return Text("n_cols")
+            return Text("n_cols", whole=True)
         if text not in self._counts:
             self._counts[text] = self._names.free("count")
         self._use(HostNumber(self._counts[text], f"float({self._on_host(text, names)})"))

@@ -12,7 +12,7 @@ from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
 from workers.authors.compiler.host import host_line
 from workers.authors.compiler.kernels import Store
 from workers.authors.compiler.schedules.base import Schedule
-from workers.authors.compiler.statements import INDENT, split_arguments
+from workers.authors.compiler.statements import INDENT, is_call, opening_of, split_arguments
 from workers.authors.protocol import SourceStyle
 
 
@@ -224,11 +224,13 @@ def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) 
 
 
 def fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
-    """Indent lines; a call that is too long has its arguments one a line."""
+    """Indent lines; one that is a call, and too long, has its arguments one a line."""
     result = []
     for line in lines:
         text = INDENT * depth + line if line else ""
-        if len(text) <= style.line_length or not line.endswith(")") or "(" not in line:
+        opening = line.find("(")
+        whole = line.endswith(")") and opening_of(line) == opening and is_call(line, opening)
+        if len(text) <= style.line_length or not whole:
             result.append(text)
             continue
         indent = text[: len(text) - len(text.lstrip())]

@@ -208,17 +208,33 @@ def _broken(line: str, line_length: int) -> list[str]:
         return [f"{head}[", f"{indent}{INDENT}{grid}", f"{indent}]("]
     cast = _CAST.search(line)
     found = cast if cast and line.rfind("(") >= line_length else _END.search(line)
-    opening = _opening(line[: found.start()] + ")") if found else None
+    opening = opening_of(line[: found.start()] + ")") if found else None
     if found is None or opening is None:
         return [line]
     end = found.group()
     inside = line[opening + 1 : len(line) - len(end)]
+    if " = " in line and not is_call(line, opening) and len([*_pieces(line, " * ")]) > 2:
+        return _enclosed(line, indent, line_length)
     if len(indent) + len(INDENT) + len(inside) <= line_length:
         return [line[: opening + 1], f"{indent}{INDENT}{inside}", indent + end]
     parts = [
         text for part in split_arguments(inside) for text in _summands(part, line_length - len(indent + INDENT) - 1)
     ]
     return [line[: opening + 1], *(indent + INDENT + part for part in parts), indent + end]
+
+
+def _enclosed(line: str, indent: str, line_length: int) -> list[str]:
+    """A long product that is assigned, in parentheses, with a factor a line where it needs more than one."""
+    head, _, value = line.partition(" = ")
+    inner = indent + INDENT
+    first, *rest = [value] if len(inner + value) <= line_length else _pieces(value, " * ")
+    return [f"{head} = (", inner + first, *(f"{inner}* {factor}" for factor in rest), f"{indent})"]
+
+
+def is_call(line: str, opening: int) -> bool:
+    """Whether a parenthesis has arguments, of which the last may be followed by a comma."""
+    before = line[opening - 1 : opening]
+    return before.isidentifier() or before.isdigit() or before in {")", "]"}
 
 
 def _summands(argument: str, length: int) -> list[str]:
@@ -229,7 +245,7 @@ def _summands(argument: str, length: int) -> list[str]:
     return [*(first, *(f"+ {piece}" for piece in rest[:-1])), f"+ {rest[-1]},"] if rest else [f"{first},"]
 
 
-def _opening(line: str) -> int | None:
+def opening_of(line: str) -> int | None:
     """The place of the parenthesis that the last one closes."""
     depth = 0
     for position in range(len(line) - 1, -1, -1):

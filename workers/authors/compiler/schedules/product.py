@@ -44,13 +44,16 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     num_stages = max(2, min(4, capacity // ((BLOCK_M + BLOCK_N) * BLOCK_K * element_size)))
     return BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages'''
 
-# A program of a long product of few tiles takes a part of what is summed over, of at least 2048 elements.
-PRODUCT_SPLITS = '''def _product_splits(device, n_tiles, n_inner):
-    """In how many parts a sum is taken, so that each multiprocessor has two programs, and how long a part is."""
-    n_processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
-    n_splits = max(1, min(triton.cdiv(2 * n_processors, n_tiles), n_inner // 2048))
-    length = max(128, triton.cdiv(triton.cdiv(n_inner, n_splits), 128) * 128)
-    return max(1, triton.cdiv(n_inner, length)), length'''
+# Parts of a sum, of at least 512 elements on a GPU, are computed side by side and added up in order.
+LEAST_PART = 512
+SPLITS = f'''def _splits(device, n_tiles, n_turns, n_summed):
+    """Among how many programs the sum of a tile is split, so that each multiprocessor has two, and the turns of each."""
+    n_processors, least = 4, 32
+    if device.type == "cuda":
+        n_processors, least = torch.cuda.get_device_properties(device).multi_processor_count, {LEAST_PART}
+    n_splits = max(1, min(triton.cdiv(2 * n_processors, max(1, n_tiles)), n_summed // least))
+    turns = max(1, triton.cdiv(n_turns, n_splits))
+    return max(1, triton.cdiv(n_turns, turns)), turns'''
 FEW_TILES, LONG_SUM = 128, 8192  # of 64 x 64 elements, which are fewer than there are multiprocessors
 
 PRECISION = '''def _precision():
@@ -60,13 +63,6 @@ PRECISION = '''def _precision():
 WINDOW_PRECISION = '''def _window_precision():
     """How convolutions of float32 are computed: as torch has it set."""
     return "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"'''
-
-SPLITS = '''def _splits(device, n_tiles, n_turns):
-    """Among how many programs the sum of each tile is split, so that every multiprocessor has one."""
-    n_processors = 8
-    if device.type == "cuda":
-        n_processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return max(1, min(n_turns // 2, triton.cdiv(n_processors, n_tiles)))'''
 
 GROUP = 8  # rows of tiles that run together, so that they share what they read of the right operand in the L2 cache
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
@@ -79,7 +75,6 @@ class ProductSchedule(Schedule):
 
     SOURCES: ClassVar = {
         "_product_settings(": PRODUCT_SETTINGS,
-        "_product_splits(": PRODUCT_SPLITS,
         "=_precision(": PRECISION,
         "=_window_precision(": WINDOW_PRECISION,
         "_splits(": SPLITS,
@@ -111,35 +106,37 @@ class ProductSchedule(Schedule):
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the settings by the size of the result."""
-        chosen, splits = (*TILE, "num_warps", "num_stages"), is_split(self.task, self.program)
-        windows = bool(self.program.domain.windows)
-        cols = f"n_cols * {FEW_TILES}" if splits else "n_cols"  # parts make up for tiles, so that these may be large
-        given = f"{self.source}.device, n_rows, {cols}, {self.source}.element_size()"
-        given += ", n_batches" if self._product.axes.batch and windows else ""
-        lines = [f"{', '.join(chosen)} = _product_settings({given})"]
+        chosen, windows = (*TILE, "num_warps", "num_stages"), bool(self.program.domain.windows)
+        shares, (outer, _), batch = shares_sum(self.task, self.program), walked(self.program), self._product.axes.batch
+        summed = "n_outer * n_inner" if outer else "n_inner"
+        counts = ["n_batches"] if batch and (windows or shares) else []
+        counts += [f"max(1, {summed} // {LEAST_PART})"] if shares else []  # parts make up for tiles
+        given = [
+            f"{self.source}.device, n_rows, n_cols, {self.source}.element_size()",
+            *filter(None, [" * ".join(counts)]),
+        ]
+        lines = [f"{', '.join(chosen)} = _product_settings({', '.join(given)})"]
         if windows:
             lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
-        lines += ["BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))"] if splits else []
         lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
-        if splits:
+        if shares:
+            block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
+            turns = f"{'n_outer * ' if outer else ''}triton.cdiv(n_inner, {block})"
             lines += [
                 f"n_tiles = {self._tiles}",
-                f"n_splits, split_length = _product_splits({self.source}.device, n_tiles, n_inner)",
-                f"split_stride = {'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols",
+                f"n_splits, split_turns = _splits({self.source}.device, n_tiles, {turns}, {summed})",
+                f"split_stride = {'n_batches * ' if batch else ''}n_rows * n_cols",
             ]
-        if walks_in_parts(self.program, self.task):
-            block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
-            lines.append(f"n_tiles = {self._tiles}")
-            lines.append(f"n_splits = _splits({self.source}.device, n_tiles, n_outer * triton.cdiv(n_inner, {block}))")
         return lines
 
     def leaves_partials(self, store: Store) -> bool:
         """Whether programs take parts of the sum."""
-        return is_split(self.task, self.program)
+        return shares_sum(self.task, self.program)
 
     def partials(self, store: Store) -> str:
         """The product of each part."""
-        return f"(n_splits, *{self.host.shape(str(store.node))})"
+        shape = self.host.shape(str(store.node))
+        return f"(n_splits, {shape[1:]}" if shape.startswith("(") else f"(n_splits, *{shape})"
 
     def total_line(self, store: Store, node: str, dtype: str) -> str:
         """The line that adds the parts up."""
@@ -187,21 +184,9 @@ class ProductSchedule(Schedule):
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
         constants["WIDE"] = f"max({', '.join([*numels, total])}) >= 2**31"
-        values = dict(self.strides)
-        if not walks_in_parts(self.program, self.task):
-            grid = "(n_tiles, n_splits)" if is_split(self.task, self.program) else f"({self._tiles},)"
-            lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
-            return [*self._laid_lines(), *_filled(lines, values)]
-        (store,) = self.task.stores
-        lines = started(self.kernel, "(n_splits * n_tiles,)", constants, own["num_warps"], own["num_stages"])
-        made = f"torch.empty((n_splits, *{store.buffer}.shape), dtype=torch.float32, device={self.source}.device)"
-        return [
-            *self._laid_lines(),
-            f"partials = {store.buffer} if n_splits == 1 else {made}",
-            *_filled(lines, values | {store.buffer: "partials"}),
-            "if n_splits > 1:",
-            f"    {store.buffer} = partials.sum(dim=0).to({store.buffer}.dtype)",
-        ]
+        grid = "(n_tiles, n_splits)" if shares_sum(self.task, self.program) else f"({self._tiles},)"
+        lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
+        return [*self._laid_lines(), *_filled(lines, dict(self.strides))]
 
     @property
     def _tiles(self) -> str:
@@ -228,14 +213,6 @@ class ProductSchedule(Schedule):
 def _filled(lines: list[str], values: Mapping[str, str]) -> list[str]:
     """The lines of a start with arguments replaced."""
     return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
-
-
-def walks_in_parts(program: Program, task: KernelTask) -> bool:
-    """Whether sums are split among programs: over all places of windows they are long, and what they give is small."""
-    if program.product is None or not walked(program)[0] or [value.op for value in task.values] != ["dot"]:
-        return False
-    places = {axis for window in program.domain.windows.values() for dim in window.dims for axis in dim.place}
-    return not places.isdisjoint(program.product.axes.inner)
 
 
 LAYS_WINDOWS = True  # whether tensors are laid anew before their windows are taken, where there is enough in a block
@@ -267,7 +244,7 @@ class ProductKernel(KernelWriter):
         self.strides: dict[str, str] = {}
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
-        self._in_parts = walks_in_parts(program, task)
+        self._shares = shares_sum(task, program)
         self._places = Places(program.domain, self.names, scalars.host)
         self._tiled, self._numbered, self._loop = (
             self.scope(),
@@ -303,21 +280,17 @@ class ProductKernel(KernelWriter):
         head.line(f"{total} = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)")
         turn.line(f"{total} = tl.dot({texts[0]}, {texts[1]}, {total}, input_precision=PRECISION)")
         loop = self.scope()
-        splits = is_split(self.task, self.program)
-        if splits:
-            head.line("first = tl.program_id(1) * split_length")
-            head.line("last = min(n_inner, first + split_length)  # split_length is a multiple of BLOCK_K")
+        if self._shares:
+            loop.line("first = tl.program_id(1) * split_turns")
         if self._outer:
             loop.line("n_blocks = tl.cdiv(n_inner, BLOCK_K)")
-            turns = "0, n_outer * n_blocks"
-            if self._in_parts:
-                loop.line("n_turns = tl.cdiv(n_outer * n_blocks, n_splits)")
-                turns = "split * n_turns, min((split + 1) * n_turns, n_outer * n_blocks)"
+            turns = "first, min(first + split_turns, n_outer * n_blocks)" if self._shares else "0, n_outer * n_blocks"
             loop.line(f"for turn in range({turns}):")
             loop.line("    outer = turn // n_blocks")
             loop.line(f"    inner = ((turn % n_blocks) * BLOCK_K + tl.arange(0, BLOCK_K)).to({self._index})")
         else:
-            loop.line(f"for start in range({'first, last' if splits else '0, n_inner'}, BLOCK_K):")
+            own = "first * BLOCK_K, min((first + split_turns) * BLOCK_K, n_inner)" if self._shares else "0, n_inner"
+            loop.line(f"for start in range({own}, BLOCK_K):")
             loop.line(f"    inner = (start + tl.arange(0, BLOCK_K)).to({self._index})")
         loop.line("    inner_mask = inner < n_inner")
         body.env[dot] = total
@@ -328,9 +301,7 @@ class ProductKernel(KernelWriter):
         lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
         outer = ["n_outer"] if self._outer else []
-        outer += ["split_length", "split_stride"] if splits else []
-        if self._in_parts:
-            outer += ["n_tiles", "n_splits", *(["n_batches"] if self.product.axes.batch else [])]
+        outer += ["split_turns", "split_stride"] if self._shares else []
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
         return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
 
@@ -341,9 +312,6 @@ class ProductKernel(KernelWriter):
 
     def _tile(self, head: Statements) -> None:
         program = "tl.program_id(0)"
-        if self._in_parts:
-            head.line("split = tl.program_id(0) // n_tiles")
-            program = "(tl.program_id(0) % n_tiles)"
         head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
@@ -497,11 +465,8 @@ class ProductKernel(KernelWriter):
         body.env.update({value: self.names.of(value) for value in numbered if self.product.axes.batch})
         body.line("mask = row_mask & col_mask")
         body.line("offsets = rows * n_cols + cols")
-        if is_split(self.task, self.program):
+        if self._shares:
             body.line("offsets += tl.program_id(1).to(tl.int64) * split_stride")
-        if self._in_parts:
-            batches = "n_batches * " if self.product.axes.batch else ""
-            body.line(f"offsets += split.to(tl.int64) * {batches}n_rows * n_cols")
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
@@ -523,12 +488,17 @@ class ProductKernel(KernelWriter):
         body.env[load] = name
 
 
-def is_split(task: KernelTask, program: Program) -> bool:
-    """Whether programs share the sum of an element: of a bare product that the largest workload leaves too few tiles of."""
-    bare = [store.value.op for store in task.stores] == ["dot"]
-    if program.product is None or not bare or program.domain.windows or not program.problem.workloads:
+def shares_sum(task: KernelTask, program: Program) -> bool:
+    """Whether programs share the sum of an element, of a bare product: over all places of windows, or long by a workload.
+
+    A workload has to leave it too few tiles for all multiprocessors.
+    """
+    if program.product is None or [store.value.op for store in task.stores] != ["dot"]:
         return False
     axes, domain = program.product.axes, program.domain
+    places = {axis for window in domain.windows.values() for dim in window.dims for axis in dim.place}
+    if not places.isdisjoint(axes.inner):
+        return True
 
     def few(workload: Workload) -> bool:
         given = numbers_of(program.problem, workload)
