@@ -14,7 +14,7 @@ LIBRARY := liger-kernel==0.8.5
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-all library cheats chaos check lint types architecture format migrate docs clean
+.PHONY: help demo test test-all library cheats honest chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -41,8 +41,11 @@ $(VENV)/liger: $(VENV)/installed
 library: $(VENV)/liger ## Run the tests that need the source of Liger-Kernel, which is fetched once
 	LIGER_SOURCE=$(abspath $(VENV)/liger) $(BIN)/python -m pytest $(PYTEST_ARGS) $(shell grep -rl LIGER_SOURCE tests --include='test_*.py')
 
-cheats: $(VENV)/installed ## Judge every cheat and every honest candidate on this host, and print what became of each
-	$(BIN)/python -m tests.cheats --jobs $(JOBS)
+cheats: $(VENV)/installed ## Judge every cheat on this host, and print what became of each
+	$(BIN)/python -m tests.cheats --jobs $(JOBS) --only "cheat "
+
+honest: $(VENV)/installed ## Judge every honest candidate on this host, and print what became of each
+	$(BIN)/python -m tests.cheats --jobs $(JOBS) --only "honest "
 
 chaos: $(VENV)/installed ## Run jobs on a whole installation while COUNT faults strike it, by SEED; print what became of both
 	$(BIN)/python -m tests.chaos --count $(COUNT) $(if $(SEED),--seed $(SEED))

@@ -50,43 +50,49 @@ class _Guarded:
         addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
         if self.sample is None:
             self._look_for_a_race(addresses, place, dtype.itemsize)
-        for begin, _, at in self._by_range(addresses):
-            self.sample.reads(begin, at)  # type: ignore[union-attr]  # without a sample there are none
+        for begin, _, within in self._by_range(addresses, place):
+            self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
         return self._inner.load(ptr, mask, other, dtype)
 
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
             self._look_for_a_race(addresses, place, value.dtype.itemsize, value, mask)
-        self._sampled_write(addresses, value.dtype.itemsize)
+        self._sampled_write(addresses, place, value.dtype.itemsize)
         return self._inner.store(ptr, value, mask)
 
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any) -> Any:
-        addresses, _ = self._checked(ptr, None, val.dtype.itemsize, "writes")
-        self._sampled_write(addresses, val.dtype.itemsize, adds=True)
+        addresses, place = self._checked(ptr, None, val.dtype.itemsize, "writes")
+        self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
         self._synchronizes = True  # programs that wait for one another may read what others wrote
         return self._inner.atomic_cas(ptr, cmp, val, sem)
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
-        addresses, _ = self._checked(ptr, mask, val.dtype.itemsize, "writes")
-        self._sampled_write(addresses, val.dtype.itemsize, adds=True)
+        addresses, place = self._checked(ptr, mask, val.dtype.itemsize, "writes")
+        self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
         self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
-    def _by_range(self, addresses: Any) -> Iterator[tuple[int, int, Any]]:
-        """Where launches are sampled, the ranges in which addresses lie, with their places there."""
+    def _by_range(self, addresses: Any, place: int | None) -> Iterator[tuple[int, int, Any]]:
+        """Where launches are sampled, the ranges in which addresses lie, with those in each.
+
+        ``place``: the range in which all of them lie.
+        """
         if self.sample is None or not addresses.size:
             return
         flat = addresses.ravel()
+        if place is not None:
+            yield *self.ranges[place], flat
+            return
         for begin, end in self.ranges:
-            at = flat[(flat >= begin) & (flat < end)]
-            if at.size:
-                yield begin, end, (at - begin).astype("int64")
+            within = flat[(flat >= begin) & (flat < end)]
+            if within.size:
+                yield begin, end, within
 
-    def _sampled_write(self, addresses: Any, width: int, *, adds: bool = False) -> None:
-        for begin, end, at in self._by_range(addresses):
-            self.sample.writes(begin, end, at, width, adds=adds)  # type: ignore[union-attr]  # as in ``load``
+    def _sampled_write(self, addresses: Any, place: int | None, width: int, *, adds: bool = False) -> None:
+        for begin, end, within in self._by_range(addresses, place):
+            self.sample.writes(begin, end, within, width, adds=adds)  # type: ignore[union-attr]  # as in ``load``
 
     def _look_for_a_race(
         self, addresses: Any, place: int | None, width: int, value: Any = None, mask: Any = None

@@ -46,18 +46,20 @@ class Sample:
         default_factory=set
     )  # memory that programs of the launch that runs have read, by its beginning
 
-    def reads(self, begin: int, at: Any) -> None:
-        """A program reads bytes of some memory."""
+    def reads(self, begin: int, addresses: Any) -> None:
+        """A program reads elements at addresses in some memory, by their first bytes."""
         self.read.add(begin)
-        known = None if self.is_whole and begin in self.new else self.written.get(begin)
-        self.is_lost |= known is not None and not bool(known[at].all())
+        known = None if self.is_lost or (self.is_whole and begin in self.new) else self.written.get(begin)
+        if known is not None:
+            self.is_lost = not bool(known[_places_in(addresses, begin)].all())
 
-    def writes(self, begin: int, end: int, at: Any, width: int, *, adds: bool = False) -> None:
+    def writes(self, begin: int, end: int, addresses: Any, width: int, *, adds: bool = False) -> None:
         """A program writes elements to some memory; where it ``adds``, others would have done so too."""
         if begin not in self.written:
             self.written[begin] = _nothing(end - begin)
             self.new.add(begin)
         is_known = not (self.is_lost or (adds and not self.is_whole))
+        at = _places_in(addresses, begin)
         for byte in range(width):
             self.written[begin][at + byte] = is_known
 
@@ -84,7 +86,7 @@ class Sample:
         try:
             yield
         except _Enough:
-            self.is_cut = True
+            self.is_cut, self.is_whole = True, False
         self.was_lost |= self.is_lost
 
     def operator(self, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
@@ -118,6 +120,10 @@ def _nothing(count: int) -> Any:
     return numpy.zeros(count, dtype=bool)
 
 
+def _places_in(addresses: Any, begin: int) -> Any:
+    return (addresses - begin).astype("int64")
+
+
 def _begin(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
@@ -143,7 +149,7 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
             grid = (*grid, *(1,) * (3 - len(grid)))
             interpreter.interpreter_builder.set_grid_dim(*grid)
             with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
-                for place in _chosen(grid):
+                for place in chosen(grid, sample):
                     interpreter.interpreter_builder.set_grid_idx(*place)
                     guarded.operations = 0
                     with sample.program():
@@ -160,8 +166,12 @@ def enough() -> None:
     raise _Enough
 
 
-def _chosen(grid: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    if math.prod(grid) <= MOST_WHOLE:
-        yield from itertools.product(*map(range, grid))
-    else:
-        yield from itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid))
+def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:
+    """The first and last programs along each axis; of few programs all, for as long as none of them takes too long."""
+    corners = list(itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid)))
+    if math.prod(grid) > MOST_WHOLE:
+        yield from corners
+        return
+    for place in itertools.product(*map(range, grid)):
+        if sample.is_whole or place in corners:
+            yield place

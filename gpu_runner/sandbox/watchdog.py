@@ -41,7 +41,7 @@ def footprint(root: int, weightless: Container[int] = (), shared_folder: bool = 
     Memory that a fork shares with its parent counts for each process that is not ``weightless``. Files in the
     host's shared memory count where they are open or mapped, unless ``shared_folder``: then they are counted elsewhere.
     """
-    below = tree.descendants(root)
+    below = tree.children_below(root)
     private, shared = 0, _Shared((*_MEMORY_FILES, *(() if shared_folder else ("/dev/shm/",))))  # noqa: S108
     for pid in below:
         if pid in weightless:

@@ -394,7 +394,10 @@ class _Plan:
                 Case("workload", tuple(sizes.items()), dtype, 0, workload.scalars, plain_init=at == 0, measured=True)
                 for at, dtype in enumerate(at_size)
             ]
-        return cases
+        found: dict[Case, Case] = {}
+        for case in cases:  # scaled down, workloads that differ in size alone are one case
+            found.setdefault(replace(case, plain_init=False), case)
+        return list(found.values())
 
     def _case(self, name: str, sizes: Mapping[str, int], dtype: str | None = None, **more: object) -> Case:
         case = Case(name, tuple(sizes.items()), dtype or self.dtypes[0], 0, self.workload.scalars)

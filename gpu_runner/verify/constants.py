@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 import math
 import operator
@@ -32,6 +33,7 @@ _NARROW = {"int8": 2**7, "uint8": 2**8, "int16": 2**15, "uint16": 2**16}
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # Triton's own
 MOST_VALUES = 16  # that one expression may have
 ROUNDS = 3  # in which names are made of names
+MOST_KEPT = 16  # files whose trees are kept: a verdict asks for each several times
 
 
 def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
@@ -39,7 +41,7 @@ def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
 
     A name has every value that it is given anywhere; a number with a fraction lies between two whole ones; text may be a number.
     """
-    found = {value for tree in _trees(files) for values in _Folded(tree).values.values() for value in values}
+    found = {value for tree in _trees(files) for values in _folded(tree).values.values() for value in values}
     found |= {
         _NARROW[name] for tree in _trees(files) for node in ast.walk(tree) if (name := _named(node) or "") in _NARROW
     }
@@ -50,7 +52,7 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
     """Those of them that something is compared with, or cut at: where code branches on a size."""
     found: set[int] = set()
     for tree in _trees(files):
-        folded = _Folded(tree)
+        folded = _folded(tree)
         for node in ast.walk(tree):
             asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             if isinstance(node, ast.Call) and _named(node.func) in ("min", "max"):
@@ -66,7 +68,7 @@ def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
         nodes = list(ast.walk(tree))
         if not any(_named(node) == "dot" for node in nodes):
             continue
-        folded = _Folded(tree)
+        folded = _folded(tree)
         for settings in map(_settings, nodes):
             values = [folded.values.get(value, frozenset()) for value in settings]
             found |= {one * other for a, b in itertools.combinations(values, 2) for one in a for other in b}
@@ -77,7 +79,7 @@ def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
     """What is divided by, with each remainder that is compared with, or zero: what no range of sizes is sure to hold."""
     found: set[tuple[int, int]] = set()
     for tree in _trees(files):
-        folded = _Folded(tree)
+        folded = _folded(tree)
         nodes = list(ast.walk(tree))
         compared: dict[ast.AST, frozenset[int]] = {
             side: _remainders(folded, node)
@@ -253,4 +255,14 @@ def _trees(files: Iterable[SourceFile]) -> Iterator[ast.Module]:
     for file in files:
         if file.path.endswith(".py"):
             with contextlib.suppress(*UNPARSABLE):
-                yield parse(file.text)
+                yield _tree(file.text)
+
+
+@functools.lru_cache(MOST_KEPT)
+def _tree(text: str) -> ast.Module:
+    return parse(text)
+
+
+@functools.lru_cache(MOST_KEPT)
+def _folded(tree: ast.Module) -> _Folded:
+    return _Folded(tree)

@@ -4,7 +4,8 @@ Most cheats are judged by cases in one dtype, without what a whole verdict deman
 
     python -m tests.cheats [--jobs N] [--only WORD ...] [--times] [--out FILE.json]
 
-It needs torch and Triton alone, so that it runs on a GPU host as it stands.
+It needs torch and Triton alone, so that it runs on a GPU host as it stands. What took longest the last time comes first, so that
+no process waits for another at the end: seconds are kept in ``build/judged-seconds.json``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -34,6 +35,9 @@ from tests.cheats.trial import cheat, proofs, surroundings, whole_verdict
 from tests.honest.table import HONEST, problem_of, source_of
 
 MOST_IN_A_BATCH = 16
+SECONDS = Path("build/judged-seconds.json")
+# Of what has not been judged on this host yet: a whole verdict, cases and their truth, and a cheat by cases that are there.
+WHOLE_S, PROOFS_S, RUN_S = 8.0, 4.0, 1.5
 FAULT = "error"  # the judge itself failed: never as it should be
 
 
@@ -108,7 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
     wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
     rows: list[Row] = []
-    for row in _all_judged(wanted, options.jobs):
+    seconds = _known_seconds()
+    for row in _all_judged(wanted, options.jobs, seconds):
         rows.append(row)
         mark = "" if _is_right(row) else "  <---"
         sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
@@ -117,6 +122,8 @@ def main(arguments: list[str] | None = None) -> int:
         if options.times:
             sys.stdout.write(f"       {', '.join(f'{name} {seconds:.1f}' for name, seconds in row.spans)}\n")
         sys.stdout.flush()
+    SECONDS.parent.mkdir(exist_ok=True)
+    SECONDS.write_text(json.dumps(seconds | {f"{row.kind} {row.name}": row.seconds for row in rows}, indent=1))
     wrong = [row for row in rows if not _is_right(row)]
     where = "a GPU" if has_gpu() else "the interpreter"
     sys.stdout.write(f"{len(rows)} candidates on {where}, {len(wrong)} not as they should be\n")
@@ -125,12 +132,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _all_judged(wanted: list[tuple[str, str]], jobs: int) -> Iterator[Row]:
+def _all_judged(wanted: list[tuple[str, str]], jobs: int, seconds: Mapping[str, float]) -> Iterator[Row]:
     """Rows as they come. Where a process is killed (out of memory, mostly) the rest goes on with half as many at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # torch and Triton are imported once
     while wanted:
         lost: list[tuple[str, str]] = []
-        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(_judged, batch): batch for batch in _batches(wanted)}
+        with ProcessPoolExecutor(jobs, context) as pool:
+            futures = {pool.submit(_judged, batch): batch for batch in batches(wanted, seconds)}
             for future in as_completed(futures):
                 batch, error = futures[future], future.exception()
                 if isinstance(error, BrokenProcessPool) and jobs > 1:
@@ -145,13 +154,30 @@ def _all_judged(wanted: list[tuple[str, str]], jobs: int) -> Iterator[Row]:
         wanted = lost
 
 
-def _batches(wanted: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Honest candidates one by one, and cheats by what their cases are made of: a process that judges one has the truth for all."""
-    yield from ([named] for named in wanted if named[0] == "honest")
-    cheats = sorted((named for named in wanted if named[0] != "honest"), key=lambda named: _problem(*named))
-    for _, group in itertools.groupby(cheats, key=lambda named: _problem(*named)):
-        alike = list(group)
-        yield from (alike[at : at + MOST_IN_A_BATCH] for at in range(0, len(alike), MOST_IN_A_BATCH))
+def batches(wanted: Sequence[tuple[str, str]], seconds: Mapping[str, float]) -> list[list[tuple[str, str]]]:
+    """What one process judges in turn, the longest first: whole verdicts one by one, other cheats by what their cases are made of.
+
+    A process that judges one of a batch has the truth for all of it.
+    """
+    found = []
+    for known, group in itertools.groupby(sorted(wanted, key=lambda named: _problem(*named)), lambda n: _problem(*n)):
+        alike, most = list(group), MOST_IN_A_BATCH if known[0] else 1
+        found += [alike[at : at + most] for at in range(0, len(alike), most)]
+
+    def takes(batch: list[tuple[str, str]]) -> float:
+        has_cases = bool(_problem(*batch[0])[0])
+        usual = RUN_S if has_cases else WHOLE_S
+        return PROOFS_S * has_cases + sum(seconds.get(f"{kind} {name}", usual) for kind, name in batch)
+
+    return sorted(found, key=takes, reverse=True)
+
+
+def _known_seconds() -> dict[str, float]:
+    """How long each took the last time, where that was noted."""
+    try:
+        return {str(name): float(took) for name, took in json.loads(SECONDS.read_text()).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
 
 def _judged(batch: list[tuple[str, str]]) -> list[Row]:

@@ -125,6 +125,7 @@ def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> No
     with Session("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
         session.call("run", {"module": "thing"})
         assert len(set(tree.descendants(os.getpid())) - before) > 3
+        assert set(tree.children_below(os.getpid())) == set(tree.descendants(os.getpid()))
     assert not set(tree.descendants(os.getpid())) - before
 
 

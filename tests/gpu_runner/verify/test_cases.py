@@ -148,6 +148,15 @@ def test_groups_of_a_rounder_form_are_no_more_than_the_interpreter_takes() -> No
     assert all(math.prod(form.size_of.values()) <= INTERPRETED_ELEMENTS for form in forms if form.size_of["C"] == 64)
 
 
+def test_workloads_of_one_size_in_the_interpreter_are_one_case_there() -> None:
+    problem, cases = planned("rms_norm", interpreted=True)
+    assert len(problem.workloads) == 2
+    measured = [(case.sizes, case.dtype, case.plain_init) for case in cases if case.measured]
+    assert measured == [
+        ((("T", 32), ("H", 512)), dtype, at == 0) for at, dtype in enumerate(("float32", "bfloat16", "float16"))
+    ]
+
+
 def test_a_gpu_proves_a_workload_at_its_full_size() -> None:
     problem, cases = planned("rms_norm", interpreted=False)
     assert [case.sizes for case in cases if case.measured] == [workload.sizes for workload in problem.workloads]

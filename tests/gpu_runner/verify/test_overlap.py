@@ -24,7 +24,6 @@ from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Form, Proof, Use
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
-from tests.cheats.everything import MOST_IN_A_BATCH, _batches, _problem
 from tests.problems import problem_source
 
 CASES = tuple(Case(f"case {seed}", (("T", 5), ("I", 33)), "float32", seed, measured=seed == 3) for seed in range(4))
@@ -107,12 +106,3 @@ def test_values_that_are_equal_are_compared_with_a_truth_once(
     examiner.use(Use("no_grad"), proof)
     assert len(compared) == times
     assert bool(examiner.notes.findings) == bool(second)
-
-
-def test_cheats_of_one_truth_are_judged_together() -> None:
-    wanted = [("cheat", "by_shape"), ("honest", "reglu"), ("cheat", "transpose_by_copy"), ("cheat", "by_content")]
-    batches = list(_batches(wanted * (MOST_IN_A_BATCH // 2 + 1)))
-    assert sorted(named for batch in batches for named in batch) == sorted(wanted * (MOST_IN_A_BATCH // 2 + 1))
-    assert all(len({_problem(*named) for named in batch}) == 1 for batch in batches)
-    assert {len(batch) for batch in batches if batch[0][0] == "honest"} == {1}
-    assert max(len(batch) for batch in batches) == MOST_IN_A_BATCH

@@ -1,0 +1,58 @@
+"""Of a launch at the size of a workload a few programs are run, and what they may have left out is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from gpu_runner.program.sampling import Sample, chosen, enough
+
+ALL = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
+
+
+def run(sample: Sample, grid: tuple[int, int, int], cut: int) -> list[tuple[int, ...]]:
+    """The programs that are run where the one of this number takes too long."""
+    places = []
+    for place in chosen(grid, sample):
+        with sample.program():
+            places.append(place)
+            if place[0] == cut:
+                enough()
+    return places
+
+
+def test_of_few_programs_all_are_run() -> None:
+    sample = Sample(frozenset())
+    with sample.launch([], 4):
+        assert run(sample, (4, 1, 1), cut=-1) == ALL
+
+
+def test_once_one_of_few_programs_was_cut_only_the_first_and_last_are_run() -> None:
+    sample = Sample(frozenset())
+    with sample.launch([], 4):
+        assert run(sample, (4, 1, 1), cut=0) == [ALL[0], ALL[-1]]
+
+
+def test_of_many_programs_the_first_and_last_along_each_axis_are_run() -> None:
+    sample = Sample(frozenset())
+    with sample.launch([], 12):
+        assert run(sample, (4, 3, 1), cut=-1) == [(0, 0, 0), (0, 2, 0), (3, 0, 0), (3, 2, 0)]
+
+
+def test_what_a_program_reads_of_others_is_not_known_once_one_was_cut() -> None:
+    memory = torch.zeros(4)
+    begin = memory.untyped_storage().data_ptr()
+    addresses = np.arange(begin, begin + 16, 4, dtype=np.uint64)
+    sample = Sample(frozenset())
+    with sample.launch([memory], 2):
+        with sample.program():
+            sample.writes(begin, begin + 16, addresses[:1], 4)
+            enough()
+        with sample.program():
+            lost = []
+            for count in (1, 4):
+                sample.reads(begin, addresses[:count])
+                lost.append(sample.is_lost)
+            assert lost == [False, True]
+            sample.writes(begin, begin + 16, addresses[1:2], 4)
+    assert sample.known(memory, (torch.arange(4),)).tolist() == [True, False, False, False]
