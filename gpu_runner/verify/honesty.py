@@ -52,17 +52,15 @@ def _only_moves(answers: Sequence[bool | None]) -> bool:
 
 
 def _moved(proof: Proof) -> list[bool | None]:
-    """Of each output whether every value of it is one of an input, or one constant such as what pads; None where it has none."""
+    """Of each output whether its values are those of inputs, but for one constant such as what pads; None where there is no other."""
     floating = [value.double().flatten() for value in proof.inputs.values() if value.is_floating_point()]
     known = torch.cat(floating) if floating else torch.empty(0, dtype=torch.float64)
     found: list[bool | None] = []
     for item in proof.outputs:
         values = item.truth.exact.double().flatten()[:MOST_LOOKED_AT]
         others = values[~torch.isin(values, known)]
-        is_whole = not item.truth.exact.is_floating_point()
-        found.append(
-            not is_whole and others.unique().numel() <= (values.numel() > others.numel()) if values.numel() else None
-        )
+        is_move = item.truth.exact.is_floating_point() and others.unique().numel() <= 1
+        found.append(None if is_move and others.numel() == values.numel() else is_move)
     return found
 
 

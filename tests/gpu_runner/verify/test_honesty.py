@@ -115,13 +115,15 @@ def test_an_answer_is_a_move_where_one_output_is_but_for_one_constant(
     outputs: list[Callable[[torch.Tensor], torch.Tensor]], is_move: bool
 ) -> None:
     problem = parse_problem(problem_source("row_sum"))
-    x = torch.randn(8, 9, generator=torch.Generator().manual_seed(1))
-    exact = [make(x) for make in outputs]
-    expected = tuple(
-        Expected(f"output {n}", Truth(y, y), tuple(y.shape), y.stride(), "float32") for n, y in enumerate(exact)
-    )
-    proof = replace(PROOF, inputs={"x": x}, outputs=expected)
-    assert scale_of(problem, [proof, proof]).moves_only is is_move
+    proofs = []
+    for columns in (9, 0):  # of no columns padding is all that there is
+        x = torch.randn(8, columns, generator=torch.Generator().manual_seed(1))
+        exact = [make(x) for make in outputs] if columns else [torch.zeros(8, 2) for _ in outputs]
+        expected = tuple(
+            Expected(f"output {n}", Truth(y, y), tuple(y.shape), y.stride(), "float32") for n, y in enumerate(exact)
+        )
+        proofs.append(replace(PROOF, inputs={"x": x}, outputs=expected))
+    assert scale_of(problem, proofs).moves_only is is_move
 
 
 def test_what_torch_computes_of_constants_alone_is_work_where_it_is_as_large_as_the_problem() -> None:
