@@ -52,7 +52,7 @@ def _only_moves(answers: Sequence[bool | None]) -> bool:
 
 
 def _moved(proof: Proof) -> list[bool | None]:
-    """Of each output whether its values are those of inputs, but for one constant such as what pads; None where there is no other."""
+    """Of each output whether its values are inputs', but for one constant such as what pads; None where it has none of them."""
     floating = [value.double().flatten() for value in proof.inputs.values() if value.is_floating_point()]
     known = torch.cat(floating) if floating else torch.empty(0, dtype=torch.float64)
     found: list[bool | None] = []
