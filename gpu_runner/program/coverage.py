@@ -26,6 +26,7 @@ MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
 ALIKE = 1e-6  # of a number: as far apart are two that a sum in another order gives
 _CUT = "cut at its"
+UNCHANGED = "anything but its first value"  # of a remainder, or of what a mask leaves
 _ROOTS = frozenset(["sqrt", "rsqrt", "float", "pow", "abs", "fabs", "prod"])
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared

@@ -19,6 +19,7 @@ from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
     HELD,
+    UNCHANGED,
     UNSEEN,
     VARIES,
     Decisions,
@@ -98,6 +99,7 @@ def watch_blocks(decisions: Decisions) -> None:
         elif op in picks:
             _note_picked(decisions, result, lhs, rhs)
         else:
+            _note_unchanged(decisions, op, result, lhs)
             _compute(decisions, op.__name__, result, lhs, rhs)
         return result
 
@@ -432,6 +434,8 @@ class Noting(ast.NodeTransformer):
         return _call(_COMPUTES, node, ast.Constant(type(node.op).__name__), node.left, node.right)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "static_assert":
+            return node  # which only refuses
         self.generic_visit(node)
         # A kernel notes for itself what it computes.
         is_function = isinstance(node.func, ast.Attribute) or (
@@ -571,6 +575,8 @@ class Text:
     def is_fixed(self, node: ast.expr, parameters: frozenset[str], *, constant: bool) -> bool:
         """Whether an expression is the same in every launch, given the parameters that are. A ``constant`` reads no memory."""
         names = _names_in(node) & self.bound
+        if constant and len(_types_in(node) & self.bound) > 1:
+            return False  # whether two arguments are of one type a call decides
         if constant and names <= parameters:
             return True
         return (
@@ -639,6 +645,15 @@ def _names_in(node: ast.AST) -> frozenset[str]:
         return frozenset([node.id])
     parts = () if isinstance(node, ast.Attribute) and node.attr in ("dtype", "type") else ast.iter_child_nodes(node)
     return frozenset().union(*map(_names_in, parts))
+
+
+@functools.cache
+def _types_in(node: ast.AST) -> frozenset[str]:
+    """The names of whose values a comparison asks the type."""
+    compared = [part for part in ast.walk(node) if isinstance(part, ast.Compare)]
+    asked = [part for each in compared for part in ast.walk(each) if isinstance(part, ast.Attribute)]
+    types = [part.value for part in asked if part.attr in ("dtype", "type")]
+    return frozenset(part.id for each in types for part in ast.walk(each) if isinstance(part, ast.Name))
 
 
 @functools.cache
@@ -736,6 +751,15 @@ def _note_picked(decisions: Decisions, result: Any, lhs: Any, rhs: Any) -> None:
             _note(decisions, site, _happened, operand.data == result.data, counts, what)
 
 
+def _note_unchanged(decisions: Decisions, operation: Any, result: Any, operand: Any) -> None:
+    """Add whether a remainder or mask ever gives another number than it is given: else it is a limit beyond all cases."""
+    if operation.__name__ not in ("fmod", "bitwise_and") or result.data.dtype.kind not in "iu":
+        return
+    site = _undecided(decisions, UNCHANGED)
+    if site is not None:
+        _note(decisions, site, _happened, operand.data != result.data, _read(result), UNCHANGED)
+
+
 def _note_constant(decisions: Decisions, outcome: int, what: str = "") -> None:
     """Add what the innermost kernel on the stack decides now over its constants."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
@@ -745,6 +769,8 @@ def _note_constant(decisions: Decisions, outcome: int, what: str = "") -> None:
 
 def _compute_constant(decisions: Decisions, operation: str, result: Any, operands: list[Any]) -> None:
     """Note what the innermost kernel on the stack computes now of its constants."""
+    if operation in ("Mod", "BitAnd") and not isinstance(result, bool):
+        _note_constant(decisions, BOTH if result != operands[0] else FAILED, UNCHANGED)
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is None or site.is_between or _is_fixed(site, decisions, constant=True):
         return

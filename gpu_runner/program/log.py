@@ -53,6 +53,7 @@ _DECIDES = frozenset(f"""
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
+CONSTANTS = "constants"  # the source of what torch computes of no input, such as of places
 
 
 Order = tuple[tuple[int, int], ...]  # sizes and strides, the first dimension first
@@ -305,6 +306,8 @@ class Log(Mode):
         reduced = max(1, max((t.numel() for t in operands), default=1) // least)
         launched = any(memory.launched and not memory.inputs for memory in known)
         sources = set().union(*(memory.inputs for memory in known)) or ({""} if launched else set())
+        if not sources and known and not is_move and all(memory.is_constant for memory in known):
+            sources = {CONSTANTS}
         for source in sources:
             key = (self._step, name, source, path, line, is_move, permuted, elements, reduced)
             work = self._work.setdefault(key, dict(zip(_WORK, key, strict=True)) | {"elements": 0})

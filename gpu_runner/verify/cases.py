@@ -95,13 +95,14 @@ class Layout(StrEnum):
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
     expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
     ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
+    scaled = "scaled"  # upstream gradients alone: a loss scale, expanded, as mixed precision begins with
     full = "full"  # upstream gradients alone: exactly one, dense, as backward(torch.ones_like(y)) gives
 
 
 _LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
 INPUT_LAYOUTS = (*_LAYOUTS, Layout.level, Layout.windows)
 NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
-EXPANDED = (Layout.expanded, Layout.ones, Layout.full)
+EXPANDED = (Layout.expanded, Layout.ones, Layout.scaled, Layout.full)
 UPSTREAM_LAYOUTS = (*_LAYOUTS, *EXPANDED)
 # In these an element lies in several places of a tensor at once.
 REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, *EXPANDED})
@@ -135,6 +136,7 @@ class Special(StrEnum):
     unit = "rows of length one"
     shares = "rows that are distributions"
     bytes = "whole numbers up to 255"
+    distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
     filled = "filled with -10,000 where a mask is"
     triangle = "zeros on one side of the diagonal"  # of square matrices
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
@@ -282,6 +284,7 @@ _WORDS: dict[str, str] = {
     Layout.windows: "overlapping rows",
     Layout.expanded: "expanded",
     Layout.ones: "of exactly one",
+    Layout.scaled: "of a loss scale",
     Layout.full: "of ones",
 }
 
@@ -925,12 +928,19 @@ class _Plan:
         for kind in FAR_DATA if activations else ():
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+        for name in stream.sample(activations, min(len(activations), 1)) if self._most_exact() == "float32" else ():
+            sizes = self._sizes("distant", (33, 90), (5, 14))
+            case = self._case("far data", sizes, "float32", special=Special.distant)
+            cases.append(replace(case, among=(name,)))
         for dtype in set(self.dtypes) & {"float16"}:
             sizes = self._sizes("faint gradients", (33, 90), (5, 14))
             cases.append(self._case("faint gradients", sizes, dtype, gradients=Upstream.small))
         for name in stream.sample(activations, min(len(activations), MOST_GIVEN_BACK)):
             sizes = self._sizes(f"given back {name}", (33, 90), (5, 14))
             cases.append(self._case("an input as upstream gradient", sizes, self._most_exact(), given_back=name))
+        for pair in _of_other_rows(problem):
+            case = self._case("close", self._equal(stream), self._most_exact(), related=pair, relation=Relation.close)
+            cases.append(case)
         for pair in _transposable(problem):
             sizes = self._equal(stream)
             cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))
@@ -979,6 +989,18 @@ def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
     able = [spec for spec in problem.inputs if is_activation(spec)]
     for spec in able:
         yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
+
+
+def _of_other_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Pairs of activations with the same columns and other rows, such as two sets of points, of which some lie close together."""
+    able = [spec for spec in problem.inputs if is_activation(spec) and len(spec.dims) > 1]
+    pairs = itertools.combinations(able, 2)
+    return [
+        (one.name, other.name)
+        for one, other in pairs
+        if one.dims[-1] == other.dims[-1] and one.dims != other.dims
+        if (len(one.dims), one.dtype) == (len(other.dims), other.dtype)
+    ][:1]
 
 
 def _is_dense(case: Case) -> bool:

@@ -27,6 +27,7 @@ NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
 MOST_KEPT = 0.6  # of a row of which most elements are zero, as behind a ReLU or a dropout
+DISTANT = (7.0, 8.5)  # doublings of the mean size of an element by which all lie away from zero
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -218,6 +219,14 @@ def _bytes(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return torch.randint(0, LEVELS + 1, values.shape, generator=stream).float()
 
 
+def _distant(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """All values by as much beyond zero, a hundred times and more of what they are apart."""
+    low, high = DISTANT
+    times = 2.0 ** (low + (high - low) * float(torch.rand((), generator=stream)))
+    side = 2 * int(torch.randint(2, (), generator=stream)) - 1
+    return values + side * times * values.abs().mean()
+
+
 def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """In half of the rows some elements are what masks fill with."""
     share = MOST_FILLED * torch.rand((*values.shape[:-1], 1), generator=stream) - MOST_FILLED / 2
@@ -268,6 +277,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.faint: _faint,
     Special.levels: _levels,
     Special.bytes: _bytes,
+    Special.distant: _distant,
     Special.filled: _filled_by_a_mask,
     Special.mask: _mask,
     Special.ramp: _ramp,

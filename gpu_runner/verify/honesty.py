@@ -26,6 +26,7 @@ LEAST = 64  # and on as many elements in any case
 PARTIALS = 192  # results of programs that are added up: so many meet in one, at most, or two for each processor
 COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work is shared
 MOST_DIMENSIONS = 6
+MOST_LOOKED_AT = 4096  # values of an output
 USES = 16  # of one input: autograd adds the gradients of so many by itself
 FEW = 4  # or they are this part of the largest tensor
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
@@ -41,17 +42,26 @@ def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
         known = [math.prod(int(d) if d.isdigit() else size.get(d, 1) for d in spec.dims) for size in sizes]
         elements[spec.name] = max(known, default=1)
     largest = max(sizes, key=lambda size: math.prod(size.values()), default={})
-    return Scale(elements, bool(proofs) and all(_only_moves(proof) for proof in proofs), largest)
+    return Scale(elements, any(map(_only_moves, zip(*map(_moved, proofs), strict=False))), largest)
 
 
-def _only_moves(proof: Proof) -> bool:
-    """Whether every value of every output is a value of an input."""
+def _only_moves(answers: Sequence[bool | None]) -> bool:
+    """Whether an output is a move in each case in which that can be told."""
+    told = [answer for answer in answers if answer is not None]
+    return bool(told) and all(told)
+
+
+def _moved(proof: Proof) -> list[bool | None]:
+    """Of each output whether its values are inputs', but for one constant such as what pads; None where it has none of them."""
     floating = [value.double().flatten() for value in proof.inputs.values() if value.is_floating_point()]
-    if not floating:
-        return False
-    known = torch.cat(floating)
-    wanted = [item.truth.exact.double().flatten() for item in proof.outputs]
-    return all(bool(torch.isin(value[:4096], known).all()) for value in wanted)
+    known = torch.cat(floating) if floating else torch.empty(0, dtype=torch.float64)
+    found: list[bool | None] = []
+    for item in proof.outputs:
+        values = item.truth.exact.double().flatten()[:MOST_LOOKED_AT]
+        others = values[~torch.isin(values, known)]
+        is_move = item.truth.exact.is_floating_point() and others.unique().numel() <= 1
+        found.append(None if is_move and others.numel() == values.numel() else is_move)
+    return found
 
 
 def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:

@@ -21,6 +21,7 @@ from gpu_runner.verify.cases import (
     Layout,
     Special,
     Upstream,
+    columns_of,
     holds_extremes,
     is_activation,
     is_ranged,
@@ -47,6 +48,7 @@ PARAMETER_NOISE = 0.4
 WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
 FAR_GRADIENTS = (80.0, 90.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16 and more
 TINY_GRADIENTS = (80.0, 90.0)  # halvings of that of small ones: so far that a limit before that shows in every verdict
+LOSS_SCALE, LOSS_SCALE_OF_HALF = 2.0**16, 2.0**10  # with which a gradient scaler begins; of float16 outputs less
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 TINY_HALF_GRADIENTS = (14.0, 20.0)  # of float16: what a mean over 2**20 elements gives is no normal number of it
 EQUAL_WEIGHTS = (
@@ -115,7 +117,9 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
         if spec.name in able and case.layout is not Layout.shifted:
             others = (*others, Layout.permuted, Layout.sliced)
-        is_table = case.layout == Layout.sliced and _is_labels(spec)  # whenever anything is: few cases are
+        is_table = case.layout == Layout.sliced and (
+            _is_labels(spec) or _is_of_rows(problem, spec)
+        )  # whenever anything is: few cases are
         as_case = spec.name == first or (spec.name in able and (is_table or not alone))
         kind = case.layout if as_case else stream.choice(others)
         place = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
@@ -131,12 +135,18 @@ def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
         return False
     if is_weight(spec):
         return False
-    # Labels may be a column of a table; vectors of floats are one piece, as a bias is.
-    return len(spec.dims) > 1 or (case.layout == Layout.sliced and _is_labels(spec))
+    # What holds one number for each row may be a column of a table; other vectors are one piece, as a bias is.
+    is_column = case.layout == Layout.sliced and (_is_labels(spec) or _is_of_rows(problem, spec))
+    return len(spec.dims) > 1 or is_column
 
 
 def _is_labels(spec: InputSpec) -> bool:
     return bool(spec.dims) and spec.high is not None
+
+
+def _is_of_rows(problem: Problem, spec: InputSpec) -> bool:
+    """Whether an activation is a vector with one number for each row, such as an expert's share of each token."""
+    return is_activation(spec) and len(spec.dims) == 1 and spec.dims[0] not in columns_of(problem)
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
@@ -158,6 +168,8 @@ def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dty
     """What a loss gives each element: exactly one as a sum, a share as a mean, or any number."""
     if case.upstream == Layout.ones:
         return torch.tensor(1.0)
+    if case.upstream == Layout.scaled:
+        return torch.tensor(LOSS_SCALE if dtype != torch.float16 else LOSS_SCALE_OF_HALF)
     kind = int(torch.randint(3, (), generator=stream))
     if kind == 2 or case.gradients in (Upstream.large, Upstream.small):
         return _random((), stream, _upstream_scale(case, stream, dtype))
@@ -253,7 +265,7 @@ def _make(
     values = _floating(spec, shape, case, stream, dtype)
     if place is not None:
         values = _filled(values, spec, case, stream, place)
-    elif case.special and is_activation(spec):
+    elif case.special and is_activation(spec) and (not case.among or spec.name in case.among):
         values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)

@@ -154,6 +154,8 @@ class HostCode:
             self._statements([*node.body, *node.orelse])
         elif isinstance(node, ast.Return):
             self._return(node.value)
+        elif isinstance(node, ast.Expr) and node.value is self._decision:
+            raise _EscapesError  # what is called for its effect
         elif isinstance(node, ast.Assert | ast.Expr):
             self._depends(node.test if isinstance(node, ast.Assert) else node.value)
         elif isinstance(node, ast.With | ast.For | ast.While):
@@ -180,6 +182,8 @@ class HostCode:
     def _place(self, target: ast.expr) -> None:
         """Where something is put must not depend on the decision."""
         for part in ast.walk(target):
+            if part is self._decision:
+                raise _EscapesError
             if isinstance(part, ast.Attribute | ast.Subscript):
                 within = [part.value] if isinstance(part, ast.Attribute) else [part.value, part.slice]
                 if any(self._depends(each) for each in within):

@@ -24,6 +24,7 @@ from gpu_runner.program.coverage import (
     FAILED,
     HELD,
     MOST_ITEMS,
+    UNCHANGED,
     Place,
     is_known,
     is_plain,
@@ -37,6 +38,7 @@ from gpu_runner.program.objects import (
     FIXED,
     PASSED,
     Frame,
+    Function,
     Native,
     function_name,
     is_builtin,
@@ -118,9 +120,41 @@ class Deciding(State):
                     *where, text = place_of(frame.module.path, node)
                     self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
 
-    def _note_operation(self, node: ast.BinOp, value: Any, frame: Frame) -> None:
+    def _note_keys(self, node: ast.AST, level: int, keys: Sequence[Any], frame: Frame, *, is_met: bool = False) -> None:
+        """Note whether keys, where calls differ in them, ever meet one that was there: then what is found by a key is another."""
+        if level and not self.loading and node not in self.refusing:
+            place = place_of(frame.module.path, node)  # type: ignore[arg-type]  # an expression in each use
+            self.decisions.operate(place, "keys that meet", [tuple(keys)], is_met)
+
+    def _note_names(self, node: ast.expr, level: int, function: Any, names: tuple[str, ...], frame: Frame) -> None:
+        """Note which of the keywords that a mapping gives a function of the program are its parameters."""
+        if level and isinstance(function, Function) and not self.loading and node not in self.refusing:
+            taken = tuple(name for name in names if name in function.signature.parameters)
+            self.decisions.operate(place_of(frame.module.path, node), "keywords", [names], taken)
+
+    def _note_stored(self, node: ast.Subscript, owner: Any, at_key: tuple[Any, int], frame: Frame) -> None:
+        """Note to which place of a container something is written, where the call says so."""
+        key, level = at_key
+        if isinstance(owner, dict):
+            self._note_keys(node, level, (*owner, key), frame, is_met=key in owner)
+        elif isinstance(key, int) and isinstance(owner, list | torch.Tensor):
+            size = len(owner)
+            if size <= MOST_ITEMS:
+                for place in range(size):
+                    self._note_event(node, level, place in (key, key + size), frame, f"written at {place}")
+            elif level and not self.loading and node not in self.refusing:
+                place_ = place_of(frame.module.path, node)
+                self.decisions.operate(place_, "written at the end", [key], key in (-1, size - 1))
+        else:
+            self._note_cuts(node, owner, key, level, frame)
+
+    def _note_operation(self, node: ast.BinOp, left: Any, value: Any, frame: Frame) -> None:
         if isinstance(node.op, _LOSES) and isinstance(value, int):
             self._note_event(node, self.level, bool(value), frame, "not zero")
+            if isinstance(node.op, ast.Mod | ast.BitAnd) and not isinstance(value, bool):
+                self._note_event(node, self.level, value != left, frame, UNCHANGED)
+        if isinstance(value, dict):
+            self._note_keys(node, self.level, tuple(value), frame)
         self._note_computed(node, value, frame, self.level)
 
     def _note_in_place(self, node: ast.AugAssign, left: Any, value: Any, frame: Frame) -> None:
@@ -128,7 +162,7 @@ class Deciding(State):
         if not self.loading:
             whole = in_full(node)
             self.decisions.see(whole.left, left)
-            self._note_operation(whole, value, frame)
+            self._note_operation(whole, left, value, frame)
             self.decisions.see(whole, value)
 
     def _place_of_call(self, node: ast.Call, function: Any, args: Sequence[Any], frame: Frame) -> Place | None:
@@ -161,6 +195,10 @@ class Deciding(State):
             self._note_islice(node, args, level, frame)
         elif function is zip or name == "itertools.zip_longest":
             self._note_ends(node, name, args, level, frame)
+        elif (function is dict and args) or (name == "update" and isinstance(function.owner, dict)):
+            self._note_keys(node, level, tuple(value if function is dict else function.owner), frame)
+        elif name == "insert" and isinstance(function.owner, list):
+            self._note_event(node, levels[0], False, frame, "inserted anywhere else")
         elif not (name == "len" and isinstance(args[0], torch.Size)):
             if function in (int, float) and args and isinstance(args[0], str):
                 self._note_event(node, level, False, frame, "made of anything but text")

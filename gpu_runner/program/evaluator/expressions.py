@@ -130,7 +130,7 @@ class Expressions(Calls):
     def _bin_op(self, node: ast.BinOp, frame: Frame) -> Any:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
         value = self._operate(language.BINARY, type(node.op).__name__, left, right)
-        self._note_operation(node, value, frame)
+        self._note_operation(node, left, value, frame)
         return value
 
     def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
@@ -204,9 +204,13 @@ class Expressions(Calls):
     def _dict(self, node: ast.Dict, frame: Frame) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
         levels: list[int] = []
+        spread: list[Any] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                made |= self._mapping(self.value(value, frame))
+                given = self._mapping(self.value(value, frame))
+                levels.append(self.last_level)
+                spread += given
+                made |= given
             else:
                 given = self.value(key, frame)
                 levels.append(self.last_level)
@@ -215,6 +219,8 @@ class Expressions(Calls):
         keys = [key for key in node.keys if key is not None]
         if len(keys) == len(node.keys) > 1:
             self._note_event(node, max(levels), len(made) < len(keys), frame, "one with equal keys")
+        elif len(node.keys) > 1:
+            self._note_keys(node, max(levels), tuple(made), frame, is_met=len(made) < len(keys) + len(spread))
         return made
 
     def _mapping(self, value: Any) -> dict[Any, Any]:
@@ -274,7 +280,10 @@ class Expressions(Calls):
         def pair(inner: Frame) -> tuple[Any, Any]:
             return self.value(node.key, inner), self.value(node.value, inner)
 
-        return dict(self._collected(node, frame, pair))
+        pairs = self._collected(node, frame, pair)
+        made = dict(pairs)
+        self._note_keys(node, self.level, tuple(made), frame, is_met=len(made) < len(pairs))
+        return made
 
     def _generator(self, node: ast.GeneratorExp, frame: Frame) -> Iterator[Any]:
         return self._comprehended(node, frame, lambda inner: self.value(node.elt, inner))
@@ -329,6 +338,7 @@ class Expressions(Calls):
                     if name in named:
                         raise TypeError(f"got multiple values for keyword argument '{name}'")
                 named |= given
+                self._note_names(keyword.value, self.last_level, function, tuple(given), frame)
             else:
                 named[keyword.arg] = self.value(keyword.value, frame)
                 by_name[keyword.arg] = self.last_level

@@ -137,7 +137,10 @@ class Names(Values):
             if isinstance(owner, FunctionCtx) and frame.may_set_context:
                 owner.__dict__.setdefault("program_levels", {})[target.attr] = self._level_of_kept(value, level)
         elif isinstance(target, ast.Subscript):
-            self.set_item(self.value(target.value, frame), self.value(target.slice, frame), value)
+            owner = self.value(target.value, frame)
+            key = self.value(target.slice, frame)
+            self._note_stored(target, owner, (key, self.last_level), frame)
+            self.set_item(owner, key, value)
         elif isinstance(target, ast.Tuple | ast.List):
             self.budget.charge(value)
             values = list(self.iterate(value))

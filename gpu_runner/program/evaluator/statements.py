@@ -97,6 +97,7 @@ class Statements(Expressions):
             left = self.attribute(owner, target.attr)
         else:
             owner, key = self.value(target.value, frame), self.value(target.slice, frame)
+            self._note_stored(target, owner, (key, self.last_level), frame)
             left = self.item(owner, key)
         if isinstance(left, list | dict | set):
             self.check_mutable(left)

@@ -182,6 +182,56 @@ CONSTANT = {
         "n = {x.shape[0]: 0, 9: 1}[9]",
         "`{x.shape[0]: 0, 9: 1}` is one with equal keys",
     ),
+    "a key that is written": (
+        "n = {9: 1}\n    n[x.shape[0]] = 2\n    n = n[9]",
+        "`n[x.shape[0]]` is anything but False",
+    ),
+    "a union of dictionaries": (
+        "n = ({9: 1} | {x.shape[0]: 2})[9]",
+        "`{9: 1} | {x.shape[0]: 2}` is anything but False",
+    ),
+    "a dictionary of pairs": (
+        "n = dict([(9, 1), (x.shape[0], 2)])[9]",
+        "`dict([(9, 1), (x.shape[0], 2)])` is anything but False",
+    ),
+    "a dictionary that is brought up to date": (
+        "n = {9: 1}\n    n.update({x.shape[0]: 2})",
+        "`n.update({x.shape[0]: 2})` is anything but False",
+    ),
+    "a spread dictionary": (
+        "n = {9: 1, **{x.shape[0]: 2}}[9]",
+        "`{9: 1, **{x.shape[0]: 2}}` is anything but False",
+    ),
+    "a comprehension whose last key wins": (
+        "n = {key: at for at, key in enumerate((9, x.shape[0]))}[9]",
+        "`{key: at for at, key in enumerate((9, x.shape[0]))}` is anything but False",
+    ),
+    "the name of a keyword": (
+        "def pick(n9=1, **_):\n        return n9\n    n = pick(**{f'n{x.shape[0]}': 2})",
+        "`{f'n{x.shape[0]}': 2}` is anything but ()",
+    ),
+    "a place of a list": (
+        "n = [1] * 3\n    n[x.shape[0] - 7] = 2\n    n = n[2]",
+        "`n[x.shape[0] - 7]` is written at 2",
+    ),
+    "a place of a long list": (
+        "n = [1] * 100\n    n[x.shape[0]] = 2",
+        "`n[x.shape[0]]` is anything but False",
+    ),
+    "a place of a tensor": (
+        "n = torch.ones(100)\n    n[x.shape[0]] = 2",
+        "`n[x.shape[0]]` is anything but False",
+    ),
+    "a part of a list": (
+        "n = [1] * 10\n    n[x.shape[0]:] = [2]",
+        "`n[x.shape[0]:]` is cut at its start 0",
+    ),
+    "a place that is made": (
+        "n = [1, 1]\n    n.insert(x.shape[0], 2)",
+        "`n.insert(x.shape[0], 2)` is inserted anywhere else",
+    ),
+    "a remainder that changes nothing": ("n = x.shape[0] % 9", "`x.shape[0] % 9` is anything but its first value"),
+    "a mask that changes nothing": ("n = x.shape[0] & 15", "`x.shape[0] & 15` is anything but its first value"),
     "a slice that never cuts": (
         "n = len(range(x.shape[0])[:9])",
         "`range(x.shape[0])[:9]` is not cut at its stop 0",

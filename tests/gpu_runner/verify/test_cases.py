@@ -427,7 +427,7 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     problem = parse_problem(problem_source("swiglu"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
-    assert {case.special for case in wide} >= {*DATA, *FAR_DATA, Special.triangle}
+    assert {case.special for case in wide} >= {*DATA, *FAR_DATA, Special.distant, Special.triangle}
     assert {case.relation for case in wide if case.related} == {
         Relation.close,
         Relation.by_rows,
@@ -500,3 +500,23 @@ def test_where_all_dimensions_are_equal_the_interpreter_has_no_more_rows_than_el
     plan = partial(plan_cases, problem, ("float32",), problem.workloads, quick=False, draws=draws)
     [equal] = [case for case in plan(interpreted=True) if case.name == "all equal"]
     assert len(set(equal.size_of.values())) == 1 and equal.size_of["B"] * equal.size_of["C"] <= 2**8 + 2**5
+
+
+POINTS = """
+import torch
+
+def reference(x: torch.Tensor, y: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    return (x[:, None] - y[None, :]).square().sum(-1) * s[:, None]
+
+INPUTS = {"x": "M D", "y": "N D", "s": "M"}
+WORKLOADS = [{"M": 64, "N": 64, "D": 64}]
+"""
+
+
+@given(SEEDS)
+def test_a_number_for_each_row_may_be_a_column_and_points_of_two_sets_are_close(draws: Draws) -> None:
+    problem = parse_problem(POINTS)
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    sliced = [case for case in cases if case.layout == Layout.sliced]
+    assert sliced and all(places_of(problem, case)["s"].step > 1 for case in sliced)
+    assert [case.related for case in cases if case.relation is Relation.close and case.related] == [("x", "y")]

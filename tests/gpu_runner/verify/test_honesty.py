@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
+from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.program.log import CONSTANTS
 from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.finding import Notes
-from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty
+from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Form, Proof, Scale
+from gpu_runner.verify.proof import Expected, Form, Proof, Scale
+from gpu_runner.verify.tolerances import Truth
+from tests.problems import problem_source
 
 X, W = torch.empty(640, 100, device="meta"), torch.empty(640, device="meta")
 UPSTREAM = Laid(X.flatten(), (640, 100), (100, 1), 0)
@@ -93,3 +98,35 @@ def test_moving_is_work_only_where_the_answer_is_a_move() -> None:
     assert rules(COPY_OF_X, MOVES) == [("torch computes the answer", 3)]
     assert rules(replace(COPY_OF_X, permuted=False), MOVES) == []
     assert rules(replace(COPY_OF_X, permuted=False, each=1_000), MOVES) != []
+
+
+@pytest.mark.parametrize(
+    ("outputs", "is_move"),
+    [
+        ([lambda x: x.t()], True),
+        ([lambda x: torch.nn.functional.pad(x, (1, 1))], True),
+        ([lambda x: x.t(), lambda x: x.sum(-1)], True),
+        ([lambda x: x * 2.0], False),
+        ([lambda x: torch.zeros(4)], False),
+        ([lambda x: x.argmax(-1)], False),
+    ],
+)
+def test_an_answer_is_a_move_where_one_output_is_but_for_one_constant(
+    outputs: list[Callable[[torch.Tensor], torch.Tensor]], is_move: bool
+) -> None:
+    problem = parse_problem(problem_source("row_sum"))
+    proofs = []
+    for columns in (9, 0):  # of no columns padding is all that there is
+        x = torch.randn(8, columns, generator=torch.Generator().manual_seed(1))
+        exact = [make(x) for make in outputs] if columns else [torch.zeros(8, 2) for _ in outputs]
+        expected = tuple(
+            Expected(f"output {n}", Truth(y, y), tuple(y.shape), y.stride(), "float32") for n, y in enumerate(exact)
+        )
+        proofs.append(replace(PROOF, inputs={"x": x}, outputs=expected))
+    assert scale_of(problem, proofs).moves_only is is_move
+
+
+def test_what_torch_computes_of_constants_alone_is_work_where_it_is_as_large_as_the_problem() -> None:
+    bias = Work("forward", "abs", CONSTANTS, 5, "candidate.py", 64_000, each=64_000)
+    assert rules(bias) == [("torch computes the answer", 5)]
+    assert rules(replace(bias, elements=640, each=640)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Case
+from gpu_runner.verify.cases import Case, Special
 from gpu_runner.verify.inputs import make_inputs, make_upstream
 from gpu_runner.verify.laying import Place, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
@@ -53,6 +53,20 @@ def test_an_expanded_upstream_stays_one_number() -> None:
     laid = lay(grad)
     assert laid.stride == (0, 0)
     assert torch.equal(laid.view(), grad)
+
+
+def test_an_upstream_of_a_loss_scale_is_what_mixed_precision_begins_with() -> None:
+    case = Case("case", (), "float32", 1, upstream="scaled")
+    (grad,) = make_upstream([(3, 4)], [torch.float32], case)
+    assert lay(grad).stride == (0, 0) and float(grad[0, 0]) == 65536.0
+
+
+def test_one_input_lies_far_from_zero_beside_how_far_it_is_apart() -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    sizes = (("T", 6), ("I", 40))
+    inputs = make_inputs(problem, Case("far data", sizes, "float32", 3, special=Special.distant, among=("a",)))
+    assert float(inputs["a"].mean().abs() / inputs["a"].std()) > 64
+    assert float(inputs["b"].mean().abs() / inputs["b"].std()) < 1
 
 
 def test_memory_that_nobody_wrote_is_known_by_its_bits() -> None:

@@ -319,3 +319,12 @@ def test_what_reaches_settings_of_launches_alone_changes_no_value(name: str) -> 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
 def test_what_may_reach_a_value_counts(name: str) -> None:
     assert not alone(ATTACKS[name])
+
+
+@pytest.mark.parametrize("decision", ["table[n]", "table.update({n: 2})", "table.pop(n, None)", "{f'n{n}': 2}"])
+def test_what_is_done_for_its_effect_alone_may_reach_a_value(decision: str) -> None:
+    statement = {"table[n]": "table[n] = 2", "{f'n{n}': 2}": "table = dict(**{f'n{n}': 2})"}.get(decision, decision)
+    body = (
+        f"    table = {{9: 1}}\n    {statement}\n    _kernel[(1,)](x, y, table[9], BLOCK=64, STAGES=2, num_warps=4)\n"
+    )
+    assert not alone(f"\ndef forward(x, y, n):\n{body}", decision)
