@@ -145,8 +145,13 @@ def _is_labels(spec: InputSpec) -> bool:
 
 
 def _is_of_rows(problem: Problem, spec: InputSpec) -> bool:
-    """Whether an activation is a vector with one number for each row, such as an expert's share of each token."""
-    return is_activation(spec) and len(spec.dims) == 1 and spec.dims[0] not in columns_of(problem)
+    """Whether an activation is a vector with one number for each row of all others, such as an expert's share of each token.
+
+    A bias of N has one for each row of a weight of N rows, and none for those of the input.
+    """
+    if not is_activation(spec) or len(spec.dims) != 1 or spec.dims[0] in columns_of(problem):
+        return False
+    return all(spec.dims[0] in other.dims[:-1] for other in problem.inputs if len(other.dims) > 1)
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:

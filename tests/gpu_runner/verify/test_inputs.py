@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Case, Special
-from gpu_runner.verify.inputs import make_inputs, make_upstream
+from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.verify.cases import Case, Layout, Special
+from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Place, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
@@ -87,3 +87,26 @@ def test_what_fresh_memory_holds_looks_like_numbers_and_is_another_each_time() -
     Poison(6).fill(other)
     assert bool(raw.isfinite().all())
     assert not bool((raw == other).any())
+
+
+def test_a_vector_of_rows_may_be_a_column_of_a_table_and_a_bias_is_one_piece() -> None:
+    source = "def reference(x, w, b, gate):\n    return (x @ w.t() + b) * gate[:, None]\nINPUTS = {"
+    other = '"w": {"dims": "N K"}, "b": {"dims": "N"}, '
+    gate = '"x": {"dims": "M K"}, {other}"gate": {"dims": "M"}}\nWORKLOADS = [{"M": 64, "K": 32, "N": 48}]\n'
+    linear = parse_problem(f"import torch\n\n\n{source}{gate.replace('{other}', other)}")
+    gated = parse_problem(
+        "import torch\n\n\ndef reference(x, gate):\n    return x * gate[:, None]\nINPUTS = {"
+        + gate.replace("{other}", "").replace(', "N": 48', "")
+    )
+    strides = {"linear": set[int](), "gated": set[int]()}
+    for seed in range(40):
+        case = Case("case", (("M", 6), ("K", 40), ("N", 5)), "float32", seed, layout=Layout.sliced)
+        strides["linear"].add(place_of_vector(linear, "b", case))
+        strides["gated"].add(place_of_vector(gated, "gate", case))
+    assert strides["linear"] == {1}
+    assert max(strides["gated"]) > 1
+
+
+def place_of_vector(problem: Problem, name: str, case: Case) -> int:
+    place = places_of(problem, case).get(name, Place())
+    return int(lay(torch.randn(6), place).view().stride(0))
