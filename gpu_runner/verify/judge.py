@@ -70,6 +70,7 @@ INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 LEAST_INTERPRETED = 2  # cases of it
 MOST_LEFT_OUT = 3  # of its cases that are named
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
+INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
@@ -623,8 +624,8 @@ class _Interpreting:
         self._begin({})
         with span("waiting for the interpreter"):
             seen = self._pending.result()
+        trial.findings += counted(seen.findings, trial.examined)
         trial.examined += seen.examined
-        trial.findings += seen.findings
         trial.refused += seen.refused
         if not seen.is_whole:
             return
@@ -651,7 +652,7 @@ class _Interpreting:
         label = ""
         try:
             form = standing.proofs[0].form
-            with loaded("candidate", self._candidate, form, self._context, "interpreted", gpu=False) as session:
+            with loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False) as session:
                 for proof, peer in cases:
                     if self._left or self._has_seen_enough(seen):
                         break
@@ -659,7 +660,7 @@ class _Interpreting:
                     try:
                         self._one(seen, session, proof, peer, overwrites, facts)
                     except ChildError as error:
-                        failure = failure_of(error, "interpreted", label)
+                        failure = failure_of(error, INTERPRETED, label)
                         if not own or failure.status in SEEN_BY_INTERPRETER:
                             raise
                         if not may_refuse(proof.case, error):
@@ -669,9 +670,9 @@ class _Interpreting:
                     # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
                     _try_at_scale(seen, session, self._scaled, numbers=False)
         except ProtocolError as error:
-            seen.findings.append(failure_of(error, "interpreted", label))
+            seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
-            failure = failure_of(error, "interpreted", label)
+            failure = failure_of(error, INTERPRETED, label)
             if failure.status in SEEN_BY_INTERPRETER:
                 seen.findings.append(failure)
             else:
@@ -697,7 +698,7 @@ class _Interpreting:
             seen.findings += [_by_interpreter(finding) for finding in found if _is_wrong_by_far(finding)]
             if facts:
                 seen.trails.append((proof, peer, answer.trail, False))
-        seen.examined.append(Examined((Check("interpreted", proof.case.label(), True),), deterministic=None))
+        seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
 
@@ -724,16 +725,26 @@ def _is_wrong_by_far(finding: Finding) -> bool:
     return is_of_values and (evidence.error or math.inf) > NARROW * (evidence.allowed or 0.0)
 
 
+def counted(findings: Sequence[Finding], on_gpu: Sequence[Examined]) -> list[Finding]:
+    """What the interpreter shows to be wrong, but for checks in which the original was seen to be as wrong on the GPU.
+
+    The original does not run in the interpreter, so that a backward that writes over its inputs would count against a candidate
+    that keeps it. Values and gradients of a first call count all the same.
+    """
+    granted = {name for examined in on_gpu for name in examined.allowances} - {"values", "gradient"}
+    return [finding for finding in findings if finding.rule != INTERPRETED or finding.evidence.check not in granted]
+
+
 def _by_interpreter(finding: Finding) -> Finding:
     message = f"In Triton's interpreter it is wrong, though not on the GPU: {finding.evidence.message}"
-    return Finding(Status.unproved, replace(finding.evidence, message=message), "interpreted")
+    return Finding(Status.unproved, replace(finding.evidence, message=message), INTERPRETED)
 
 
 def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> Finding:
     """That nobody saw what a kernel decides."""
     why = f" It ended with: {refused[0].workload}" if refused else ""
     message = f"The kernel `{kernel}` ran on the GPU and in no case of Triton's interpreter, where it is seen what it decides.{why}"
-    return Finding(Status.unproved, Evidence("interpreted", message), "interpreted")
+    return Finding(Status.unproved, Evidence(INTERPRETED, message), INTERPRETED)
 
 
 def _ordered(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:

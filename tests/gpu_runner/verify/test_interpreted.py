@@ -6,8 +6,9 @@ import functools
 
 import pytest
 
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.verify import judge
+from gpu_runner.verify.finding import Examined, Finding
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.honest.table import problem_of, source_of
@@ -94,3 +95,14 @@ def _raising() -> CandidateSource:
         "def candidate(", "def candidate(a, b):\n    raise OSError('no such thing here')\n\n\ndef other(", 1
     )
     return CandidateSource((SourceFile("candidate.py", broken),))
+
+
+def test_what_the_original_is_seen_to_do_on_the_gpu_does_not_count_in_the_interpreter() -> None:
+    wrong = [
+        Finding(Status.unproved, Evidence(check, "wrong by far"), judge.INTERPRETED)
+        for check in ("second_backward", "saved", "gradient")
+    ]
+    race = Finding(Status.nondeterministic, Evidence("saved", "a race"), "race")
+    on_gpu = [Examined(allowances=("second_backward", "gradient")), Examined(allowances=("saved",))]
+    assert judge.counted([*wrong, race], on_gpu) == [wrong[2], race]
+    assert judge.counted(wrong, [Examined()]) == wrong
