@@ -808,12 +808,13 @@ class _Plan:
         for layout in _LAYOUTS:
             # One that is dense in all stays: a double backward is tried with such alone.
             double = [p for p in able if shown.count(cases[p].layout) > 1 and not _is_dense(cases[p])]
-            double = [p for p in double if layout not in REPEATED or cases[p].special not in (*DATA, Special.triangle)]
+            fit = [p for p in double if layout not in REPEATED or cases[p].special not in (*DATA, Special.triangle)]
             if layout not in shown and double:
-                place = double[-1]
+                place = (fit or double)[-1]
                 shown[shown.index(cases[place].layout)] = layout
                 may_raise = cases[place].may_raise or layout is Layout.shifted
-                cases[place] = replace(cases[place], layout=layout, may_raise=may_raise)
+                special = cases[place].special if fit else Special.none  # what is repeated is not like data
+                cases[place] = replace(cases[place], layout=layout, may_raise=may_raise, special=special)
         return cases
 
     def _with_data(self, cases: list[Case], kinds: list[Special], stream: random.Random) -> list[Case]:

@@ -145,13 +145,14 @@ def _is_labels(spec: InputSpec) -> bool:
 
 
 def _is_of_rows(problem: Problem, spec: InputSpec) -> bool:
-    """Whether an activation is a vector with one number for each row of all others, such as an expert's share of each token.
+    """Whether an activation is a vector with one number for each row of the problem, such as an expert's share of each token.
 
-    A bias of N has one for each row of a weight of N rows, and none for those of the input.
+    Rows are those of the first input that has any: a bias of N has one number for each row of a weight of N rows.
     """
     if not is_activation(spec) or len(spec.dims) != 1 or spec.dims[0] in columns_of(problem):
         return False
-    return all(spec.dims[0] in other.dims[:-1] for other in problem.inputs if len(other.dims) > 1)
+    rows = next((other.dims[:-1] for other in problem.inputs if len(other.dims) > 1 and not is_weight(other)), ())
+    return spec.dims[0] in rows
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
