@@ -19,13 +19,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program import lookups, tiles
 from gpu_runner.program.kernels import tensors_in
-from gpu_runner.program.objects import unproved
+from gpu_runner.program.objects import Violation, unproved
 from gpu_runner.program.sampling import Sample
 from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
 
+MOST_OPERATORS = 20_000  # of torch, of one call: some seconds
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
 _USED = ("again", "again", "zeros", "NaN")  # what memory holds there
 _STEP = 5
@@ -105,6 +106,7 @@ class Log(Mode):
         self._used = secrets.choice(_USED)
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
+        self.operators: Counter[str] = Counter()  # run -> how many of torch's operators the host code called
         self.run = ""
         self._step = ""
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -128,6 +130,8 @@ class Log(Mode):
         if name in _EMPTY and self._poison is not None:
             given = self._guarded(given)
         place = None if func.namespace != "aten" or self._opaque() else self._where()
+        if place is not None:
+            self._count(func)
         if place is not None and not self._tuning:  # what autograd does by itself hangs on who still holds a tensor
             self.trail.operator(str(func).removeprefix("aten."), place, (args, dict(kwargs)), given)
         if name in _EMPTY:
@@ -156,6 +160,12 @@ class Log(Mode):
         for tensor in [*results, *written]:
             self._set(tensor, self._merged(tensor, made))
         return given
+
+    def _count(self, func: Any) -> None:
+        self.operators[self.run] += 1
+        if self.operators[self.run] > MOST_OPERATORS:
+            message = f"The host code calls more than {MOST_OPERATORS:,} of torch's operators, `{func}` at last."
+            raise Violation("endless", message)
 
     def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that the kernel of this function runs on these arguments, and run it."""

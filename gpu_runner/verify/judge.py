@@ -47,7 +47,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.one_sided import demanded, one_sided, with_indices_outside
+from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
@@ -66,6 +66,7 @@ MOST_NARROW, NARROW = 2, 3.0  # of errors, which are at most so many times what 
 MOST_ONE_SIDED = 20
 MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
 KERNELBENCH_SEEDS = 5
+TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 LEAST_INTERPRETED = 2  # cases of it
 MOST_LEFT_OUT = 3  # of its cases that are named
@@ -162,7 +163,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
             own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled)
-            beside = stack.enter_context(_Interpreting(request.candidate, context, own, scaled))
+            beside = stack.enter_context(_Interpreting(request.candidate, context, own, scaled, before.values()))
         try:
             also = functools.partial(_at_scale, request, problem, draws, scaled) if interpreted else None
             proofs, left_out = prove(problem, cases, context, early, draws=draws, also=also)
@@ -397,7 +398,17 @@ def prove(
         if also is not None:
             also(oracle)
         scale = scale_of(problem, [proof for proof in proofs if proof.case.content is Content.ordinary])
-        return [replace(proof, scale=scale) for proof in proofs], left_out
+        proofs = [replace(proof, scale=scale) for proof in proofs]
+        return proofs if session.gpu or len(proofs) <= MOST_TWICE else _once_or_twice(proofs), left_out
+
+
+def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
+    """Leave out the second run of cases in the interpreter, but for those that seeds choose and those that most races show in."""
+    first = [proof for proof, _ in _first_to_interpret([(proof, NO_PEER) for proof in proofs])]
+    return [
+        replace(proof, once=proof.case.seed % TWICE_OF != 0 and all(proof is not one for one in first))
+        for proof in proofs
+    ]
 
 
 def _each_proved(oracle: Oracle, cases: Sequence[Case], draws: Draws) -> Iterator[tuple[Case, Proof | None]]:
@@ -569,7 +580,8 @@ class _Interpreting:
     with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
     outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Without
     ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
-    does, and where it is left before ``end`` it stops after a case.
+    does, and where it is left before ``end`` it stops after a case. What kernels decide that the texts of an ``original`` have
+    word for word is the original's business, also where no case of the interpreter launches them.
     """
 
     def __init__(
@@ -578,9 +590,10 @@ class _Interpreting:
         context: RunContext,
         prove: Callable[[], Generator[Proof, None, None]] | None = None,
         scaled: Sequence[AtScale] = (),
+        original: Collection[str] = (),
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
-        self._scaled = scaled
+        self._scaled, self._original = scaled, original
         self._pool = ThreadPoolExecutor(1, "interpreting")
         self._standing: Standing | None = None  # what the candidate is judged beside, once that is known
         self._device: Future[dict[str, Any]] = (
@@ -631,23 +644,26 @@ class _Interpreting:
             return
         trial.trails += seen.trails
         trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
-        missed = [name for name in trial.kernels if name not in seen.kernels]
+        kept = kept_functions(screened_files(self._candidate), self._original)
+        missed = [name for name in trial.kernels if name not in seen.kernels and name not in kept]
         if missed:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
     def _run(self) -> _Trial:
-        seen, own = _Trial(), []
+        seen = _Trial()
+        own: list[Proof] = []
         try:
             if self._prove is not None:
                 with closing(self._prove()) as proofs:
-                    own = [(proof, NO_PEER) for proof in itertools.takewhile(lambda _: not self._left, proofs)]
+                    own = _once_or_twice(list(itertools.takewhile(lambda _: not self._left, proofs)))
         except BadProblem as error:
             seen.refused.append(Check("interpreter_left_out", error.message, True))
         seen.is_whole = bool(own)
         facts, standing = self._device.result(), self._standing
         if standing is None or self._left:
             return seen
-        cases = _ordered(own) or [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
+        cases = _ordered([(proof, NO_PEER) for proof in own])
+        cases = cases or [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
         overwrites = tuple(standing.overwrites)
         label = ""
         try:
@@ -869,7 +885,8 @@ def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwri
 
 
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> Call:
-    return make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=sorted(peer.failed))
+    skip = sorted(peer.failed | {"second"} if proof.once else peer.failed)
+    return make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
 
 
 def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from gpu_runner.contracts.reading import SourceError, parse_bounded
 from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
 from gpu_runner.program.coverage import BOTH, HELD, text_of
+from gpu_runner.program.scopes import names_in
 from gpu_runner.verify.answer import Decision
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.proof import Proof
@@ -94,6 +95,55 @@ def demanded(verdict: Verdict, original: Mapping[str, str]) -> Verdict:
         return verdict
     evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
     return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
+
+
+def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> frozenset[str]:
+    """Functions of ``files`` that say what an original says, with all that they name: what they decide is the original's.
+
+    Of what ``files`` import nothing is compared: they do not write it.
+    """
+    before = [_defined([text]) for text in original]
+    now = _defined([file.text for file in files])
+
+    def is_kept(name: str, on_the_way: frozenset[str] = frozenset()) -> bool:
+        nodes = now.get(name, [])
+        return all(
+            any(ast.unparse(node) in map(ast.unparse, known.get(name, [])) for known in before)
+            and all(is_kept(one, on_the_way | {name}) for one in names_in(node) - on_the_way - {name})
+            for node in nodes
+        )
+
+    return frozenset(name for name in now if is_kept(name))
+
+
+def _defined(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
+    """The statements by which modules define functions, classes, constants and imported names; under a condition several."""
+    found: dict[str, list[ast.stmt]] = {}
+    for text in texts:
+        try:
+            left: list[ast.AST] = list(parse_bounded(text).body)
+        except SourceError:
+            continue
+        while left:
+            node = left.pop()
+            if not isinstance(node, ast.stmt):
+                continue
+            for name in _bound_by(node):
+                found.setdefault(name, []).append(node)
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                left += ast.iter_child_nodes(node)
+    return found
+
+
+def _bound_by(node: ast.stmt) -> Iterable[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return (node.name,)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return ()
 
 
 def _quoted(message: str) -> str:

@@ -96,6 +96,7 @@ class Proof:
     directions: dict[str, Laid] = field(default_factory=dict)  # by wanted input, of a double backward
     seconds: dict[str, Expected | None] = field(default_factory=dict)  # by label
     composed: Composed | None = None  # where torch may compute, of a program of proved parts
+    once: bool = False  # the candidate is not run a second time on the same inputs
 
     @property
     def has_backward(self) -> bool:

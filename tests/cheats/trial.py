@@ -53,9 +53,9 @@ def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, 
 
 
 def whole_verdict(name: str) -> Verdict:
-    """What a verdict with cases of its own says of a cheat."""
-    problem = NEW[name].problem if name in NEW else "reglu"
-    return judge(VerifyRequest(source_of_problem(problem), cheat(name)), surroundings())
+    """What a verdict with cases of its own, in the dtype in which it is wrong, says of a cheat."""
+    problem, dtypes = (NEW[name].problem, (NEW[name].dtype,)) if name in NEW else ("reglu", ("float32",))
+    return judge(VerifyRequest(source_of_problem(problem), cheat(name), dtypes=dtypes), surroundings())
 
 
 def seen_through(name: str) -> tuple[Proof, ...]:

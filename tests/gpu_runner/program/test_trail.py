@@ -44,6 +44,20 @@ def test_what_cpython_alone_does_is_seen_where_no_compared_case_goes() -> None:
     assert "is given something else (line " in verdict.evidence[0].message
 
 
+def test_host_code_may_call_so_many_of_torchs_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_runner.program.log.MOST_OPERATORS", 5)
+    log = Log(lambda: ("candidate.py", 1))
+    value = torch.ones(4)
+    with log:
+        for run in ("first", "second"):
+            log.begin(run)
+            for _ in range(5):
+                value = value.view_as(value)
+        with pytest.raises(Violation) as caught:
+            value.view_as(value)
+    assert caught.value.rule == "endless"
+
+
 def test_what_raises_without_its_kernels_and_with_them_leaves_no_trail(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
 

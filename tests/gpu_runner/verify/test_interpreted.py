@@ -80,6 +80,17 @@ def test_a_kernel_that_ran_on_the_gpu_alone_is_unproved_and_named(monkeypatch: p
     assert "no such thing here" in verdict.evidence[0].message
 
 
+def test_a_kernel_of_the_original_may_run_on_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = source_of("reglu").files[0].text
+    monkeypatch.setattr(judge, "_texts_of_original", lambda *_: {"candidate.py": original})
+    verdict = whole_beside_a_gpu(problem_of("reglu"), _raising(), monkeypatch, "_forward")
+    assert verdict.status is Status.passed, verdict.evidence
+    other = original.replace("tl.load(", "tl.load(0 + ", 1)
+    monkeypatch.setattr(judge, "_texts_of_original", lambda *_: {"candidate.py": other})
+    verdict = whole_beside_a_gpu(problem_of("reglu"), _raising(), monkeypatch, "_forward")
+    assert verdict.status is Status.unproved
+
+
 def test_a_reference_that_a_cpu_cannot_run_leaves_the_interpreter_out(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of("reglu").replace("    return", "    raise OSError('a GPU alone')\n    return", 1)
     verdict = whole_beside_a_gpu(problem, source_of("reglu"), monkeypatch, "_forward")

@@ -9,7 +9,7 @@ from gpu_runner.program.coverage import FAILED, HELD
 from gpu_runner.verify.answer import Decision
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import judge
-from gpu_runner.verify.one_sided import one_sided, with_indices_outside
+from gpu_runner.verify.one_sided import kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
@@ -25,6 +25,47 @@ def of(text: str) -> CandidateSource:
 def verdict(original: str | None = None) -> Verdict:
     request = VerifyRequest(PROBLEM, of(PLAIN), original=None if original is None else of(original))
     return judge(request, surroundings())
+
+
+LIBRARY = """
+import triton
+import triton.language as tl
+
+if True:
+    WIDTH = tl.constexpr(64)
+
+@triton.jit
+def half(x):
+    return x / 2
+
+@triton.jit
+def kernel(y, x, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, half(tl.load(x + at, mask=at < n)) + WIDTH, mask=at < n)
+
+@triton.jit
+def other(y):
+    at = 1
+    tl.store(y, at)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("", "", {"half", "kernel", "other"}),
+        ("at < n", "at < n and n < 4096", {"half", "other"}),
+        ("x / 2", "x / 2 if n else x", {"other"}),
+        ("(64)", "(32)", {"half", "other"}),
+        ("import triton.language", "import mine.language", {"half"}),
+        ("@triton.jit\ndef other", "@triton.heuristics\ndef other", {"half", "kernel"}),
+        ("    at = 1", "    # one\n    at = 1", {"half", "kernel", "other"}),
+    ],
+)
+def test_a_function_is_kept_with_all_that_it_names(before: str, after: str, kept: set[str]) -> None:
+    now = [SourceFile("candidate.py", LIBRARY.replace(before, after, 1))]
+    assert kept_functions(now, [LIBRARY]) & {"half", "kernel", "other"} == kept
+    assert not kept_functions(now, [])
 
 
 def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_own() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from gpu_runner.session import Session
 from gpu_runner.verify import judge
 from gpu_runner.verify.cases import QUICK_ELEMENTS, Case, Content
 from gpu_runner.verify.early import Early
+from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Proof
 from tests.cheats.trial import surroundings
 from tests.problems import problem_source
@@ -76,3 +78,17 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
 
 def test_in_the_interpreter_nothing_is_compiled_and_nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, gpu=False, cases=CASES[:1])[1] == []
+
+
+def test_in_the_interpreter_one_case_in_three_is_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [replace(CASES[0], seed=seed) for seed in range(11, 17)]
+    assert not any(proof.once for proof in told(monkeypatch, gpu=False, cases=cases)[0])
+    monkeypatch.setattr(judge, "MOST_TWICE", 5)
+    proofs, _ = told(monkeypatch, gpu=False, cases=cases)
+    assert sum(not proof.once for proof in proofs) == 3  # two by their seeds, and the one with most elements
+    calls = [judge._call(proof, Peer(failed=frozenset({"interleaved"})), ()) for proof in proofs]
+    assert [("second" in call.meta["skip"]) for call in calls] == [proof.once for proof in proofs]
+    assert all("interleaved" in call.meta["skip"] for call in calls)
+    monkeypatch.undo()
+    monkeypatch.setattr(judge, "MOST_TWICE", 5)
+    assert not any(proof.once for proof in told(monkeypatch, gpu=True, cases=cases)[0])
