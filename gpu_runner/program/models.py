@@ -112,10 +112,11 @@ class _Caches:
         evaluator = self._evaluator
 
         def call(*args: Any, **named: Any) -> Any:
-            if not all(isinstance(value, _KEYS) for value in (*args, *named.values())):
+            if not all(map(_is_key, (*args, *named.values()))):
                 raise Violation(
                     "remembers between calls",
-                    "A cached function takes more than numbers, text and dtypes, and so keeps what it found.",
+                    "A cached function takes more than numbers, text, dtypes and frozen dataclasses of these, and so keeps "
+                    "what it found.",
                 )
             for place, value in _numbers((args, tuple(named.items()))):
                 if kinds.setdefault(place, type(value)) is not type(value):
@@ -135,10 +136,18 @@ class _Caches:
         return Native("cached", call, function)
 
 
+def _is_key(value: Any) -> bool:
+    """Whether a value is equal to another one by what it says alone, and for as long as it lives."""
+    if isinstance(value, Instance):
+        of_fields = value.type.is_frozen and not (value.type.has("__eq__") or value.type.has("__hash__"))
+        return of_fields and all(map(_is_key, value.declared_values()))
+    return isinstance(value, _KEYS)
+
+
 def _numbers(value: Any, place: tuple[int, ...] = ()) -> Iterator[tuple[object, int | float]]:
     """The numbers in a structure of arguments, each with its place."""
-    if isinstance(value, tuple):
-        for at, item in enumerate(value):
+    if isinstance(value, tuple | Instance):
+        for at, item in enumerate(value.declared_values() if isinstance(value, Instance) else value):
             yield from _numbers(item, (*place, at))
     elif isinstance(value, int | float):
         yield place, value

@@ -224,7 +224,8 @@ class Instance:
             raise TypeError(f"'{self.type.name}' object has no `{name}`")
         return evaluator.call(evaluator.bound(self.type.find(name), self, self.type), args, {})
 
-    def _declared(self) -> tuple[Any, ...]:
+    def declared_values(self) -> tuple[Any, ...]:
+        """The fields of a dataclass, in their order."""
         names = self.type.declared or ()
         self.type.evaluator.budget.spend(len(names))  # equal and hashed by what is nested in them too
         return tuple(self.fields[name] for name in names)
@@ -249,13 +250,13 @@ class Instance:
             return self._dunder("__eq__", other)
         if self.type.declared is None or not isinstance(other, Instance) or other.type is not self.type:
             return NotImplemented if self is not other else True
-        return self._declared() == other._declared()
+        return self.declared_values() == other.declared_values()
 
     def __hash__(self) -> int:
         """By the fields of a frozen dataclass, else by identity."""
         if self.type.has("__eq__") or (self.type.declared is not None and not self.type.is_frozen):
             raise TypeError(f"unhashable type: '{self.type.name}'")
-        return hash(self._declared()) if self.type.declared is not None else object.__hash__(self)
+        return hash(self.declared_values()) if self.type.declared is not None else object.__hash__(self)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """As the class says."""

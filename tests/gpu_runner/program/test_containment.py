@@ -228,6 +228,9 @@ from collections import OrderedDict|||X = OrderedDict()|||def run(): X['a'] = 1
 X = []|||Y = {'x': X}|||def run():|||    match Y['x']:|||        case [*_]: pass|||        case x: x.append(1)
 import functools|||@functools.cache|||def f(n, kind): return 0|||def run(): return f(2, 'a'), f(3.0, 'a')
 import functools|||@functools.lru_cache(maxsize=None)|||def f(n): return 0|||def run(): return f(n=2), f(n=True)
+import functools|||from dataclasses import dataclass|||@dataclass(frozen=True)|||class S:|||    n: object|||@functools.cache|||def f(s): return 0|||def run(): return f(S(2)), f(S(2.0))
+import functools|||from dataclasses import dataclass|||@dataclass(frozen=True)|||class S:|||    n: object|||class A: pass|||@functools.cache|||def f(s): return 0|||def run(): return f(S(A()))
+import functools|||from dataclasses import dataclass|||@dataclass(frozen=True)|||class S:|||    n: object|||    def __hash__(self): return 1|||@functools.cache|||def f(s): return 0|||def run(): return f(S(2))
 """
 
 

@@ -258,6 +258,7 @@ from contextlib import contextmanager|||@contextmanager|||def m():|||    yield||
 from contextlib import nullcontext|||def run():|||    with nullcontext(4) as x: return x
 def g():|||    yield 1|||    yield 2|||def run(): return list(g())
 import functools|||@functools.lru_cache(maxsize=None)|||def f(n): return n * 2|||def run(): return f(2), f(2), f(3)
+import functools|||from dataclasses import dataclass|||@dataclass(frozen=True)|||class S:|||    block: int = 8|||    kind: tuple = ('a', 2)|||@functools.cache|||def f(s, n): return s.block * n|||def run(): return f(S(), 2), f(S(), 2), f(S(4), 2), f(S(4, ('b', 1)), n=3)
 import functools|||def f(a, b, c=3): return a, b, c|||def run(): p = functools.partial(f, 1, c=9); return p(2), p(2, c=1), functools.reduce(lambda a, b: a + b, [1, 2, 3])
 import functools|||def run(): return functools.partial(str, 5)(), functools.reduce(max, [1, 5, 2])
 import functools|||def d(f):|||    @functools.wraps(f)|||    def g(*a): return f(*a)|||    return g|||@d|||def h(): return 1|||def run(): return h.__name__, h()
