@@ -10,6 +10,7 @@ its parameter ``propagate_nan``; PTX ISA, ``max`` without and with ``.NaN``.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import logging
@@ -52,6 +53,29 @@ def teach_interpreter() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce_by_halves
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
+    interpreter.interpreter_semantic.counted = _counted  # a name that every kernel sees, as `to_tensor` has there
+    interpreter.ASTTransformer.visit_For = _over_counted
+
+
+class _Counter(int):
+    """A number that a loop counts. A compiled kernel has it as a tensor; here it stays Python's own, which is faster."""
+
+    def to(self, dtype: Any, *args: Any, **named: Any) -> Any:
+        """The number as a scalar of the kernel in a dtype."""
+        from triton.runtime import interpreter
+
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype, *args, **named)
+
+
+def _counted(values: Any) -> Any:
+    return map(_Counter, values) if type(values) is range else values
+
+
+def _over_counted(self: ast.NodeTransformer, node: ast.For) -> ast.For:
+    self.generic_visit(node)
+    counted = ast.Attribute(ast.Name("interpreter_semantic", ast.Load()), "counted", ast.Load())
+    node.iter = ast.copy_location(ast.Call(counted, [node.iter], []), node.iter)
+    return node
 
 
 def _scan_by_doubling(self: Any, input: Any) -> Any:

@@ -102,3 +102,11 @@ def test_of_several_settings_any_may_be_taken(tmp_path: Path) -> None:
     kernel = settings + PLAIN.replace("N: tl.constexpr", "N: tl.constexpr, K: tl.constexpr") + STORE.format("v * K")
     got, x = ran(kernel, "float32", tmp_path)
     assert any(torch.allclose(got, x * factor) for factor in (3, 5))
+
+
+@pytest.mark.parametrize("over", ["range(0, 3)", "tl.range(3)", "range(tl.program_id(0), 3, tl.num_programs(0))"])
+def test_what_a_loop_counts_is_converted_as_a_tensor_is(over: str, tmp_path: Path) -> None:
+    inner = "        for other in range(step, 3):\n            v += (step.to(tl.int64) + other).to(v.dtype)\n"
+    loop = f"    for step in {over}:\n{inner}"
+    got, x = ran(PLAIN + loop + STORE.format("v"), "float32", tmp_path)
+    assert torch.allclose(got, x + sum(step + other for step in range(3) for other in range(step, 3)))
