@@ -2,10 +2,11 @@
 
 Most cheats are judged by cases in one dtype, without what a whole verdict demands besides; what passes there meets that too.
 
-    python -m tests.cheats [--jobs N] [--only WORD ...] [--times] [--out FILE.json]
+    python -m tests.cheats [--jobs N] [--only WORD ...] [--minutes M] [--times] [--out FILE.json]
 
 It needs torch and Triton alone, so that it runs on a GPU host as it stands. What took longest the last time comes first, so that
-no process waits for another at the end: seconds are kept in ``build/judged-seconds.json``.
+no process waits for another at the end: seconds are kept in ``build/judged-seconds.json``. In so many minutes as many are judged as
+can be: some of each mechanism and direction first, then others in an order that is drawn anew each time.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import multiprocessing
+import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,6 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="WORD",
         help="kinds (honest, cheat) and names with one of these words",
     )
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin none after so many; 0: judge all")
     parser.add_argument("--times", action="store_true", help="say where the seconds of each went")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
@@ -113,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
     rows: list[Row] = []
     seconds = _known_seconds()
-    for row in _all_judged(wanted, options.jobs, seconds):
+    for row in _all_judged(wanted, options.jobs, seconds, options.minutes * 60.0):
         rows.append(row)
         mark = "" if _is_right(row) else "  <---"
         sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
@@ -126,32 +130,66 @@ def main(arguments: list[str] | None = None) -> int:
     SECONDS.write_text(json.dumps(seconds | {f"{row.kind} {row.name}": row.seconds for row in rows}, indent=1))
     wrong = [row for row in rows if not _is_right(row)]
     where = "a GPU" if has_gpu() else "the interpreter"
-    sys.stdout.write(f"{len(rows)} candidates on {where}, {len(wrong)} not as they should be\n")
+    of_all = "" if len(rows) == len(wanted) else f" of {len(wanted)}"
+    sys.stdout.write(f"{len(rows)}{of_all} candidates on {where}, {len(wrong)} not as they should be\n")
     if options.out is not None:
         options.out.write_text(json.dumps([vars(row) for row in sorted(rows, key=lambda row: row.name)], indent=1))
     return 1 if wrong else 0
 
 
-def _all_judged(wanted: list[tuple[str, str]], jobs: int, seconds: Mapping[str, float]) -> Iterator[Row]:
-    """Rows as they come. Where a process is killed (out of memory, mostly) the rest goes on with half as many at once."""
+def _all_judged(
+    wanted: list[tuple[str, str]], jobs: int, seconds: Mapping[str, float], limit_s: float
+) -> Iterator[Row]:
+    """Rows as they come, none begun after ``limit_s`` where that is not zero.
+
+    Where a process is killed (out of memory, mostly) the rest goes on with half as many at once.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch and Triton are imported once
-    while wanted:
+    end = time.monotonic() + limit_s if limit_s else math.inf
+    while wanted and time.monotonic() < end:
         lost: list[tuple[str, str]] = []
+        left = iter(mixed(batches(wanted, seconds)) if limit_s else batches(wanted, seconds))
         with ProcessPoolExecutor(jobs, context) as pool:
-            futures = {pool.submit(_judged, batch): batch for batch in batches(wanted, seconds)}
-            for future in as_completed(futures):
-                batch, error = futures[future], future.exception()
-                if isinstance(error, BrokenProcessPool) and jobs > 1:
-                    lost += batch
-                elif error:
-                    yield from (Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0) for kind, name in batch)
-                else:
-                    yield from future.result()
+            running = {pool.submit(_judged, batch): batch for batch in itertools.islice(left, jobs)}
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    batch, error = running.pop(future), future.exception()
+                    if isinstance(error, BrokenProcessPool) and jobs > 1:
+                        lost += batch
+                    elif error:
+                        yield from (Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0) for kind, name in batch)
+                    else:
+                        yield from future.result()
+                if lost:
+                    lost += itertools.chain(*running.values(), *left)
+                    break
+                if time.monotonic() < end:
+                    coming = itertools.islice(left, len(done))
+                    running |= {pool.submit(_judged, batch): batch for batch in coming}
         if lost:
             jobs //= 2
             sys.stdout.write(f"a process was killed: {len(lost)} candidates go on, {jobs} at once\n")
         wanted = lost
+
+
+def mixed(ordered: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
+    """The batches in a drawn order, but for those first that have a mechanism and direction which none before them has."""
+    drawn = random.SystemRandom().sample(ordered, len(ordered))
+    known: set[object] = set()
+    first: list[list[tuple[str, str]]] = []
+    others: list[list[tuple[str, str]]] = []
+    for batch in drawn:
+        kinds = {_mechanism(*named) for named in batch}
+        (others if kinds <= known else first).append(batch)
+        known |= kinds
+    return first + others
+
+
+def _mechanism(kind: str, name: str) -> object:
+    row = NEW.get(name) if kind == "cheat" else None
+    return (kind, row.mechanism, row.direction, row.layer) if row else kind
 
 
 def batches(wanted: Sequence[tuple[str, str]], seconds: Mapping[str, float]) -> list[list[tuple[str, str]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.everything import MOST_IN_A_BATCH, _problem, batches
+from tests.cheats.everything import MOST_IN_A_BATCH, _all_judged, _mechanism, _problem, batches, mixed
 from tests.cheats.table import CHEATS
 from tests.cheats.table_new import NEW
 from tests.honest.table import HONEST
@@ -34,3 +34,22 @@ def test_cheats_of_one_truth_are_judged_together() -> None:
     assert all(len({_problem(*named) for named in batch}) == 1 for batch in found)
     assert {len(batch) for batch in found if batch[0][0] == "honest"} == {1}
     assert max(len(batch) for batch in found) == MOST_IN_A_BATCH
+
+
+def test_where_minutes_are_few_some_of_each_mechanism_come_first() -> None:
+    ordered = batches(WANTED, {})
+    drawn = mixed(ordered)
+    assert sorted(drawn) == sorted(ordered)
+    assert mixed(ordered) != drawn
+    known: set[object] = set()
+    fresh = []
+    for batch in drawn:
+        kinds = {_mechanism(*named) for named in batch}
+        fresh.append(not kinds <= known)
+        known |= kinds
+    assert fresh == sorted(fresh, reverse=True)
+    assert len(known) > 20
+
+
+def test_none_is_begun_after_the_minutes() -> None:
+    assert list(_all_judged(WANTED[:1], 1, {}, 1e-9)) == []
