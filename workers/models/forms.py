@@ -21,6 +21,8 @@ MOST_DEPTH = 32
 MOST_STARTS = 8  # braces in a text at which an object is looked for
 MOST_FAULTS = 5  # told to a model at once
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+THOUGHT = re.compile(r"</(?:think|thinking|thought|reasoning|analysis)>|<\|message\|>")  # its end, or that of its label
+WRAPPERS = ("arguments", "parameters", "input")  # in which some models put the object once more
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
 
 
@@ -38,9 +40,7 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
     """
-    value = _loaded(text)
-    check(value, form)
-    return value
+    return _unwrapped(_loaded(text), form)
 
 
 def object_in(text: str, form: Form) -> dict[str, Any]:
@@ -49,14 +49,12 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: there is none, or one that does not fit.
     """
-    message, fault = (
-        text.rpartition("</think>")[2],
-        f"it does not call the tool {form.name}, and its text is no JSON object either",
-    )
+    message = THOUGHT.split(text)[-1]
+    fault = f"it does not call the tool {form.name}, and its text is no JSON object either"
     starts = itertools.islice((match.start() for match in re.finditer(r"\{", message)), MOST_STARTS)
     for start in starts:
         try:
-            _, end = json.JSONDecoder().raw_decode(message, start)
+            _, end = json.JSONDecoder(strict=False).raw_decode(message, start)
             return _unwrapped(_loaded(message[start:end]), form)
         except FormError as error:
             fault = str(error)
@@ -66,11 +64,15 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
 
 
 def _unwrapped(value: dict[str, Any], form: Form) -> dict[str, Any]:
-    inner = next((value[name] for name in ("arguments", "parameters", "input") if name in value), None)
-    if value.get("name") == form.name and inner is not None:
+    inner = next((value[name] for name in WRAPPERS if name in value), None)
+    if inner is not None and (value.get("name") == form.name or (len(value) == 1 and _is_closed_to(form, WRAPPERS))):
         return parsed(inner if isinstance(inner, str) else json.dumps(inner), form)
     check(value, form)
     return value
+
+
+def _is_closed_to(form: Form, names: tuple[str, ...]) -> bool:
+    return not set(names) & set(form.schema.get("properties", {}))
 
 
 def _loaded(text: str) -> dict[str, Any]:
@@ -79,8 +81,14 @@ def _loaded(text: str) -> dict[str, Any]:
     if _depth(text) > MOST_DEPTH:
         raise FormError(f"it is nested more than {MOST_DEPTH} deep")
     try:
+        # Not strict: code in a string may stand in lines, as small models write it.
         value = json.loads(
-            text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+            text,
+            strict=False,
+            object_pairs_hook=_distinct,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_integer,
         )
         text.encode("utf-8")
         _encodable(value)
