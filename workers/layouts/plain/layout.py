@@ -129,12 +129,12 @@ class PlainLayout(ExistingKernelLayout):
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         home = home_of(tree)
-        return SuiteRun("pytest", ("-q", _paths(design.name, home)[1]), _roots(home))
+        return SuiteRun("pytest", ("-q", _paths(design.name, home)[1]), _roots(home, tree))
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's benchmark script."""
         home = home_of(tree)
-        return SuiteRun("benchmark", (_paths(design.name, home)[2],), _roots(home))
+        return SuiteRun("benchmark", (_paths(design.name, home)[2],), _roots(home, tree))
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
@@ -189,5 +189,6 @@ def _paths(name: str, home: Home) -> tuple[str, str, str]:
     return f"{home.kernels}/{name}.py", f"{home.tests}/test_{name}.py", f"{home.benchmarks}/benchmark_{name}.py"
 
 
-def _roots(home: Home) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((home.root, ".")))
+def _roots(home: Home, tree: Tree) -> tuple[str, ...]:
+    # A library in `src` may have the new kernel elsewhere, and tests with a conftest.py that imports the library.
+    return tuple(dict.fromkeys((home.root, ".", *(["src"] if tree.paths("src/", ".py") else []))))
