@@ -122,3 +122,5 @@ def test_tests_outside_of_src_import_the_library_in_it() -> None:
     assert home_of(tree).kernels == "kernels"
     assert LAYOUT.tests(_design(), tree).import_roots == (".", "src")
     assert LAYOUT.tests(_design(), EMPTY).import_roots == (".",)
+    needs = LAYOUT.needs_of("reglu", tree)
+    assert (needs.roots, needs.modules) == ((".", "src"), ("pytest", "torch", "mylib"))
