@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.addresses import is_loopback
-from workers.environment import ENV_FILE
+from workers.environment import ENV_FILE, ENV_FILE_ENCODING, wrong_env_file
 
 SHORTEST_SECRET = 16
 SHORTEST_PASSWORD = 8
@@ -188,11 +188,11 @@ def load_credentials() -> Settings:
 
 
 def _read() -> Settings:
-    file = os.environ.get(ENV_FILE)
-    if file is not None and not Path(file).is_file():
-        raise ConfigurationError((f"{ENV_FILE} names no file that can be read",))
+    if (wrong := wrong_env_file()) is not None:
+        raise ConfigurationError((wrong,))
     try:
-        return Settings(_env_file=file)  # type: ignore[call-arg]  # a word of pydantic-settings
+        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        return Settings(**file)
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"

@@ -30,7 +30,9 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"(?:(?:[^-]|-(?!----)|-(?=-----END)){0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
         r"|(?:(?:[\s>+|#*-]|\\n){0,40}(?:(?:Proc-Type|DEK-Info|Version|Comment): [^\n\\]{1,100}|[A-Za-z0-9+/=]{16,80})){0,400})"
     ),
-    "private key of PuTTY": re.compile(r"Private-Lines: [0-9]{1,4}(?:(?:\r?\n|\\n)\s{0,20}[A-Za-z0-9+/=]{4,80}){1,200}"),
+    "private key of PuTTY": re.compile(
+        r"Private-Lines: [0-9]{1,4}(?:(?:\r?\n|\\n)\s{0,20}[A-Za-z0-9+/=]{4,80}){1,200}"
+    ),
     "GitHub token": re.compile(
         r"gh[pousr]_[A-Za-z0-9_]{0,40}eyJ[A-Za-z0-9_-]{8,4096}(?:\.[A-Za-z0-9_-]{8,8192}){0,2}"
         r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}"

@@ -17,6 +17,7 @@ from gpu_runner.contracts import Isolation
 from workers.environment import (
     AZURE,
     ENV_FILE,
+    ENV_FILE_ENCODING,
     FSSPEC,
     GOOGLE,
     LIBPQ,
@@ -25,6 +26,7 @@ from workers.environment import (
     SECRET_NAME,
     any_of,
     plain_environment,
+    wrong_env_file,
 )
 from workers.errors import WorkersError
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
@@ -57,7 +59,8 @@ class Settings(ProviderSettings):
 
     def __init__(self, **values: Any) -> None:
         """Read the environment, and below it the file that KERNELSMITH_ENV_FILE names; no other file is looked for."""
-        super().__init__(_env_file=os.environ.get(ENV_FILE), **values)  # type: ignore[call-arg]  # a word of pydantic-settings
+        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        super().__init__(**file, **values)
 
     data_dir: Path = Field(default_factory=default_data_dir)
     database_url: SecretStr | None = Field(
@@ -167,9 +170,8 @@ def load_settings() -> Settings:
     Raises:
         WrongSettingsError: one of them cannot be used; the text names each, and no value, which may be a secret.
     """
-    file = os.environ.get(ENV_FILE)
-    if file is not None and not Path(file).is_file():
-        raise WrongSettingsError(f"{ENV_FILE} names no file that can be read")
+    if (wrong := wrong_env_file()) is not None:
+        raise WrongSettingsError(wrong)
     try:
         return Settings()
     except ValidationError as error:
@@ -198,7 +200,7 @@ def _variable(name: str) -> str:
 def secret_values() -> tuple[str, ...]:
     """Every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
     values: set[str] = set()
-    of_file = dotenv_values(os.environ[ENV_FILE]) if ENV_FILE in os.environ else {}
+    of_file = dotenv_values(os.environ[ENV_FILE], encoding=ENV_FILE_ENCODING) if ENV_FILE in os.environ else {}
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             values.update(part.strip() for part in (value, *value.split(",")))
