@@ -56,6 +56,13 @@ def unread_env_file() -> str | None:
     )
 
 
+def unparsed_setting(error: str) -> str:
+    """The sentence on a setting that holds a list or a table and is no JSON, by pydantic's error; its value may be a secret."""
+    named = re.search(r'field "(\w+)"', error)
+    variable = f"KERNELSMITH_{named[1].upper()}" if named is not None else "a setting"
+    return f"""{variable} is no JSON: a list is written as '["a", "b"]', a table as '{{"a": "b"}}'"""
+
+
 def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
     """The environment for any program: no settings and nothing that could be a secret; and ``more`` that one needs."""
     return {

@@ -245,5 +245,10 @@ def test_file_of_settings_may_begin_with_a_mark_and_is_text(monkeypatch: pytest.
     assert "no UTF-8 text from byte 5 on" in wrong(monkeypatch, ENV_FILE=str(named))
 
 
+def test_folder_of_a_user_is_meant_by_its_sign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert loaded(monkeypatch, DATA_DIR="~/state").data_dir == tmp_path / "state"
+
+
 def test_file_of_settings_that_is_not_there_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "KERNELSMITH_ENV_FILE names no file" in wrong(monkeypatch, ENV_FILE="/nowhere/kernelsmith.env")
