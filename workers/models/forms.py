@@ -19,9 +19,12 @@ from workers.models.protocol import Form
 MOST_CHARACTERS = 2_000_000  # of an answer, text or JSON: far above what any model writes in one answer
 MOST_DEPTH = 32
 MOST_STARTS = 8  # braces in a text at which an object is looked for
+MOST_PARAMETERS = 32  # in tags
 MOST_FAULTS = 5  # told to a model at once
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 THOUGHT = re.compile(r"</(?:think|thinking|thought|reasoning|analysis)>|<\|message\|>")  # its end, or that of its label
+# As Qwen3-Coder writes a call where no parser of the server reads it.
+PARAMETER = re.compile(r"<parameter=([A-Za-z0-9_-]{1,64})>\n?(.*?)\n?</parameter>", re.DOTALL)
 WRAPPERS = ("arguments", "parameters", "input")  # in which some models put the object once more
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
 
@@ -50,6 +53,9 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
         FormError: there is none, or one that does not fit.
     """
     message = THOUGHT.split(text)[-1]
+    in_tags = f"<function={form.name}>" in message and message.count("<parameter=") <= MOST_PARAMETERS
+    if in_tags and (named := PARAMETER.findall(message)):
+        return parsed(json.dumps({name: _spelled(name, value, form) for name, value in named}), form)
     fault = f"it does not call the tool {form.name}, and its text is no JSON object either"
     starts = itertools.islice((match.start() for match in re.finditer(r"\{", message)), MOST_STARTS)
     for start in starts:
@@ -61,6 +67,16 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
         except (ValueError, RecursionError):
             continue
     raise FormError(fault)
+
+
+def _spelled(name: str, value: str, form: Form) -> Any:
+    """A value that stands between tags: a text as it is, anything else as JSON."""
+    if form.schema.get("properties", {}).get(name, {}).get("type") == "string":
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _unwrapped(value: dict[str, Any], form: Form) -> dict[str, Any]:

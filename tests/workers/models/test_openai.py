@@ -157,6 +157,10 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         [piece({"name": "propose", "arguments": {"name": "propose", "parameters": SPELLED}}, index=0)],
         [piece({"name": "propose", "arguments": IN_LINES}, index=0)],
         wire.text_chunks(f"```json\n{IN_LINES}\n```"),
+        wire.text_chunks(
+            f"<tool_call>\n<function=propose>\n<parameter=path>\n{DATA['path']}\n</parameter>\n"
+            f"<parameter=text>\n{DATA['text']}\n</parameter>\n</function>\n</tool_call>"
+        ),
         [wire.chunk({"content": ""}, ""), *wire.call_chunks("propose", SPELLED)],
         [wire.chunk(choices=[{"message": {"tool_calls": [{"function": {"name": "propose", "arguments": DATA}}]}}])],
     ],
@@ -188,6 +192,7 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         "wrapped by name",
         "lines in a string",
         "lines in a string of a fence",
+        "parameters in tags",
         "empty reason",
         "message in place of a delta",
     ],
@@ -198,7 +203,15 @@ def test_call_is_understood_as_local_servers_spell_it(server: ProtocolServer, bl
 
 
 @pytest.mark.parametrize(
-    "text", ["no object", "{half", '{"path": "a"} and {"text": "b"}', '{"path": 3, "text": "b"}', "}{"]
+    "text",
+    [
+        "<function=propose>" + "<parameter=a>" * 100_000,
+        "no object",
+        "{half",
+        '{"path": "a"} and {"text": "b"}',
+        '{"path": 3, "text": "b"}',
+        "}{",
+    ],
 )
 def test_text_that_is_no_object_of_the_form_is_not_taken(server: ProtocolServer, text: str) -> None:
     server.next(Reply(wire.stream(wire.text_chunks(text))))
