@@ -89,7 +89,7 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"(?i:(?<=[?&])(?:access_token|token|api[_-]?key|subscription-key|password|client_secret|sig|signature|x-amz-signature)=)[^&\s\"'<>]{1,2048}"
     ),
     # A name ends so, and the value looks as if drawn at random: no word of a language, no name in code.
-    "secret": re.compile(
+    "named secret": re.compile(
         r"([DEHNRTYdehnrty](?=[\"']?[\s=:,]{1,6}>?\s{0,3}[\"']?[A-Za-z0-9+/=~-]{16})"
         r"(?:(?<=(?i:token))|(?<=(?i:secret))|(?<=(?i:password))|(?<=(?i:passwd))|(?<=(?i:passphrase))|(?<=(?i:bearer))|(?<=(?i:[_\"']auth))"
         r"|(?<=(?i:[a-z][_-]key))|(?<=(?i:apikey))|(?<=(?i:accesskey))|(?<=(?i:privatekey)))"
