@@ -205,7 +205,7 @@ class Missed:
         now = self._clients.clock.now()
         try:
             count = self._clients.ask_for_missed(look_back(now, self._looked_at), handles)
-        except TransientError as error:
+        except GitHubError as error:
             log.warning("missed_deliveries_unknown", error=str(error))
             return False
         self._looked_at = now

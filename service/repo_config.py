@@ -21,7 +21,8 @@ MOST_DOTS = 200  # in a line
 MOST_SHOWN = 80  # characters of a wrong value
 TIME = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d")
 MOST_GPUS = 8
-LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+# Those of users that an enterprise manages end in an underscore and its short code.
+LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}")
 TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slug>[a-z0-9](?:[a-z0-9_-]{0,99}))")
 
 

@@ -7,11 +7,12 @@ import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
 
 from service.addresses import is_loopback
-from workers.environment import ENV_FILE
+from workers.environment import ENV_FILE, ENV_FILE_ENCODING, unparsed_setting, wrong_env_file
 
 SHORTEST_SECRET = 16
 SHORTEST_PASSWORD = 8
@@ -29,13 +30,13 @@ class Settings(BaseSettings):
     """What can be set. Secrets never print."""
 
     model_config = SettingsConfigDict(
-        env_prefix="KERNELSMITH_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+        env_prefix="KERNELSMITH_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True, allow_inf_nan=False
     )
 
     webhook_secrets: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # separated by commas; all are valid at once
     app_id: int | None = None
     private_key: SecretStr | None = None  # of the App, in PEM form
-    private_key_path: Path | None = None
+    private_key_path: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     token: SecretStr | None = None  # instead of an App
     repositories: tuple[str, ...] = ()  # owner/name: read for missed comments even before the bot has had a job there
     api_url: str = "https://api.github.com"
@@ -188,17 +189,19 @@ def load_credentials() -> Settings:
 
 
 def _read() -> Settings:
-    file = os.environ.get(ENV_FILE)
-    if file is not None and not Path(file).is_file():
-        raise ConfigurationError((f"{ENV_FILE} names no file that can be read",))
+    if (wrong := wrong_env_file()) is not None:
+        raise ConfigurationError((wrong,))
     try:
-        return Settings(_env_file=file)  # type: ignore[call-arg]  # a word of pydantic-settings
+        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        return Settings(**file)
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"
             for item in error.errors(include_input=False, include_url=False)
         )
         raise ConfigurationError(problems) from None
+    except SettingsError as error:
+        raise ConfigurationError((unparsed_setting(str(error)),)) from None
 
 
 def checked(settings: Settings) -> Settings:

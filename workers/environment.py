@@ -25,6 +25,21 @@ PIP = re.compile(r"PIP_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)  # an index an
 
 # A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
 ENV_FILE = "KERNELSMITH_ENV_FILE"
+ENV_FILE_ENCODING = "utf-8-sig"  # some editors begin a file with a byte order mark
+
+
+def wrong_env_file() -> str | None:
+    """What is wrong with the file that KERNELSMITH_ENV_FILE names; None where it can be read, or none is named."""
+    file = os.environ.get(ENV_FILE)
+    if file is None:
+        return None
+    try:
+        Path(file).read_text(ENV_FILE_ENCODING)
+    except OSError:
+        return f"{ENV_FILE} names no file that can be read"
+    except UnicodeDecodeError as error:
+        return f"{ENV_FILE} names a file that is no UTF-8 text from byte {error.start} on"
+    return None
 
 
 def unread_env_file() -> str | None:
@@ -39,6 +54,13 @@ def unread_env_file() -> str | None:
         if has_settings
         else None
     )
+
+
+def unparsed_setting(error: str) -> str:
+    """The sentence on a setting that holds a list or a table and is no JSON, by pydantic's error; its value may be a secret."""
+    named = re.search(r'field "(\w+)"', error)
+    variable = f"KERNELSMITH_{named[1].upper()}" if named is not None else "a setting"
+    return f"""{variable} is no JSON: a list is written as '["a", "b"]', a table as '{{"a": "b"}}'"""
 
 
 def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:

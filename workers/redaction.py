@@ -10,7 +10,7 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from html.entities import codepoint2name
 from typing import Any
 
@@ -23,18 +23,24 @@ DEEPEST = 12
 CONFIGURED = "configured secret"
 FILE = "base64"  # the name under which a JSON value holds a file
 
-# Each has a bound on every repetition, so that no text makes the search slow.
+# Each has a bound on every repetition, so that no text makes the search slow. What a group holds stays.
 FORMS: dict[str, re.Pattern[str]] = {
     "private key": re.compile(
         r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[^-]{0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{16,80}){0,400})"
+        r"(?:(?:[^-]|-(?!----)|-(?=-----END)){0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"|(?:(?:[\s>+|#*-]|\\n){0,40}(?:(?:Proc-Type|DEK-Info|Version|Comment): [^\n\\]{1,100}|[A-Za-z0-9+/=]{16,80})){0,400})"
+    ),
+    "private key of PuTTY": re.compile(
+        r"Private-Lines: [0-9]{1,4}(?:(?:\r?\n|\\n)\s{0,20}[A-Za-z0-9+/=]{4,80}){1,200}"
     ),
     "GitHub token": re.compile(
         r"gh[pousr]_[A-Za-z0-9_]{0,40}eyJ[A-Za-z0-9_-]{8,4096}(?:\.[A-Za-z0-9_-]{8,8192}){0,2}"
         r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}"
     ),
-    "GitLab token": re.compile(r"(?<![A-Za-z0-9_])gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{20,255}"),
+    "GitLab token": re.compile(
+        r"(?<![A-Za-z0-9_])(?:GR1348941[A-Za-z0-9_-]{20}"
+        r"|gl(?:pat|dt|rtr?|cbt|ptt|ft|soat|agent|oas|imt|ffct|wt)-[A-Za-z0-9_-]{20,255}(?:\.[a-z0-9]{2}\.[a-z0-9]{7,12})?)"
+    ),
     "Anthropic key": re.compile(r"(?<![A-Za-z0-9_])sk-ant-[A-Za-z0-9_-]{16,255}"),
     "API key": re.compile(
         r"(?<![A-Za-z0-9_])(?:sk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,255}"
@@ -45,13 +51,19 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
         r"|(?<![A-Za-z0-9_])(?:r8_[A-Za-z0-9]{30,60}|pplx-[A-Za-z0-9]{40,64}|csk-[A-Za-z0-9]{40,64}|tgp_v1_[A-Za-z0-9_-]{40,64}"
         r"|fw_(?=[A-Za-z]{0,30}[0-9])[A-Za-z0-9]{22,40}|rpa_[A-Za-z0-9]{40,64}|lsv2_(?:pt|sk)_[a-f0-9_]{40,60}|pcsk_[A-Za-z0-9_]{40,80}"
-        r"|hvs\.[A-Za-z0-9_-]{24,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255}|xoxe\.[A-Za-z0-9-]{20,255}|GOCSPX-[A-Za-z0-9_-]{28,40}"
+        r"|hv[sbr]\.[A-Za-z0-9_-]{24,300}|xapp-[0-9]-[A-Za-z0-9-]{20,255}|xoxe\.[A-Za-z0-9-]{20,255}|GOCSPX-[A-Za-z0-9_-]{28,40}"
         r"|ATATT3[A-Za-z0-9_=-]{20,255}|glsa_[A-Za-z0-9_]{32,64}|dapi[a-f0-9]{32}(?:-[0-9])?|dckr_oat_[A-Za-z0-9_-]{20,64}"
         r"|shp(?:at|ca|pa|ss)_[a-f0-9]{32}|lin_api_[A-Za-z0-9]{40}|ntn_[A-Za-z0-9]{40,60}|figd_[A-Za-z0-9_-]{40,64}|sntrys_[A-Za-z0-9+/=_]{40,255}"
         r"|tskey-[a-z]{3,12}-[A-Za-z0-9-]{16,128}|dp\.(?:pt|st|ct|sa|scim)\.[A-Za-z0-9._-]{40,80}|sbp_[a-f0-9]{40}|NRAK-[A-Z0-9]{27}"
         r"|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,64}|ops_eyJ[A-Za-z0-9_-]{40,4096}|AGE-SECRET-KEY-1[A-Z0-9]{58}"
+        r"|rubygems_[a-f0-9]{48}|bkua_[a-f0-9]{40}|pul-[a-f0-9]{40}|ph[xs]_[A-Za-z0-9]{40,60}|sntryu_[a-f0-9]{64}|sb_secret_[A-Za-z0-9_-]{20,60}"
+        r"|sq0(?:csp|atp)-[A-Za-z0-9_-]{22,60}|EZ[AT]K[A-Za-z0-9]{54}|AKCp[A-Za-z0-9]{60,80}|CCI(?:PAT|PRJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}"
+        r"|ABSK[A-Za-z0-9+/=]{80,200}|ATBB[A-Za-z0-9]{32}|glc_eyJ[A-Za-z0-9+/=]{40,400}|HRKU-AA[A-Za-z0-9_-]{58}|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}"
+        r"|fm[12]_[A-Za-z0-9+/=,_-]{60,4096}|vercel_blob_rw_[A-Za-z0-9_]{20,80}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9])|SK[a-f0-9]{32}(?![A-Za-z0-9])"
+        r"|[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,34}|key-[a-f0-9]{32}(?![A-Za-z0-9])"
         r"|[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-]))"
-        r"|AccountKey=[A-Za-z0-9+/=]{40,128}|hooks\.slack\.com/services/[A-Za-z0-9/]{20,128})"
+        r"|AccountKey=[A-Za-z0-9+/=]{40,128}|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/]{20,128}"
+        r"|discord(?:app)?\.com/api/webhooks/[0-9]{15,20}/[A-Za-z0-9_-]{60,80}|webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{40,300})"
     ),
     "AWS key": re.compile(
         r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Za-z0-9])"
@@ -61,13 +73,30 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{4,4096}\.eyJ[A-Za-z0-9_-]{4,8192}\.[A-Za-z0-9_-]{8,2048}"
     ),
     "authorization": re.compile(
-        r"(?i:\bauthorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s{1,3})[A-Za-z0-9._~+/=-]{8,2048}"
+        r"[Aa](?i:uthorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?)"
+        r"(?:(?i:bearer|basic|token)\s{1,3}[A-Za-z0-9._~+/=-]{8,2048}"
+        r"|(?:[A-Za-z-]{2,20}\s{1,3})?(?=[^\s0-9]{0,60}[0-9])[A-Za-z0-9._~+/=-]{20,2048})"
     ),
     "password in a URL": re.compile(
         r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:[^\s/@\"'<>]{1,200}@"
     ),
+    "token before a host": re.compile(r"(://)(?=[^\s/@0-9]{0,40}[0-9])[A-Za-z0-9_.~-]{20,255}(?=@)"),
+    "password for curl": re.compile(
+        r"(curl\b[^\n]{0,200}?\s(?:-u|--user)[\s=]{0,2}[\"']?[^\s:\"']{1,100}:)[^\s\"']{4,200}"
+    ),
+    "password in .netrc": re.compile(r"(login\s{1,4}\S{1,100}\s{1,4}password\s{1,4})\S{4,200}"),
     "token in a URL": re.compile(
         r"(?i:(?<=[?&])(?:access_token|token|api[_-]?key|subscription-key|password|client_secret|sig|signature|x-amz-signature)=)[^&\s\"'<>]{1,2048}"
+    ),
+    # A name ends so, and the value looks as if drawn at random: no word of a language, no name in code.
+    "named secret": re.compile(
+        r"([DEHNRTYdehnrty](?=[\"']?[\s=:,]{1,6}>?\s{0,3}[\"']?[A-Za-z0-9+/=~-]{16})"
+        r"(?:(?<=(?i:token))|(?<=(?i:secret))|(?<=(?i:password))|(?<=(?i:passwd))|(?<=(?i:passphrase))|(?<=(?i:bearer))|(?<=(?i:[_\"']auth))"
+        r"|(?<=(?i:[a-z][_-]key))|(?<=(?i:apikey))|(?<=(?i:accesskey))|(?<=(?i:privatekey)))"
+        r"[\"']?[\s=:,]{1,6}>?\s{0,3}[\"']?)"
+        r"(?=[A-Za-z0-9+/=~-]{16})(?=[^\sA-Za-z]{0,24}[A-Za-z])"
+        r"(?=(?:[A-Za-z+/=_.~-]{0,24}[0-9]){3}|(?=[^\s0-9]{0,40}[0-9])(?=[^\sa-z]{0,40}[a-z])[^\sA-Z]{0,40}[A-Z])"
+        r"[A-Za-z0-9+/=_.~-]{20,2048}"
     ),
 }
 # What only logs are searched for: in code, which is sent to models and shown in comments, such a line is honest.
@@ -123,7 +152,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]
         if times:
             counts[CONFIGURED] += times
     for kind, form in FORMS.items():
-        text, times = form.subn(_stand_in(kind), text)
+        text, times = form.subn(partial(_replaced, kind), text)
         if times:
             counts[kind] += times
     return text, counts
@@ -222,6 +251,10 @@ def _base64(text: str, before: int) -> str:
     data = text.encode("utf-8", "replace")
     encoded = base64.b64encode(bytes(before) + data).decode()
     return encoded[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+
+
+def _replaced(kind: str, found: re.Match[str]) -> str:
+    return "".join(filter(None, found.groups())) + _stand_in(kind)
 
 
 def _stand_in(kind: str) -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
@@ -17,6 +26,7 @@ from gpu_runner.contracts import Isolation
 from workers.environment import (
     AZURE,
     ENV_FILE,
+    ENV_FILE_ENCODING,
     FSSPEC,
     GOOGLE,
     LIBPQ,
@@ -25,6 +35,8 @@ from workers.environment import (
     SECRET_NAME,
     any_of,
     plain_environment,
+    unparsed_setting,
+    wrong_env_file,
 )
 from workers.errors import WorkersError
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit, Price, price_of
@@ -53,13 +65,16 @@ class Settings(ProviderSettings):
         populate_by_name=True,
         frozen=True,
         hide_input_in_errors=True,
+        allow_inf_nan=False,
     )
 
     def __init__(self, **values: Any) -> None:
         """Read the environment, and below it the file that KERNELSMITH_ENV_FILE names; no other file is looked for."""
-        super().__init__(_env_file=os.environ.get(ENV_FILE), **values)  # type: ignore[call-arg]  # a word of pydantic-settings
+        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        super().__init__(**file, **values)
 
-    data_dir: Path = Field(default_factory=default_data_dir)
+    # A shell puts the folder of a user in the place of ~, and systemd and files of settings do not.
+    data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Field(default_factory=default_data_dir)
     database_url: SecretStr | None = Field(
         default=None, validation_alias=AliasChoices("KERNELSMITH_DATABASE_URL", "DATABASE_URL")
     )
@@ -77,13 +92,13 @@ class Settings(ProviderSettings):
     stage_processes: int = Field(default=2, ge=1)
     keep_deliveries_days: float = Field(default=30.0, gt=3)  # GitHub can send a delivery again for three days
     # How long a checkpoint waits for a person before it is reminded of, once, and before its job ends; 0 is never.
-    checkpoint_reminder_days: float = Field(default=7.0, ge=0, allow_inf_nan=False)
-    checkpoint_expiry_days: float = Field(default=30.0, ge=0, allow_inf_nan=False)
+    checkpoint_reminder_days: float = Field(default=7.0, ge=0)
+    checkpoint_expiry_days: float = Field(default=30.0, ge=0)
     ascend_python: str | None = None  # of an environment with Triton-Ascend, which lowers what is ported to NPUs
     cutile_python: str | None = (
         None  # of an environment with cuTile, which compiles what is ported to it; None: this one
     )
-    gpu_dollars_per_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for --dry-run alone
+    gpu_dollars_per_hour: float | None = Field(default=None, ge=0)  # for --dry-run alone
     keep_artifacts_days: float = Field(default=90.0, gt=0)  # of a job that has ended and whose pull request is closed
     # What language models may use, in dollars where they have prices; a day is one in UTC.
     model_prices: dict[str, Price] = Field(default_factory=dict)
@@ -91,10 +106,10 @@ class Settings(ProviderSettings):
     model_tokens_per_person_day: int = Field(default=5_000_000, ge=0)
     model_tokens_per_repository_day: int = Field(default=10_000_000, ge=0)
     model_tokens_per_installation_day: int = Field(default=20_000_000, ge=0)
-    model_dollars_per_job: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    model_dollars_per_person_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    model_dollars_per_repository_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    model_dollars_per_installation_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    model_dollars_per_job: float | None = Field(default=None, ge=0)
+    model_dollars_per_person_day: float | None = Field(default=None, ge=0)
+    model_dollars_per_repository_day: float | None = Field(default=None, ge=0)
+    model_dollars_per_installation_day: float | None = Field(default=None, ge=0)
     log_level: str = "INFO"
     log_json: bool = False
 
@@ -167,9 +182,8 @@ def load_settings() -> Settings:
     Raises:
         WrongSettingsError: one of them cannot be used; the text names each, and no value, which may be a secret.
     """
-    file = os.environ.get(ENV_FILE)
-    if file is not None and not Path(file).is_file():
-        raise WrongSettingsError(f"{ENV_FILE} names no file that can be read")
+    if (wrong := wrong_env_file()) is not None:
+        raise WrongSettingsError(wrong)
     try:
         return Settings()
     except ValidationError as error:
@@ -183,7 +197,7 @@ def load_settings() -> Settings:
         problems += [item["msg"].removeprefix("Value error, ") for item in items if not item["loc"]]
         raise WrongSettingsError("a setting cannot be used:\n" + "\n".join(f"- {it}" for it in problems)) from None
     except SettingsError as error:
-        raise WrongSettingsError(f"a setting cannot be used: {error}; a list is written as JSON") from None
+        raise WrongSettingsError(f"a setting cannot be used:\n- {unparsed_setting(str(error))}") from None
 
 
 def _within(place: tuple[int | str, ...]) -> str:
@@ -198,7 +212,8 @@ def _variable(name: str) -> str:
 def secret_values() -> tuple[str, ...]:
     """Every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
     values: set[str] = set()
-    of_file = dotenv_values(os.environ[ENV_FILE]) if ENV_FILE in os.environ else {}
+    there = ENV_FILE in os.environ and wrong_env_file() is None
+    of_file = dotenv_values(os.environ[ENV_FILE], encoding=ENV_FILE_ENCODING) if there else {}
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             values.update(part.strip() for part in (value, *value.split(",")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import re
 import shlex
 import subprocess
@@ -18,7 +19,8 @@ from workers.tree import Tree
 
 # Isolated (-I), so that a module named ruff in the target is not what runs.
 TOOLS = {"ruff": (sys.executable, "-I", "-m", "ruff")}
-CONFIGURATIONS = ("pyproject.toml", "ruff.toml", ".ruff.toml", "setup.cfg", ".editorconfig")
+NAMES = ("pyproject.toml", "ruff.toml", ".ruff.toml")
+OTHERS = ("setup.cfg", ".editorconfig")
 TIME_LIMIT_S = 60.0
 CLEAN = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1"}  # the whole environment of a tool
 MAX_LOG = 20_000
@@ -44,10 +46,10 @@ def check_style(
     if not layout_check.check:
         return StyleOutcome(True, named), ()
     _refuse_missing(layout_check)
-    _refuse_outside(tree)
+    configurations = _configurations(tree)
     with tempfile.TemporaryDirectory(prefix="style-") as scratch:
         checkout = Path(scratch) / "checkout"
-        _write(checkout, tree, changes)
+        _write(checkout, tree, changes, configurations)
         passed, log = _run_all(layout_check.check, checkout)
         if passed or not layout_check.fix:
             return StyleOutcome(passed, named, log), ()
@@ -71,20 +73,43 @@ def _refuse_missing(layout_check: StyleCheck) -> None:
                 raise UserFacingError(Failure(FailureCode.environment, message, fix))
 
 
-def _refuse_outside(tree: Tree) -> None:
-    for path in tree.paths():
-        if PurePosixPath(path).name in ("pyproject.toml", "ruff.toml", ".ruff.toml"):
-            extended = _extended(tree.read(path) or "", PurePosixPath(path).name)
-            if extended is not None and not _stays_inside(PurePosixPath(path).parent, extended):
-                fix = "Name a file of the repository in `extend`."
-                message = f"the style configuration `{path}` extends a file outside of the repository"
-                raise UserFacingError(Failure(FailureCode.style, message, fix))
+def _configurations(tree: Tree) -> frozenset[str]:
+    """The files that ruff may read as its configuration: those by its names, and those that they extend.
+
+    Raises:
+        UserFacingError: one reaches outside of the repository, or may without that being seen here.
+    """
+    found = {path for path in tree.paths() if PurePosixPath(path).name in NAMES}
+    unread = sorted(found)
+    while unread:
+        path = unread.pop()
+        extended = _extended(path, tree.read(path) or "")
+        if extended is None:
+            continue
+        if not _stays_inside(PurePosixPath(path).parent, extended):
+            fix = "Name a file of the repository in `extend`."
+            message = f"the style configuration `{path}` extends a file outside of the repository"
+            raise UserFacingError(Failure(FailureCode.style, message, fix))
+        inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), str(extended)))
+        if inside in tree.files and inside not in found:
+            found.add(inside)
+            unread.append(inside)
+    return frozenset(found)
 
 
-def _extended(text: str, name: str) -> object | None:
-    document = read_toml(text)  # ruff refuses what is no TOML too, and says where
-    table = table_in(document, "tool", "ruff") if name == "pyproject.toml" else document
-    return (table or {}).get("extend")
+def _extended(path: str, text: str) -> object | None:
+    document = read_toml(text)
+    if document is None:
+        # What is no TOML ruff refuses too, and says where; but it reads more than is read here: TOML 1.1, and files of any size.
+        if "extend" in text or "\\" in text:
+            fix = "Write it as TOML 1.0 of at most 1 MiB, without long runs of dots in a line."
+            message = (
+                f"the style configuration `{path}` cannot be read here, and may extend a file outside of the repository"
+            )
+            raise UserFacingError(Failure(FailureCode.style, message, fix))
+        return None
+    # As ruff tells the two apart.
+    return (table_in(document, "tool", "ruff") if path.endswith("pyproject.toml") else document).get("extend")
 
 
 def _stays_inside(folder: PurePosixPath, extended: object) -> bool:
@@ -99,10 +124,10 @@ def _stays_inside(folder: PurePosixPath, extended: object) -> bool:
     return True
 
 
-def _write(checkout: Path, tree: Tree, changes: tuple[FileChange, ...]) -> None:
+def _write(checkout: Path, tree: Tree, changes: tuple[FileChange, ...], configurations: frozenset[str]) -> None:
     after = tree.overlaid(changes)
     wanted = {change.path for change in changes if change.text is not None}
-    wanted |= {path for path in after.files if PurePosixPath(path).name in CONFIGURATIONS or path.endswith("ruff.toml")}
+    wanted |= {path for path in after.files if path in configurations or PurePosixPath(path).name in OTHERS}
     for path in sorted(wanted):
         _put(checkout, path, after.files[path])
     # Which imports are the library's own is told by the files that are there, so every module stands there, empty.

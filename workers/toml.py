@@ -17,7 +17,7 @@ def read_toml(text: str) -> dict[str, Any] | None:
     if len(text) > MOST_CHARACTERS or sum(line.count(".") ** 2 for line in text.split("\n")) > 10 * MOST_DOTS**2:
         return None
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):  # a number of many thousand digits is a ValueError alone
         return None
 

@@ -276,9 +276,8 @@ def reply(
 ) -> ReviewComment:
     """Answer a line comment. Raises: ApiError 422."""
     where = {"path": first.path, "line": first.line, "side": first.side, "body": body, "commit_id": first.commit_id}
-    note = note_on_line(world, repository, issue, actor, where)
-    note.in_reply_to_id = first.in_reply_to_id or first.id
-    return note
+    thread = first.in_reply_to_id or first.id
+    return note_on_line(world, repository, issue, actor, where | {"in_reply_to": thread})
 
 
 def edit_note(
@@ -331,6 +330,7 @@ def _line_comment(
         created_at=now,
         updated_at=now,
         start_line=given.get("start_line"),
+        in_reply_to_id=given.get("in_reply_to"),
         app_id=actor.app_id,
     )
 

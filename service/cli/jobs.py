@@ -372,10 +372,8 @@ def run_job(
     from service.local.checkout import Checkout
     from service.local.session import LocalSession
     from service.local.terminal import Terminal
-    from workers import embedded, observability
+    from workers import embedded
 
-    # The terminal tells how far it is; what the engine logs beside that is for an operator.
-    observability.configure("WARNING")
     with reporting(kernels=True):
         checkout = Checkout(repo.resolve())
         checkout.head()

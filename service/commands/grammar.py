@@ -322,6 +322,7 @@ GRAMMAR: tuple[Rule, ...] = (
         (_KERNEL, _PROBLEM),
         (_SCOPE, _GPU, _LAYOUT, _AUTO, _DRY_RUN),
         synonyms=("autotune", "auto-tune"),
+        suggested_for=("tuning",),
     ),
     Rule(
         Verb.profile,
@@ -483,6 +484,6 @@ def architecture(text: str) -> str | None:
         return GEFORCE_SERIES[consumer["series"]]
     model = GPU_NAME.fullmatch(word)
     word = GPU_MODELS.get(model["model"], word) if model else word
-    if re.fullmatch(r"sm\d{2,3}[a-z]?", word):
-        word = f"sm_{word[2:]}"
+    if (spelt := re.fullmatch(r"(?:sm|cc)?_?(?P<major>\d{1,2})\.?(?P<minor>\d[a-z]?)", word)) is not None:
+        word = f"sm_{spelt['major']}{spelt['minor']}"
     return word if ARCHITECTURE.fullmatch(word) else None

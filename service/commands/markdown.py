@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-COMMAND_LINE = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
 # What stands inside of these elements is not plain text to the people who read the comment.
 HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
 HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
@@ -21,9 +20,13 @@ CLOSING = ("link_close", "s_close")
 PYTHON = ("python", "python3", "py", "py3")
 PROBLEM_MARKS = re.compile(r"^(?:def reference\b|class Model\b)", re.MULTILINE)
 MAX_BODY = 65_536
-UNSEEN = re.compile(
-    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel|`{3}|~{3})", re.IGNORECASE | re.MULTILINE
-)
+# What nothing is drawn for, or only a space. Keyboards and copied text leave it before the slash or the fence.
+UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
+UNSEEN += "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+SPACES = "\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+BEFORE = re.compile(rf"^( {{0,3}})[{UNSEEN}{SPACES}]+(?=[/\uff0f]kernel|`{{3}}|~{{3}})", re.IGNORECASE | re.MULTILINE)
+COMMAND_LINE = re.compile(rf"(?i) {{0,3}}/kernel(?=[\s{UNSEEN}]|$)")
+WIDE_SLASH = re.compile(r"^( {0,3})\uff0f(?=kernel)", re.IGNORECASE | re.MULTILINE)  # as keyboards for Chinese write it
 # Marks the n-th line that may be a command; both characters are taken out of what people write.
 MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
 MAX_INLINE = 8_000  # characters of one paragraph; a command further on in it is none
@@ -79,8 +82,7 @@ def normalise(body: str) -> str:
     """A comment with one kind of line ending, at most as long as GitHub lets it be."""
     text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
     text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
-    # Keyboards and copied text leave marks that nobody sees before the slash or the fence.
-    return UNSEEN.sub(r"\1", text)
+    return WIDE_SLASH.sub(r"\1/", BEFORE.sub(r"\1", text))
 
 
 def find_problem_block(body: str) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from service.commands.command import Command, CommandError, ErrorCode, ParsedComment
 from service.commands.grammar import (
+    GPU_MODELS,
     JOB_ID,
     MAX_COMMANDS,
     MAX_KERNELS,
@@ -185,7 +186,10 @@ def _value(reading: _Reading, option: Option, text: str) -> str:
     try:
         return read_value(option, text)
     except ValueError as error:
-        meant = nearest(text, option.choices or tuple((option.value or "").lower().split("|")))
+        named = option.choices or tuple((option.value or "").lower().split("|"))
+        # A model's number is near to that of many others.
+        generations = tuple(name for name in GPU_MODELS if name.isalpha())
+        meant = nearest(text, generations if option.kind is ValueKind.architecture else named)
         raise reading.refuse(
             ErrorCode.unknown_value, text, about=about, nearest=meant, choices=option.choices, reason=str(error)
         ) from error
@@ -267,7 +271,7 @@ def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
 
 
 def _name(reading: _Reading, word: Word, kind: ArgumentKind) -> str:
-    name = word.text.strip("`").rstrip(":,").replace("\\_", "_")
+    name = word.text.strip("`").rstrip(".,:;!?").strip("`").replace("\\_", "_")
     found = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
     if isinstance(found, NameFault):
         fault = found

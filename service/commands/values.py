@@ -19,6 +19,7 @@ from service.commands.command import (
     parse_permalink,
 )
 from service.commands.grammar import REF, Option, ValueKind, architecture, nearest
+from service.commands.markdown import UNSEEN
 from workers.contracts import (
     AuthorName,
     Choose,
@@ -114,7 +115,7 @@ def _words(part: str) -> list[str]:
 DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
 SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b`"
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ue000\ue001]")
+INVISIBLE = re.compile(f"[{UNSEEN}\ue000\ue001]")
 HTML_COMMENT = re.compile(r"<!--.*?(?:-->|$)")
 LEADING_DASHES = re.compile(f"[{DASHES}]+(?=[^\\W\\d_])")
 ASSIGNMENT = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)

@@ -24,6 +24,7 @@ from service.dispatch.payloads import (
     Review,
     Text,
     comment_text,
+    line_text,
     moved_of,
     opening_text,
     pull_event_of,
@@ -339,6 +340,12 @@ def _review(desk: Desk, payload: Payload) -> str:
     return carry_out_review(desk, review)
 
 
+def _line(desk: Desk, payload: Payload) -> str:
+    line = line_text(payload)
+    # The first one is a point of its review, which is what decides.
+    return carry_out(desk, line.text, decided=not line.is_reply)
+
+
 ARRIVED = "its delivery arrived"
 
 
@@ -378,9 +385,7 @@ def _rename(_desk: Desk, payload: Payload) -> str:
     return "noted"
 
 
-# None: nothing is to be done. The line comments of a review come one by one as
-# pull_request_review_comment; they are read with their review, when it is submitted. That somebody pushed to the bot's
-# branch is seen when the bot wants to commit.
+# None: nothing is to be done. That somebody pushed to the bot's branch is seen when the bot wants to commit.
 ROUTES: dict[tuple[str, str], Handler | None] = {
     ("issue_comment", "created"): _comment,
     ("issue_comment", "edited"): _comment,
@@ -392,7 +397,8 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("pull_request", "closed"): _close,
     ("pull_request", "reopened"): _reopen,
     ("pull_request_review", "submitted"): _review,
-    ("pull_request_review_comment", "created"): None,
+    ("pull_request_review_comment", "created"): _line,
+    ("pull_request_review_comment", "edited"): _line,
     ("check_run", "rerequested"): _rerequest,
     ("check_run", "requested_action"): _rerequest,
     ("repository", "renamed"): _rename,
@@ -415,7 +421,11 @@ def route(event: str, action: str) -> Handler | None:
 
 NOTHING, NO_COMMAND = "nothing to do", "no command"
 SETTLED_BYTES = 128_000  # of a payload that is read before it is kept: most of comments have a tenth
-READERS: dict[Handler, Callable[[Payload], Text]] = {_comment: comment_text, _opening: opening_text}
+READERS: dict[Handler, Callable[[Payload], Text]] = {
+    _comment: comment_text,
+    _opening: opening_text,
+    _line: lambda payload: line_text(payload).text,
+}
 
 
 def read_payload(body: bytes) -> Payload:

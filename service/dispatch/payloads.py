@@ -55,7 +55,7 @@ class Text:
     url: str
     given_at: str  # when it was written or edited last, ISO 8601; empty where the payload does not say
     issue_body: str = ""  # of the issue or pull request that it belongs to
-    can_react: bool = True  # GitHub has no reactions to the body of a review
+    can_react: bool = True  # GitHub has no reactions to the body of a review; those to comments on lines lie elsewhere
     commit_sha: str = ""  # of a review, or of a pull request that was opened: the head commit that its writer saw
 
 
@@ -67,6 +67,14 @@ class Review:
     review_id: int
     state: str
     commit_sha: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A comment on a line of a pull request: the first one, which belongs to a review, or a reply to it."""
+
+    text: Text
+    is_reply: bool
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,25 @@ def review_of(payload: Payload) -> Review:
         commit_sha=_text(review, "commit_id"),
     )
     return Review(text, review_id, _text(review, "state").lower(), text.commit_sha)
+
+
+def line_text(payload: Payload) -> Line:
+    """Read ``pull_request_review_comment`` created and edited."""
+    comment, pull = _object(payload, "comment"), _object(payload, "pull_request")
+    text = Text(
+        _place(payload, pull, is_pull=True),
+        _actor(payload, comment),
+        f"line-{_int(comment, 'id')}",
+        _text(comment, "body"),
+        _previous(payload),
+        None,
+        _text(comment, "html_url"),
+        _text(comment, "updated_at"),
+        _text(pull, "body"),
+        can_react=False,
+        commit_sha=_text(_object(pull, "head"), "sha"),
+    )
+    return Line(text, is_reply=comment.get("in_reply_to_id") is not None)
 
 
 def pull_event_of(payload: Payload) -> PullEvent:

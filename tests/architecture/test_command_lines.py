@@ -10,6 +10,8 @@ import pytest
 from typer.main import get_command
 
 from service.cli import app
+from service.commands.command import ErrorCode
+from service.commands.parser import parse_comment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -22,13 +24,17 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MUL
 WHERE = r"(?:\S*/)?"  # such as .venv/bin/
 
 
-def named(page: Path, program: str) -> Iterator[str]:
-    """What follows a program's name in code, to the end of the command."""
+def in_code(page: Path) -> list[str]:
     text = page.read_text()
     blocks = re.findall(r"```.*?\n(.*?)```", text, re.DOTALL)
+    blocks += re.findall(r"^ {4}\S.*$", text, re.MULTILINE)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    lines += re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    for line in lines:
+    return lines + re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+
+
+def named(page: Path, program: str) -> Iterator[str]:
+    """What follows a program's name in code, to the end of the command."""
+    for line in in_code(page):
         found = re.match(rf"\s*(?:[A-Z_]+=\S+ )*{WHERE}{program} (.*)", re.split(r"\s#\s|[|;&]", line)[0], re.DOTALL)
         if found is not None:
             yield found[1]
@@ -51,6 +57,20 @@ def test_every_command_and_option_is_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_make_target_is_there(page: Path) -> None:
     assert [line for line in named(page, "make") if line.split()[0] not in TARGETS] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_comment_is_one_that_the_bot_understands(page: Path) -> None:
+    wrong = []
+    for line in map(str.strip, in_code(page)):
+        if not re.match(r"/kernel(?:\s|$)", line):
+            continue
+        outcome = parse_comment(line.split("  #")[0])
+        # A verb alone is named, and a form with places for words is shown, where a sentence is about them.
+        is_form = re.search(r"[\[|]|\.\.\.|(?<![\w=])[A-Z]{3,}(?!\w)", line) or len(line.split()) == 2
+        unknown = [error for error in outcome.errors if error.code is ErrorCode.unknown_verb or not is_form]
+        wrong += [line] if unknown else []
+    assert [line for line in wrong if "[VERB]" not in line] == []
 
 
 def test_pages_name_commands_at_all() -> None:

@@ -74,6 +74,26 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
         ("API key", f"M{A[:23]}.{A[:6]}.{A[:27]}"),
         ("AWS key", "AKIAIOSFODNN7EXAMPLE"),
         ("AWS key", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+        ("named secret", f"SecretAccessKey': '{A[:40]}"),
+        ("named secret", f"AWS_SESSION_TOKEN=IQoJb3JpZ2luX2Vj{A}{A}"),
+        ("named secret", f'MISTRAL_API_KEY="{A[:32]}'),
+        ("named secret", "PRIVATE-TOKEN: OtSqfMlLDZIPgRVOwKE8"),
+        ("named secret", f'"auth": "{base64.b64encode(b"bot:hunter22hunter22").decode()}'),
+        ("named secret", f"bearer {A[:40]}"),
+        ("token before a host", f"https://{A[:40]}@github.com/octocat/hello.git"),
+        ("password for curl", "curl -s -u bot:hunter2hunter https://example.com"),
+        ("password in .netrc", "machine github.com login bot password hunter22"),
+        ("private key of PuTTY", f"Private-Lines: 2\n{A}\n{A[:20]}=="),
+        *(("GitLab token", f"{start}-{A[:24]}") for start in ("glagent", "gloas", "glimt", "glffct")),
+        ("GitLab token", f"glpat-{A[:27]}.01.a1b2c3d4e"),
+        ("GitLab token", f"GR1348941{A[:20]}"),
+        *(("API key", f"{start}{40 * 'a'}") for start in ("bkua_", "pul-")),
+        *(("API key", f"{start}{A[:40]}") for start in ("phx_", "sb_secret_", "sq0csp-", "hvb.")),
+        ("API key", f"ATBB{A[:32]}"),
+        ("API key", f"SK{32 * 'b'}"),
+        ("API key", f"abc8Q~{A[:34]}"),
+        ("API key", f"hooks.slack.com/workflows/T0000/A0000/1/{A[:24]}"),
+        ("API key", f"discord.com/api/webhooks/123456789012345678/{A}{A[:20]}"),
         ("web token", f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{A[:43]}"),
         ("authorization", f"Authorization: Bearer {A}"),
         ("authorization", f"authorization': 'token {A}"),
@@ -94,6 +114,15 @@ def test_a_secret_is_replaced_by_a_word_for_its_kind(kind: str, secret: str) -> 
     assert secret not in text
     assert text.endswith("after")
     assert counts == {kind: 1}
+
+
+@pytest.mark.parametrize("end", ["\n-----END RSA PRIVATE KEY-----", ""], ids=["whole", "cut off"])
+@pytest.mark.parametrize("start", ["", "-", "> ", "   "], ids=["plain", "removed in a diff", "quoted", "indented"])
+def test_nothing_of_an_encrypted_key_stays(start: str, end: str) -> None:
+    lines = f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n{A}\n{A[:20]}{end}"
+    text, _ = redacted("\n".join(start + line for line in lines.split("\n")))
+    assert A not in text
+    assert A[:20] not in text
 
 
 def test_two_keys_are_two() -> None:
@@ -117,6 +146,10 @@ def test_configured_values_are_replaced_whatever_they_look_like() -> None:
         "sk-learn, task-sk-1, risk-averse-behaviour",
         "tl.load(x_ptr + offsets, mask=mask, other=0.0)  # eyJ is not a token",
         "the token is masked; authorization: none",
+        "token = hidden_states_of_layer_12_and_13; key = attention_weights_2048_x_4096",
+        "one token 1234567890123456789012; the secret https://github.com/a1/b2/blob/main/c3.py",
+        "authorization: the header that GitHub wants",
+        "git clone https://x@localhost/y; login as somebody; password of the pages",
         "def password(user: str, secret: str) -> None: ...",
         "hf_hub_download, ghp_, AKIA",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
@@ -148,6 +181,12 @@ def test_the_projects_own_source_stays_as_it_is() -> None:
         "authorization: " * 20_000,
         "aws_secret_access_key = " * 12_000,
         "ghp_" * 60_000,
+        "curl " * 60_000,
+        "login a password " * 20_000,
+        "token='a1B" * 30_000,
+        "://a1" * 60_000,
+        "Private-Lines: 5\n" + "AAAA\n" * 60_000,
+        "-----BEGIN PRIVATE KEY-----Version: a" * 8_000,
     ],
     ids=lambda text: text[:24],
 )

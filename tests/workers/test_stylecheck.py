@@ -95,6 +95,12 @@ def test_the_environment_holds_no_secret(monkeypatch: pytest.MonkeyPatch) -> Non
         ("pyproject.toml", '[tool.ruff]\nextend = "${HOME}/ruff.toml"\n'),
         ("lib/ruff.toml", 'extend = "../../ruff.toml"\n'),
         ("lib/.ruff.toml", 'extend = "x/../../../ruff.toml"\n'),
+        ("ruff.toml", '\ufeffextend = "/etc/passwd"\n'),
+        # What ruff reads and tomllib does not: TOML 1.1, long files, long lines of dots.
+        ("ruff.toml", 'extend = "/etc/passwd"\nlint = {\n  preview = false,\n}\n'),
+        ("ruff.toml", '"ext\\u0065nd" = "/etc/passwd"\nlint = {\n  preview = false,\n}\n'),
+        ("ruff.toml", f'extend = "/etc/passwd"\n#{"x" * 2**20}\n'),
+        ("lib/ruff.toml", f'# {"." * 4000}\nextend = "/etc/passwd"\n'),
     ],
 )
 def test_a_configuration_outside_of_the_repository_is_refused(path: str, text: str) -> None:
@@ -104,6 +110,25 @@ def test_a_configuration_outside_of_the_repository_is_refused(path: str, text: s
         check_style(ruff_check(changes, _tree()), tree, changes)
     assert caught.value.failure.code is FailureCode.style
     assert path in caught.value.failure.message
+
+
+def test_what_an_extended_file_extends_stays_inside_too() -> None:
+    tree = _tree(
+        **{"pyproject.toml": b'[tool.ruff]\nextend = "style/base"\n', "style/base": b'extend = "/etc/passwd"\n'}
+    )
+    with pytest.raises(UserFacingError, match="style/base"):
+        _check(CLEAN, tree)
+
+
+def test_a_configuration_of_any_name_may_be_extended() -> None:
+    files = {
+        "ruff.toml": b'extend = "style/base.toml"\n',
+        "style/base.toml": b'extend = "more.toml"\n',
+        "style/more.toml": b'[lint]\nselect = ["F"]\n',
+    }
+    outcome, fixes = _check("import sys\nimport os\n\nprint(os.name, sys.path)\n", Tree(files))
+    assert outcome.passed, outcome.log
+    assert fixes == (), "only the rule that is extended holds: imports are in no order"
 
 
 def test_a_configuration_inside_of_the_repository_may_be_extended() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from workers.contracts.job import Part, Regime, Scope
 
-UNITS_US = {"us": 1.0, "\u00b5s": 1.0, "ms": 1e3, "s": 1e6}
+UNITS_US = {"u": 1.0, "\u03bc": 1.0, "m": 1e3, "s": 1e6}  # by the first letter
 PATTERN = re.compile(
-    r"\s*(?P<timed_pass>forward|backward|full|fwd|bwd)(?:\s+pass)?\s*(?:<=|<|(?:is\s+|in\s+)?(?:under|below|less\s+than|at\s+most|within)\b|in\b)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|\u00b5s|ms|s)"
+    r"\s*(?P<timed_pass>forward|backward|full|fwd|bwd)(?:\s+pass)?\s*(?:<=|<|\u2264|(?:is\s+|in\s+)?(?:under|below|less\s+than|at\s+most|within)\b|in\b)\s*(?P<value>\d{1,12}(?:\.\d{1,12}|,\d{1,2})?)\s*"
+    r"(?P<unit>[u\u03bcm]?s(?:ecs?|econds?)?|micro-?seconds?|milli-?seconds?)(?!\w)"
     r"(?:\s*(?:@|\b(?:at|for|with|on|when|where)\b)\s*(?P<sizes>.+?))?\s*",
     re.IGNORECASE,
 )
@@ -51,11 +53,13 @@ def parse_target(text: str) -> Target:
     Raises:
         ValueError: it is of another form; the text is the fix.
     """
-    match = PATTERN.fullmatch(text)
+    # One letter for each that keyboards write in several ways: the sign of micro and the Greek letter, full-width digits.
+    match = PATTERN.fullmatch(unicodedata.normalize("NFKC", text))
     if match is None:
         raise ValueError(FIX)
     sizes = _sizes(match["sizes"] or "")
-    below_us = float(match["value"]) * UNITS_US[match["unit"].lower()]
+    unit = match["unit"].lower()
+    below_us = float(match["value"].replace(",", ".")) * UNITS_US["u" if unit.startswith("micro") else unit[0]]
     if sizes is None or (match["sizes"] is not None and not sizes) or below_us <= 0:
         raise ValueError(FIX)
     timed_pass = match["timed_pass"].lower()

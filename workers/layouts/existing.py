@@ -74,7 +74,7 @@ class ExistingKernelLayout(ABC):
         suite = first_there(places, tree.files)
         there = read_imports(tree.read(suite) or "") if suite is not None else ()
         imports = tuple(one.imported for one in there) if suite is not None else self.new_suite_imports()
-        roots = roots_of(self.existing(tree).get(name) or self.kernel_path(name, tree))
+        roots = suite_roots(self.existing(tree).get(name) or self.kernel_path(name, tree), tree)
         return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, dev_extra(tree))
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ class ExistingKernelLayout(ABC):
     def suite_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
         """The run of the kernel's whole test file."""
         suite = required(kernel.suite, "test file", kernel)
-        return SuiteRun("pytest", ("-q", suite), roots_of(kernel.path))
+        return SuiteRun("pytest", ("-q", suite), suite_roots(kernel.path, tree))
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
         """The kernels that a change touches, with the changed files by which it does; imports are followed."""
@@ -190,6 +190,11 @@ class ExistingKernelLayout(ABC):
 def roots_of(path: str) -> tuple[str, ...]:
     """The folders that go on ``sys.path`` for a kernel's main file."""
     return ("src", ".") if path.startswith("src/") else (".",)
+
+
+def suite_roots(path: str, tree: Tree) -> tuple[str, ...]:
+    """The same where a test file runs: its conftest.py may import a library in ``src`` though the kernel lies elsewhere."""
+    return tuple(dict.fromkeys((*roots_of(path), *(["src"] if tree.paths("src/", ".py") else []))))
 
 
 MOST_NAMED = 8

@@ -19,8 +19,13 @@ from workers.models.protocol import Form
 MOST_CHARACTERS = 2_000_000  # of an answer, text or JSON: far above what any model writes in one answer
 MOST_DEPTH = 32
 MOST_STARTS = 8  # braces in a text at which an object is looked for
+MOST_PARAMETERS = 32  # in tags
 MOST_FAULTS = 5  # told to a model at once
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+THOUGHT = re.compile(r"</(?:think|thinking|thought|reasoning|analysis)>|<\|message\|>")  # its end, or that of its label
+# As Qwen3-Coder writes a call where no parser of the server reads it.
+PARAMETER = re.compile(r"<parameter=([A-Za-z0-9_-]{1,64})>\n?(.*?)\n?</parameter>", re.DOTALL)
+WRAPPERS = ("arguments", "parameters", "input")  # in which some models put the object once more
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
 
 
@@ -38,9 +43,7 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
     """
-    value = _loaded(text)
-    check(value, form)
-    return value
+    return _unwrapped(_loaded(text), form)
 
 
 def object_in(text: str, form: Form) -> dict[str, Any]:
@@ -49,14 +52,15 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: there is none, or one that does not fit.
     """
-    message, fault = (
-        text.rpartition("</think>")[2],
-        f"it does not call the tool {form.name}, and its text is no JSON object either",
-    )
+    message = THOUGHT.split(text)[-1]
+    in_tags = f"<function={form.name}>" in message and message.count("<parameter=") <= MOST_PARAMETERS
+    if in_tags and (named := PARAMETER.findall(message)):
+        return parsed(json.dumps({name: _spelled(name, value, form) for name, value in named}), form)
+    fault = f"it does not call the tool {form.name}, and its text is no JSON object either"
     starts = itertools.islice((match.start() for match in re.finditer(r"\{", message)), MOST_STARTS)
     for start in starts:
         try:
-            _, end = json.JSONDecoder().raw_decode(message, start)
+            _, end = json.JSONDecoder(strict=False).raw_decode(message, start)
             return _unwrapped(_loaded(message[start:end]), form)
         except FormError as error:
             fault = str(error)
@@ -65,12 +69,26 @@ def object_in(text: str, form: Form) -> dict[str, Any]:
     raise FormError(fault)
 
 
+def _spelled(name: str, value: str, form: Form) -> Any:
+    """A value that stands between tags: a text as it is, anything else as JSON."""
+    if form.schema.get("properties", {}).get(name, {}).get("type") == "string":
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def _unwrapped(value: dict[str, Any], form: Form) -> dict[str, Any]:
-    inner = next((value[name] for name in ("arguments", "parameters", "input") if name in value), None)
-    if value.get("name") == form.name and inner is not None:
+    inner = next((value[name] for name in WRAPPERS if name in value), None)
+    if inner is not None and (value.get("name") == form.name or (len(value) == 1 and _is_closed_to(form, WRAPPERS))):
         return parsed(inner if isinstance(inner, str) else json.dumps(inner), form)
     check(value, form)
     return value
+
+
+def _is_closed_to(form: Form, names: tuple[str, ...]) -> bool:
+    return not set(names) & set(form.schema.get("properties", {}))
 
 
 def _loaded(text: str) -> dict[str, Any]:
@@ -79,8 +97,14 @@ def _loaded(text: str) -> dict[str, Any]:
     if _depth(text) > MOST_DEPTH:
         raise FormError(f"it is nested more than {MOST_DEPTH} deep")
     try:
+        # Not strict: code in a string may stand in lines, as small models write it.
         value = json.loads(
-            text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+            text,
+            strict=False,
+            object_pairs_hook=_distinct,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_integer,
         )
         text.encode("utf-8")
         _encodable(value)

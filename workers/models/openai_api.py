@@ -91,7 +91,7 @@ def _choice(streamed: StreamedAnswer, choice: Mapping[str, Any]) -> None:
             call.name += streamed.count(text_of(name))
         if (arguments := function.get("arguments")) is not None:
             call.pieces.append(streamed.count(json_text(arguments)))
-    if (finish := choice.get("finish_reason")) is not None:
+    if finish := choice.get("finish_reason"):  # an empty one is none
         streamed.whole = True
         streamed.ended = streamed.ended or CHAT_STOPS.get(finish)
 

@@ -38,7 +38,7 @@ class ToolCall:
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
         try:
-            json.loads("".join(self.pieces))
+            json.loads("".join(self.pieces), strict=False)
         except (ValueError, RecursionError):
             return False
         return True
@@ -189,7 +189,8 @@ def _data(streamed: StreamedAnswer, form: Form | None) -> dict[str, Any] | None:
         return object_in(streamed.text, form)
     if len(calls) > 1:
         raise FormError(f"it calls {len(calls)} tools; one call of {form.name} is the answer")
-    if calls[0].name != form.name:
+    # Some servers leave a namespace, a number or a channel beside the name, such as `functions.propose:0`.
+    if form.name not in re.split(r"[^A-Za-z0-9_-]+", calls[0].name):
         raise FormError(f"it calls another tool than {form.name}")
     return parsed("".join(calls[0].pieces), form)
 

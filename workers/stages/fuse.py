@@ -63,7 +63,7 @@ from workers.fuse.review import revised
 from workers.fuse.route import route
 from workers.fuse.suite import suite_source
 from workers.fuse.traced import Traced, traced_of
-from workers.layouts.existing import roots_of
+from workers.layouts.existing import suite_roots
 from workers.layouts.naming import check_name, existing_failure
 from workers.layouts.protocol import FusedHome, Layout, SuiteRun
 from workers.reports.provenance import provenance
@@ -414,7 +414,7 @@ class ValidateFused:
         bench, composed = _reopened(context), context.result_of(StageName.compose)
         changes = changes_from_json(composed["changes"])
         context.note("running the test of the whole")
-        suite = SuiteRun("pytest", ("-q", bench.home.suite), roots_of(bench.home.folder))
+        suite = SuiteRun("pytest", ("-q", bench.home.suite), suite_roots(bench.home.folder, bench.tree))
         tests = bench.gate.tests("tests", suite, changes)
         ran = any(c.outcome is CaseOutcome.passed and c.node.endswith(f"::{TEST}") for c in tests.cases)
         if not tests.passed or not ran:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from service.cli import app
 from service.cli.processes import size
 from tests.workers.engine.fakes import request
 from workers import embedded, inbox, runtime
+from workers.environment import plain_environment
 from workers.gpu_host import runner
 
 
@@ -39,12 +42,24 @@ def test_gc_says_what_it_removed_and_a_dry_run_removes_nothing(installation: Pat
     assert dry.output.startswith("Would remove 1 artifact (2.9 KiB) and 1 leftover folder (")
     assert (installation / f"{runner.PREFIX}left").exists()
     done = run.invoke(app, ["gc", "--json"])
-    told = json.loads(done.output.splitlines()[-1])
+    told = json.loads(done.output.splitlines()[-1])  # the runner of tests has both streams in one
     assert (told["artifacts"], told["artifact_bytes"], len(told["folders"])) == (1, 3000, 1)
     assert not (installation / f"{runner.PREFIX}left").exists()
     again = run.invoke(app, ["gc"])
     assert "Removed 0 artifacts (0 bytes) and 0 leftover folders (0 bytes)." in again.output
     embedded.close()
+
+
+def test_gc_prints_json_and_nothing_else(installation: Path) -> None:
+    """As a process, which logs as a command does."""
+    environment = plain_environment() | {
+        "KERNELSMITH_DATA_DIR": str(installation / "state"),
+        "TMPDIR": str(installation),
+    }
+    command = [sys.executable, "-m", "service.cli", "gc", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["artifacts"] == 1
+    assert "collected" not in done.stderr, "what an operator has to know alone"
 
 
 def test_gc_says_which_setting_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

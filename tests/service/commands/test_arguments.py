@@ -54,7 +54,9 @@ def test_options_may_stand_before_the_name() -> None:
     assert (found.name, found.options.auto) == ("reglu", True)
 
 
-@pytest.mark.parametrize("form", ["reglu", "`reglu`", "“reglu”", "reg\\_lu", "reglu\u200b"])
+@pytest.mark.parametrize(
+    "form", ["reglu", "`reglu`", "“reglu”", "reg\\_lu", "reglu\u200b", "reglu\ufe0f", "reglu.", "`reglu`!"]
+)
 def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
     assert command(f"/kernel create {form}").name in ("reglu", "reg_lu")
 
@@ -76,6 +78,9 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
         ("create x --author compilr", ErrorCode.unknown_value, "compiler"),
         ("create x --layout ligr", ErrorCode.unknown_value, "liger"),
         ("create x --gpu potato", ErrorCode.unknown_value, None),
+        ("create x --gpu hoper", ErrorCode.unknown_value, "hopper"),
+        ("create x --gpu mi300", ErrorCode.unknown_value, None),
+        ("tuning x", ErrorCode.unknown_verb, "tune"),
         ("create x --auto=maybe", ErrorCode.unknown_value, None),
         ("create x --layout", ErrorCode.missing_value, None),
         ("create x --layout --auto", ErrorCode.missing_value, None),
@@ -332,7 +337,15 @@ def test_the_kernel_of_a_pull_request_needs_no_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "wanted"), [("ampere", "sm_80"), ("Hopper", "sm_90"), ("BLACKWELL", "sm_100"), ("auto", None)]
+    ("typed", "wanted"),
+    [
+        ("ampere", "sm_80"),
+        ("Hopper", "sm_90"),
+        ("BLACKWELL", "sm_100"),
+        ("9.0", "sm_90"),
+        ("SM90", "sm_90"),
+        ("auto", None),
+    ],
 )
 def test_a_gpu_may_be_named_by_its_generation(typed: str, wanted: str | None) -> None:
     assert command(f"/kernel optimize x --gpu {typed}").options.gpu == wanted

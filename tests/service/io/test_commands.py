@@ -362,6 +362,15 @@ def test_a_team_that_is_allowed_may_give_commands(bench: Bench, members: tuple[s
     assert bool(bench.jobs()) is started
 
 
+def test_a_user_that_an_enterprise_manages_is_in_its_team(bench: Bench) -> None:
+    bench.hub.add_user("mona_octo")
+    bench.hub.add_team("octo", "kernels", "mona_octo")
+    bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": b'allow = ["@octo/kernels"]\n'})
+    bench.say(bench.issue(), CREATE, by="mona_octo")
+    bench.settle()
+    assert bench.jobs()
+
+
 def test_who_is_banned_gets_no_answer(bench: Bench) -> None:
     bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": b'ban = ["maintainer"]\n'})
     number = bench.issue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.deliveries import Missed, Unheard
 from service.dispatch.events import handles
@@ -66,9 +67,12 @@ def test_a_command_whose_delivery_was_lost_is_carried_out_after_all(bench: Bench
     assert bench.hub.deliveries.waiting() == []
 
 
-def test_a_log_that_cannot_be_read_is_read_later(bench: Bench) -> None:
-    bench.hub.faults.fail_next("list_hook_deliveries", 502)
-    assert Missed(bench.parts.clients).step() is False
+@pytest.mark.parametrize("status", [502, 403, 404, 422])
+def test_a_log_that_cannot_be_read_is_read_later(bench: Bench, status: int) -> None:
+    bench.hub.faults.fail_next("list_hook_deliveries", status)
+    with capture_logs() as logs:
+        assert Missed(bench.parts.clients).step() is False
+    assert "missed_deliveries_unknown" in [line["event"] for line in logs]
     assert bench.hub.faults.waiting() == {}
 
 

@@ -18,12 +18,19 @@ from service.dispatch.payloads import (
     Review,
     Text,
     comment_text,
+    line_text,
     opening_text,
     rerequest_of,
     review_of,
 )
 
-READERS: tuple[Callable[[dict[str, Any]], object], ...] = (comment_text, opening_text, review_of, rerequest_of)
+READERS: tuple[Callable[[dict[str, Any]], object], ...] = (
+    comment_text,
+    opening_text,
+    review_of,
+    line_text,
+    rerequest_of,
+)
 USER = {"login": "octocat", "type": "User"}
 COMMENT: dict[str, Any] = {
     "action": "created",
@@ -128,6 +135,6 @@ def parts(value: object) -> Iterator[object]:
 
 def test_only_events_that_something_is_done_with_are_kept() -> None:
     assert handles("issue_comment")
-    assert not any(handles(event) for event in ("installation", "pull_request_review_comment", "push", "star"))
+    assert not any(handles(event) for event in ("installation", "push", "star"))
     assert route("issue_comment", "deleted") is None
     assert all(route(event, action) is handler for (event, action), handler in ROUTES.items())

@@ -8,6 +8,7 @@ import time
 import pytest
 from sqlalchemy import update
 
+from deploy.localhub import pulls
 from service.report.layout import Kind, find_marker
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import broken
@@ -187,3 +188,42 @@ def test_the_rerun_button_retries_a_job_that_stopped(bench: Bench, waiting: JobV
     bench.hub.rerequest_check(bench.repository, failed.id, "maintainer")
     bench.settle()
     assert bench.job().state is JobState.waiting
+
+
+def on_line(bench: Bench, job: JobView, body: str, to: int | None = None, by: str = "maintainer") -> int:
+    """Comment on the first line of the test file, or reply to a comment there; give its id."""
+    with bench.hub.world.lock:
+        world, repository = bench.hub.world, bench.hub.world.repository(bench.repository)
+        issue, actor = world.issue(repository, job.pull_number or 0), world.actor(by)
+        if to is None:
+            given = {"path": "test/test_reglu.py", "line": 1, "body": body}
+            note = pulls.note_on_line(world, repository, issue, actor, given)
+        else:
+            note = pulls.reply(world, repository, issue, pulls.find_note(repository, to)[1], actor, body)
+    bench.settle()
+    return note.id
+
+
+def test_a_command_on_a_line_is_answered(bench: Bench, waiting: JobView) -> None:
+    first = on_line(bench, waiting, "Which one is this?\n/kernel status")
+    assert len(replies(bench, waiting)) == 1
+    assert waiting.job_id in replies(bench, waiting)[0]
+    on_line(bench, waiting, "/kernel stat", to=first)
+    assert "Did you mean" in replies(bench, waiting)[1]
+    on_line(bench, waiting, "no command", to=first)
+    assert len(replies(bench, waiting)) == 2
+
+
+def test_a_decision_on_a_line_counts_in_a_reply_alone(bench: Bench, waiting: JobView) -> None:
+    approval = f"/kernel approve {(waiting.head_sha or '')[:12]}"
+    first = on_line(bench, waiting, approval)
+    assert stage(bench) == (StageName.analyze, 1)
+    on_line(bench, waiting, approval, to=first)
+    assert stage(bench) == (StageName.generate, 1)
+
+
+def test_who_may_not_command_may_not_on_a_line(bench: Bench, waiting: JobView) -> None:
+    bench.hub.add_user("stranger")
+    on_line(bench, waiting, "/kernel cancel", by="stranger")
+    assert bench.job().state is JobState.waiting
+    assert len(replies(bench, waiting)) == 1

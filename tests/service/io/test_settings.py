@@ -142,6 +142,23 @@ def test_a_malformed_setting_is_named_without_its_value(monkeypatch: pytest.Monk
     assert "seven" not in text
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("REPOSITORIES", "octo/kernels", "KERNELSMITH_REPOSITORIES is no JSON: a list is written as"),
+        ("POLL_S", "inf", "KERNELSMITH_POLL_S: Input should be a finite number"),
+    ],
+)
+def test_a_list_without_brackets_and_a_time_without_end_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(f"KERNELSMITH_{name}", value)
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings()
+    assert told in str(refused.value)
+    assert value == "inf" or value not in str(refused.value)
+
+
 def test_values_can_be_given_without_the_environment() -> None:
     assert Settings(token=None, publisher_threads=0).problems() != ()
 

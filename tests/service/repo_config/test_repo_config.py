@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 WHOLE = """# comment
 layout = "liger"
 author = "compiler"
-allow = ["octocat", "hubot-2"]
+allow = ["octocat", "hubot-2", "mona_octo"]
 base_branch = "release/1.x"
 gpu = "H100"
 ban = ["hubot"]
@@ -54,7 +54,7 @@ def test_every_key_is_read() -> None:
     assert parse_repo_config(WHOLE) == RepoConfig(
         layout="liger",
         author=AuthorName.compiler,
-        allow=("octocat", "hubot-2"),
+        allow=("octocat", "hubot-2", "mona_octo"),
         ban=("hubot",),
         base_branch="release/1.x",
         conventional_commits=True,

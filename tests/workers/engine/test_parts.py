@@ -67,7 +67,8 @@ def test_a_data_folder_that_cannot_be_written_is_told_in_one_line(
     ("name", "value", "told"),
     [
         ("KERNELSMITH_LEASE_S", "soon", "KERNELSMITH_LEASE_S: "),
-        ("KERNELSMITH_REQUIRE_ISOLATION", "landlock", "a list is written as JSON"),
+        ("KERNELSMITH_REQUIRE_ISOLATION", "landlock", "KERNELSMITH_REQUIRE_ISOLATION is no JSON: a list is written as"),
+        ("KERNELSMITH_LEASE_S", "inf", "KERNELSMITH_LEASE_S: Input should be a finite number"),
         ("KERNELSMITH_REQUIRE_ISOLATION", '["walls"]', "KERNELSMITH_REQUIRE_ISOLATION: "),
     ],
 )

@@ -115,3 +115,12 @@ def test_the_profile_sweeps_what_the_workloads_vary() -> None:
     problem = parse_problem(source.replace('{"T": 2048,', '{"B": 2, "T": 2048,'))
     profile = LAYOUT.profile(replace(_design(), problem=problem), EMPTY)
     assert (profile.benchmark_variable, profile.benchmark_x_values_suggestion) == ("T", (4096, 2048))
+
+
+def test_tests_outside_of_src_import_the_library_in_it() -> None:
+    tree = Tree({"src/mylib/one/a.py": KERNEL, "src/mylib/two/b.py": KERNEL, "test/conftest.py": b"import mylib\n"})
+    assert home_of(tree).kernels == "kernels"
+    assert LAYOUT.tests(_design(), tree).import_roots == (".", "src")
+    assert LAYOUT.tests(_design(), EMPTY).import_roots == (".",)
+    needs = LAYOUT.needs_of("reglu", tree)
+    assert (needs.roots, needs.modules) == ((".", "src"), ("pytest", "torch", "mylib"))

@@ -69,6 +69,12 @@ def test_a_call_that_is_closed_is_an_answer_though_the_server_gives_no_reason_fo
     assert ask(server, question()).data == DATA
 
 
+def test_an_empty_reason_is_no_end(server: ProtocolServer) -> None:
+    server.next(Reply((wire.chunk({"content": "half"}, ""), b"data: [DONE]\n\n")))
+    with pytest.raises(ModelError, match="broke off"):
+        ask(server, question(None))
+
+
 @pytest.mark.parametrize("left_out", [1, 20])
 def test_a_call_that_breaks_off_is_none(server: ProtocolServer, left_out: int) -> None:
     server.next(Reply((*wire.call_chunks("propose", json.dumps(DATA)[:-left_out]), b"data: [DONE]\n\n")))
@@ -107,6 +113,7 @@ def test_a_temperature_is_left_out_where_it_is_not_taken(server: ProtocolServer,
 
 
 SPELLED = json.dumps(DATA)
+IN_LINES = SPELLED.replace("\\n", "\n")  # no JSON by the letter
 
 
 def piece(function: dict[str, Any], **fields: Any) -> bytes:
@@ -141,6 +148,20 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         [piece({"name": "propose", "arguments": text}) for text in (SPELLED[:9], SPELLED[9:])],
         [piece({"name": "propose", "arguments": SPELLED}, id="call_0")] * 2,
         [wire.chunk({"content": [{"type": "text", "text": SPELLED}]})],
+        wire.text_chunks(f'<thinking>{{"path": "a", "text": "b"}}</thinking>{SPELLED}'),
+        wire.text_chunks(
+            f'<|channel|>analysis<|message|>{{"path": "a", "text": "b"}}<|channel|>final<|message|>{SPELLED}'
+        ),
+        *([piece({"name": name, "arguments": SPELLED}, index=0)] for name in ("functions.propose:0", "propose<|x|>y")),
+        [piece({"name": "propose", "arguments": {"arguments": DATA}}, index=0)],
+        [piece({"name": "propose", "arguments": {"name": "propose", "parameters": SPELLED}}, index=0)],
+        [piece({"name": "propose", "arguments": IN_LINES}, index=0)],
+        wire.text_chunks(f"```json\n{IN_LINES}\n```"),
+        wire.text_chunks(
+            f"<tool_call>\n<function=propose>\n<parameter=path>\n{DATA['path']}\n</parameter>\n"
+            f"<parameter=text>\n{DATA['text']}\n</parameter>\n</function>\n</tool_call>"
+        ),
+        [wire.chunk({"content": ""}, ""), *wire.call_chunks("propose", SPELLED)],
         [wire.chunk(choices=[{"message": {"tool_calls": [{"function": {"name": "propose", "arguments": DATA}}]}}])],
     ],
     ids=[
@@ -163,6 +184,16 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         "named in each piece",
         "sent twice",
         "parts",
+        "other thoughts",
+        "channels",
+        "namespace",
+        "channel in the name",
+        "wrapped",
+        "wrapped by name",
+        "lines in a string",
+        "lines in a string of a fence",
+        "parameters in tags",
+        "empty reason",
         "message in place of a delta",
     ],
 )
@@ -172,7 +203,15 @@ def test_call_is_understood_as_local_servers_spell_it(server: ProtocolServer, bl
 
 
 @pytest.mark.parametrize(
-    "text", ["no object", "{half", '{"path": "a"} and {"text": "b"}', '{"path": 3, "text": "b"}', "}{"]
+    "text",
+    [
+        "<function=propose>" + "<parameter=a>" * 100_000,
+        "no object",
+        "{half",
+        '{"path": "a"} and {"text": "b"}',
+        '{"path": 3, "text": "b"}',
+        "}{",
+    ],
 )
 def test_text_that_is_no_object_of_the_form_is_not_taken(server: ProtocolServer, text: str) -> None:
     server.next(Reply(wire.stream(wire.text_chunks(text))))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from tests.workers.models import anthropic_server, openai_server
 from tests.workers.models.kinds import DATA, question
@@ -232,6 +233,21 @@ def test_settings_may_stand_in_a_file_that_is_named_and_in_no_other(
     assert settings.anthropic_api_key is not None
     assert "sk-ant-in-a-file" in secret_values(), "it is taken out of what is asked"
     assert "sk-ant-in-a-file" in environment_with(settings).values(), "processes that are started get it"
+
+
+def test_file_of_settings_may_begin_with_a_mark_and_is_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    named = tmp_path / "kernelsmith.env"
+    named.write_bytes(b"\xef\xbb\xbfKERNELSMITH_OPENAI_API_KEY=a-key-in-a-file\r\nKERNELSMITH_OPENAI_MODEL=m\r\n")
+    settings = loaded(monkeypatch, ENV_FILE=str(named))
+    assert (settings.openai_api_key, settings.openai_model) == (SecretStr("a-key-in-a-file"), "m")
+    assert "a-key-in-a-file" in secret_values()
+    named.write_bytes(b"# caf\xe9\nKERNELSMITH_OPENAI_MODEL=m\n")
+    assert "no UTF-8 text from byte 5 on" in wrong(monkeypatch, ENV_FILE=str(named))
+
+
+def test_folder_of_a_user_is_meant_by_its_sign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert loaded(monkeypatch, DATA_DIR="~/state").data_dir == tmp_path / "state"
 
 
 def test_file_of_settings_that_is_not_there_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

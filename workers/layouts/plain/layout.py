@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
-from workers.layouts.existing import ExistingKernelLayout, required
+from workers.layouts.existing import ExistingKernelLayout, required, suite_roots
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
 from workers.layouts.plain.files import (
@@ -129,12 +129,16 @@ class PlainLayout(ExistingKernelLayout):
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         home = home_of(tree)
-        return SuiteRun("pytest", ("-q", _paths(design.name, home)[1]), _roots(home))
+        return SuiteRun(
+            "pytest", ("-q", _paths(design.name, home)[1]), suite_roots(self.kernel_path(design.name, tree), tree)
+        )
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's benchmark script."""
         home = home_of(tree)
-        return SuiteRun("benchmark", (_paths(design.name, home)[2],), _roots(home))
+        return SuiteRun(
+            "benchmark", (_paths(design.name, home)[2],), suite_roots(self.kernel_path(design.name, tree), tree)
+        )
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
@@ -187,7 +191,3 @@ class PlainLayout(ExistingKernelLayout):
 
 def _paths(name: str, home: Home) -> tuple[str, str, str]:
     return f"{home.kernels}/{name}.py", f"{home.tests}/test_{name}.py", f"{home.benchmarks}/benchmark_{name}.py"
-
-
-def _roots(home: Home) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((home.root, ".")))
