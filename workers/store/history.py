@@ -83,8 +83,8 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
-def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
-    """The commit at which a night proved a kernel's values last, besides ``not_revision``, and its snapshot."""
+def last_right(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
+    """The commit at which a night found nothing wrong in a kernel's values last, besides ``not_revision``, and its snapshot."""
     of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
     row = session.execute(
         select(MeasuredCommit.revision, MeasuredCommit.snapshot)
