@@ -23,6 +23,7 @@ from gpu_runner.contracts import (
 )
 from service.report.nightly import nightly_sections
 from tests.workers.layouts.standing import NORM
+from tests.workers.nightly.test_exchange import HEAD
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
@@ -39,7 +40,6 @@ from workers.contracts import (
     regression_key,
 )
 from workers.nightly.detection import Evidence, State
-from workers.nightly.library_csv import COLUMNS
 from workers.nightly.series import Metric, Source
 from workers.stages.nightly import NO_GPU, Nightly
 from workers.store import history
@@ -502,7 +502,6 @@ def test_an_improvement_that_the_comparison_does_not_find_is_not_told() -> None:
 
 
 CSV = "benchmark/data/all_benchmark_data.csv"
-HEADER = ",".join(COLUMNS) + "\n"
 
 
 def row(kernel: str, provider: str, ms: float) -> str:
@@ -512,7 +511,7 @@ def row(kernel: str, provider: str, ms: float) -> str:
 
 def scripted(library: Library, result: TestsResult) -> NightlySummary:
     """Measure a kernel whose problem nobody knows and that has a benchmark script."""
-    old = HEADER + row("dyt", "liger", 9.0)
+    old = HEAD + row("dyt", "liger", 9.0)
     head = LIBRARY.overlaid((FileChange("benchmark/scripts/benchmark_dyt.py", "# measures\n"), FileChange(CSV, old)))
     context = library.context(head, kernels=("dyt",))
     context.answers["tests"] = result
@@ -521,7 +520,7 @@ def scripted(library: Library, result: TestsResult) -> NightlySummary:
 
 def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_and_said_to_be_unproved() -> None:
     written = (
-        HEADER + row("dyt", "liger", 9.0) + row("dyt", "liger", 0.2) + row("dyt", "torch", 0.5) + row("x", "liger", 1)
+        HEAD + row("dyt", "liger", 9.0) + row("dyt", "liger", 0.2) + row("dyt", "torch", 0.5) + row("x", "liger", 1)
     )
     library = Library()
     summary = scripted(library, TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, written),)))
@@ -536,7 +535,7 @@ def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_an
 def test_a_script_that_fails_or_writes_nothing_new_leaves_the_kernel_unmeasured() -> None:
     for result in (
         TestsResult(False, 1, (), "exit code 1", "no module named x"),
-        TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, HEADER + row("dyt", "liger", 9.0)),)),
+        TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, HEAD + row("dyt", "liger", 9.0)),)),
     ):
         (kernel,) = scripted(Library(), result).kernels
         assert kernel.skipped is not None
