@@ -230,10 +230,14 @@ def _join(session: Session, row: Any, whole: Any, old: Any, new: Any) -> None:
 
 
 def forget(session: Session, retention: Retention, now: float) -> int:
-    """Remove the points that the policy no longer keeps, and give how many; what a change names stays."""
+    """Remove the points that the policy no longer keeps, and give how many; what a change names stays.
+
+    So do imported ones: each is a release of its own, and several may have been measured in one week.
+    """
     removed = 0
     oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
-    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
+    own = MeasuredPoint.source != Source.library.value
+    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest, own).distinct()
     for series_id in session.scalars(aged).all():
         named = select(SeriesChange.good_revision, SeriesChange.bad_revision, SeriesChange.recovered_revision).where(
             SeriesChange.series_id == series_id
@@ -241,7 +245,7 @@ def forget(session: Session, retention: Retention, now: float) -> int:
         kept = {revision for row in session.execute(named) for revision in row}
         rows = session.execute(
             select(MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.revision)
-            .where(MeasuredPoint.series_id == series_id)
+            .where(MeasuredPoint.series_id == series_id, own)
             .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
         ).all()
         gone = forgotten([(row[0], row[1]) for row in rows if row[2] not in kept], retention, now)
