@@ -52,7 +52,7 @@ class RangeSearch:
 
     def _line(self, good: str, bad: str) -> tuple[str, ...]:
         """The commits of a branch from one to another: of a merge the merge itself, not what it brought."""
-        if self.checkout.merge_base(good, bad) != good:
+        if good == bad or self.checkout.merge_base(good, bad) != good:
             fix = "Name a commit and one that follows on it: GOOD..BAD."
             raise UserFacingError(Failure(FailureCode.problem, f"{bad[:12]} does not follow on {good[:12]}", fix))
         line = self.checkout.text("rev-list", "--first-parent", "--reverse", f"{good}..{bad}").split()

@@ -127,8 +127,9 @@ def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
 
 def test_commits_that_do_not_follow_are_refused(history: History) -> None:
     later = history.commit("100")
-    with pytest.raises(UserFacingError, match="does not follow"):
-        history.search(history.first, good=later)
+    for good in (later, history.first):
+        with pytest.raises(UserFacingError, match="does not follow"):
+            history.search(history.first, good=good)
 
 
 @pytest.mark.parametrize(
