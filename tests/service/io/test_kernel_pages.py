@@ -95,8 +95,8 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
     assert (big["last_change"]["state"], big["last_change"]["commit"]) == ("confirmed", commit(20))
     assert (big["trend"][0]["time_us"], big["trend"][-1]["time_us"]) == (100, 108)
     for expected in (
-        '<a href="#gpu-1">NVIDIA B200</a> <span class="faint">1</span>',
-        '<a href="#gpu-2">NVIDIA H200</a> <span class="faint">1 of 1 worse</span>',
+        '<span><a href="#gpu-1">NVIDIA B200</a></span>',
+        '<a href="#gpu-2">NVIDIA H200</a> <span class="faint">(1 of 1 worse)</span>',
         '<h2 id="gpu-2">NVIDIA H200</h2>',
         '<a href="#jobs">jobs at work</a>',
         "<em>of the floor</em>",
