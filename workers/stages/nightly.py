@@ -77,6 +77,7 @@ ALL_WORKLOADS = "all"
 MEASURED_NEXT = "Nothing to do: it is measured in the next night, on the new testbed."
 BETWEEN_NIGHTS_S = 2.0  # at least; the numbers of the commit before on a new testbed are dated a second before a night
 NOT_WRONG = (Status.passed, Status.unproved)
+UNPROVED = 0  # samples of a number that says "nothing wrong was found" of what cannot be proved
 SEEN_S = 7 * 86_400.0  # a host that answered nothing for so long takes no part in a night
 
 
@@ -540,6 +541,16 @@ def _rows_of_script(
 Look = Callable[[SeriesKey, Sequence[Point], Sequence[Change]], Candidate | None]
 
 
+@dataclass(frozen=True)
+class _Right:
+    """A commit at which nothing wrong was found in a kernel's values, with its snapshot and the kernel there."""
+
+    revision: str
+    snapshot: str
+    form: CandidateSource
+    is_proved: bool
+
+
 @dataclass
 class _Kernel:
     """One kernel at the commit of this night."""
@@ -554,7 +565,9 @@ class _Kernel:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
         right = self._right()
-        verdict = self.verdict(f"{self.name}-verify", self.form, None if right is None else right[1:])
+        verdict = self.verdict(
+            f"{self.name}-verify", self.form, None if right is None else (right.form, right.snapshot)
+        )
         wrong = verdict.status in WRONG
         accepted = wrong and self._accepted()
         numbers = list(self._values(verdict.status, None if accepted else right))
@@ -572,23 +585,26 @@ class _Kernel:
             measured = replace(measured, unproved=said or verdict.status.value)
         return measured, self._changes(changed)
 
-    def _values(
-        self, status: Status, right: tuple[str, CandidateSource, str] | None
-    ) -> Sequence[tuple[SeriesKey, Point]]:
+    def _values(self, status: Status, right: _Right | None) -> Sequence[tuple[SeriesKey, Point]]:
         """Whether values are wrong, tonight and, where that is asked for here, at the commit where nothing wrong was found last.
 
-        What cannot be proved counts as not wrong where that commit cannot be proved either, or where there is none: it is what
+        What cannot be proved counts as not wrong where that commit was not proved either, or where there is none: it is what
         later nights are held against. What a verdict such as a timeout does not decide is no number.
         """
         night, numbers = self.night, []
+
+        def keep(revision: str, at: float, found: Status) -> None:
+            samples = UNPROVED if found is Status.unproved else None
+            numbers.append((self._values_key, Point(revision, at, float(found in WRONG), samples=samples)))
+
         before: Status | None = None
-        if right is not None and self._asks_before(status, right[0]):
-            before = self.verdict(f"{self.name}-verify-before", right[1], right[1:]).status
+        if right is not None and self._asks_before(status, right.revision):
+            before = self.verdict(f"{self.name}-verify-before", right.form, (right.form, right.snapshot)).status
             if before in WRONG or before in NOT_WRONG:
-                numbers.append((self._values_key, Point(right[0], night.begun_at - 1.0, float(before in WRONG))))
-        as_before = right is None or before is Status.unproved
+                keep(right.revision, night.begun_at - 1.0, before)
+        as_before = right is None or not right.is_proved or before is Status.unproved
         if status is Status.passed or status in WRONG or (status is Status.unproved and as_before):
-            numbers.append((self._values_key, Point(night.revision, night.begun_at, float(status in WRONG))))
+            keep(night.revision, night.begun_at, status)
         return numbers
 
     def _asks_before(self, status: Status, right: str) -> bool:
@@ -642,8 +658,8 @@ class _Kernel:
         original, snapshot = (form, None) if good is None else good
         return self.night.gate.verify(key, self.problem, form, original=original, more=_next_to(snapshot))
 
-    def _right(self) -> tuple[str, CandidateSource, str] | None:
-        """The commit at which nothing wrong was found in the kernel's values last, with the kernel and the snapshot there.
+    def _right(self) -> _Right | None:
+        """The commit at which nothing wrong was found in the kernel's values last.
 
         None where that is unknown, or the kernel has another call there.
         """
@@ -654,9 +670,9 @@ class _Kernel:
         )
         if found is None:
             return None
-        revision, snapshot = found
+        revision, snapshot, *more = found  # a night that an older version began has no more
         form = self.form_at(snapshot)
-        return None if form is None else (revision, form, snapshot)
+        return None if form is None else _Right(revision, snapshot, form, more != [UNPROVED])
 
     def _times(self, last: str | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given.

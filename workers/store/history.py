@@ -83,11 +83,14 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
-def last_right(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
-    """The commit at which a night found nothing wrong in a kernel's values last, besides ``not_revision``, and its snapshot."""
+def last_right(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str, int | None] | None:
+    """The commit at which a night found nothing wrong in a kernel's values last, besides ``not_revision``.
+
+    With its snapshot and the samples of the number.
+    """
     of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
     row = session.execute(
-        select(MeasuredCommit.revision, MeasuredCommit.snapshot)
+        select(MeasuredCommit.revision, MeasuredCommit.snapshot, MeasuredPoint.samples)
         .join(MeasuredPoint, MeasuredPoint.revision == MeasuredCommit.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
@@ -96,7 +99,7 @@ def last_right(session: Session, repository: str, kernel: str, not_revision: str
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
     ).first()
-    return None if row is None else (row[0], row[1])
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def read(

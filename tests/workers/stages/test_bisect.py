@@ -127,6 +127,19 @@ def test_what_cannot_be_proved_is_right_where_the_good_commit_cannot_be_proved_e
     assert found(context).suspects == suspects
 
 
+def test_a_step_times_the_sizes_alone_that_became_worse_over_the_whole_range() -> None:
+    context, asked = searched([1.0, 1.0, 1.3, 1.3]), []
+    answer = context.answers["benchmark"]
+
+    def counting(request: BenchmarkRequest) -> Any:
+        asked.append([one.label() for one in request.workloads])
+        return answer(request)
+
+    context.answers["benchmark"] = counting
+    assert found(context).suspects == (Suspect((sha(2),)),)
+    assert asked == [[], *[["T=4096 I=11008"]] * (len(asked) - 1)]
+
+
 def test_a_merge_is_named_as_one() -> None:
     summary = found(searched([1.0, 1.0, 1.3], merges=(2,)))
     assert summary.suspects == (Suspect((sha(2),), merge=sha(2)),)

@@ -580,13 +580,15 @@ def test_a_kernel_that_was_never_proved_becomes_wrong_and_recovers_all_the_same(
     for _ in range(3):
         assert library.night(right).kernels[0].unproved
     night = library.night(wrong)
-    assert [(one.metric, one.state, one.good) for one in night.changes] == [("wrong_values", "confirmed", sha(1))]
+    assert [(one.metric, one.state, one.good) for one in night.changes] == [("wrong_values", "confirmed", sha(3))]
     assert night.kernels[0].wrong == "output 0 is off by 0.3"
     assert library.night(changed("softmax", base=wrong)).changes == (), "it is told once"
     mended = library.night(changed("softmax"))
     assert [(one.metric, one.state) for one in mended.changes] == [("wrong_values", "recovered")]
     assert mended.kernels[0].unproved
     assert library.night(right).changes == ()
+    library.verdicts = Verdict(Status.passed)
+    assert library.night(right).kernels[0].unproved is None
 
 
 def test_what_can_no_longer_be_proved_is_neither_wrong_nor_the_new_judge() -> None:
