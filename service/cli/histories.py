@@ -130,7 +130,7 @@ def prune_history(
     days: Annotated[float, typer.Option(min=1, help="Keep every point for so many days, then one a week.")] = 400,
     weekly_days: Annotated[float, typer.Option(min=1, help="Keep the weekly points for so many days.")] = 3650,
 ) -> None:
-    """Remove old points from the database, of all repositories in it; the newest of a series and those of a change stay."""
+    """Remove old points from the database, of all repositories: the newest of a series, those of a change and imports stay."""
     from workers import history
 
     with reporting():

@@ -212,7 +212,7 @@ def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     against = asked.options.against or "main"
     head = asked.head or (checkout.working_tree() if asked.dirty else checkout.head())
     base = checkout.merge_base(against, asked.head or checkout.head())
-    if base == head:
+    if base == head and asked.head is None:  # a search holds its good commit against itself
         fix = "Name an older commit with --against, or compare the working tree with --dirty."
         raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", fix))
     return JobRequest(

@@ -36,8 +36,7 @@ class RangeSearch:
             UserFacingError: the range is none, a comparison could not be made, or no GPU was there.
         """
         commits = self._line(good, bad)
-        # Where the good end is wrong itself, no commit is called wrong next to it.
-        self.good, self.verdicts[good] = good, Status.passed
+        self.good = good
         if self._verdict(bad) in WRONG:
             self.wrong = self._verdict(bad)
             found = bisect(len(commits), self._steps(commits))
@@ -53,7 +52,7 @@ class RangeSearch:
 
     def _line(self, good: str, bad: str) -> tuple[str, ...]:
         """The commits of a branch from one to another: of a merge the merge itself, not what it brought."""
-        if self.checkout.merge_base(good, bad) != good:
+        if good == bad or self.checkout.merge_base(good, bad) != good:
             fix = "Name a commit and one that follows on it: GOOD..BAD."
             raise UserFacingError(Failure(FailureCode.problem, f"{bad[:12]} does not follow on {good[:12]}", fix))
         line = self.checkout.text("rev-list", "--first-parent", "--reverse", f"{good}..{bad}").split()
@@ -63,6 +62,15 @@ class RangeSearch:
         return lambda old, new: self._step(commits[old], commits[new])
 
     def _verdict(self, commit: str) -> Status | None:
+        """The verdict on a commit; what cannot be proved passes where the good end cannot be proved either."""
+        if commit == self.good:
+            # Where it is wrong itself, no commit is called wrong next to it.
+            return Status.passed
+        status = self._judged(commit)
+        is_as_good = status is Status.unproved and self._judged(self.good) is Status.unproved
+        return Status.passed if is_as_good else status
+
+    def _judged(self, commit: str) -> Status | None:
         if commit not in self.verdicts:
             self.steps += 1
             self.verdicts[commit] = self.prove(self.good, commit)

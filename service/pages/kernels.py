@@ -294,11 +294,8 @@ def _rows(history: KernelHistory) -> list[Row]:
 
 
 def told_rows(rows: Sequence[ComparedSeries], most: int = MOST_ROWS) -> Sequence[ComparedSeries]:
-    """The rows that a page has room for, in their order: what became worse before what became better, and both before the rest."""
-    if len(rows) <= most:
-        return rows
-    places = sorted(range(len(rows)), key=lambda place: (TELLING.get(rows[place].difference, len(TELLING)), place))
-    return [rows[place] for place in sorted(places[:most])]
+    """The rows that a page has room for: what became worse, then what became better, then the rest, each in their order."""
+    return sorted(rows, key=lambda row: TELLING.get(row.difference, len(TELLING)))[:most]
 
 
 def _counts(rows: Sequence[ComparedSeries]) -> list[tuple[str, int]]:

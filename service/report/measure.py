@@ -160,7 +160,7 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
         *(kernel_details(kernel) for kernel in [*ordered, *(k for k in summary.kernels if k not in ordered)]),
         compared_line(summary, job),
         provenance_line(summary.provenance),
-        repetition(summary.reproduce),
+        repetition(summary.reproduce, "a checkout of the head commit"),
     )
 
 

@@ -182,12 +182,12 @@ MAX_CASES = 40
 OUTCOME_ORDER = (CaseOutcome.failed, CaseOutcome.error, CaseOutcome.skipped, CaseOutcome.passed)
 
 
-def repetition(reproduce: str) -> str:
-    """The command that does it again."""
-    if not reproduce.strip():
-        return ""
-    how = "To repeat it on a checkout of the base commit, with `problem.py` from the job's page:"
-    return paragraphs(how, code_block(reproduce, "sh", 2_000))
+ON_BASE = "a checkout of the base commit, with `problem.py` from the job's page"
+
+
+def repetition(reproduce: str, where: str = ON_BASE) -> str:
+    """The command that does it again, and where."""
+    return paragraphs(f"To repeat it on {where}:", code_block(reproduce, "sh", 2_000)) if reproduce.strip() else ""
 
 
 def tests_section(result: TestsResult) -> str:

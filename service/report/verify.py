@@ -69,7 +69,7 @@ def proved_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[s
         *(kernel_details(kernel) for kernel in summary.kernels),
         compared_line(summary, job),
         provenance_line(summary.provenance),
-        repetition(summary.reproduce),
+        repetition(summary.reproduce, "a checkout of the head commit"),
     )
 
 

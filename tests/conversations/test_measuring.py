@@ -217,7 +217,7 @@ def test_a_change_that_touches_no_kernel_is_told_so_and_nothing_is_measured(open
 
 <sub>Head `COMMIT1` against base `COMMIT2`.</sub>
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against COMMIT2

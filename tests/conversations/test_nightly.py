@@ -30,10 +30,11 @@ from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import LIGER
 from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
-from workers import embedded, history, inbox
+from workers import embedded, history, inbox, runtime
 from workers.contracts import FailureCode, JobState, regression_key
 from workers.embedded import reconcile
 from workers.stages.nightly import Night
+from workers.store import history as store
 
 GEGLU = "src/liger_kernel/ops/geglu.py"
 HOST = HostReport("3.12", "2.11.0", "3.6.0", "NVIDIA H200", "sm_90", "580", 1, 4240.0, (), (), (), ())
@@ -715,3 +716,48 @@ def test_the_numbers_and_issues_of_a_renamed_repository_go_on_under_its_name(
     assert talk.hub.world.repository(name).issues[issue].state == "closed"
     for place in (number, issue):
         talk.skip(place)
+
+
+@pytest.mark.slow
+def test_a_bench_on_a_pull_request_is_held_against_what_the_kernels_own_nights_vary_by(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    night(talk, number, 200.0)
+    database = runtime.current().database
+    with database.read() as session:
+        series = list(store.read(session, REPOSITORY, "geglu"))
+    past = [
+        (
+            key,
+            replace(
+                point,
+                revision=f"{day:040x}",
+                measured_at=point.measured_at - day * 86_400.0,
+                value=point.value * wobble,
+            ),
+        )
+        for key, (point,) in series
+        for day, wobble in enumerate((0.98, 1.02, 0.99, 1.01, 1.03, 0.97, 1.0), 1)
+    ]
+    with database.write() as session:
+        store.add(session, past)
+
+    def benched(kernel: str, times_us: float) -> str:
+        branch, path = f"{kernel}-{times_us:.0f}", f"src/liger_kernel/ops/{kernel}.py"
+        talk.hub.push(REPOSITORY, branch, "maintainer", {path: LIGER[path] + b"# another\n"})
+        pull = talk.hub.open_pull(REPOSITORY, "maintainer", branch, "Another").number
+        talk.answer("benchmark", to_json(measured(times_us)), always=True)
+        talk.say(pull, f"/kernel bench {kernel}")
+        talk.settle()
+        return "\n".join(folded(body) for body in talk.heard(pull))
+
+    unusual = benched("geglu", 240.0)
+    assert unusual.partition("**Unusual")[2].partition("\n\n!")[0] == snapshot("""\
+ for `geglu`**, by the nights on NVIDIA H200:
+
+- `geglu` forward, T=4096 I=11008: time +20.0%; 8 nights vary from -9.6% to +10.6%.
+- `geglu` backward, T=4096 I=11008: time +20.0%; 8 nights vary from -9.6% to +10.6%.
+- `geglu` full, T=4096 I=11008: time +20.0%; 8 nights vary from -9.6% to +10.6%.\
+""")
+    assert "Nothing is unusual for `geglu`, by the nights on NVIDIA H200." in benched("geglu", 203.0)
+    assert "nights" not in benched("softmax", 240.0), "no night has measured it"

@@ -12,29 +12,29 @@ from datetime import UTC, datetime
 
 from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
 
-COLUMNS = (
+REQUIRED = (
     "kernel_name",
     "kernel_provider",
     "kernel_operation_mode",
     "metric_name",
     "metric_unit",
     "x_name",
-    "x_label",
     "x_value",
     "y_value_50",
-    "y_value_20",
-    "y_value_80",
-    "extra_benchmark_config_str",
     "gpu_name",
     "timestamp",
     "liger_version",
 )
-METRICS = {
-    ("speed", "ms"): (Metric.time_us, 1e3),
-    ("speed", "us"): (Metric.time_us, 1.0),
-    ("memory", "MB"): (Metric.peak_bytes, 2.0**20),
-    ("memory", "GB"): (Metric.peak_bytes, 2.0**30),
+OPTIONAL = ("y_value_20", "y_value_80", "extra_benchmark_config_str")
+UNITS = {
+    "speed": (Metric.time_us, {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}),
+    # As torch's own statistics have it, in steps of 1024 under either name.
+    "memory": (
+        Metric.peak_bytes,
+        {"B": 1.0} | {f"{step}{b}": 2.0 ** (10 * n) for n, step in enumerate("KMG", 1) for b in ("B", "iB")},
+    ),
 }
+SEPARATORS = ",;\t"
 # What a database takes: no NUL, and no more than a column has room for.
 LONGEST = {"kernel_provider": 100, "kernel_operation_mode": 20, "gpu_name": 200, "liger_version": 90}
 LONGEST_TEXT = 2000
@@ -58,18 +58,24 @@ class LibraryRows:
 def read_library_csv(text: str, repository: str) -> LibraryRows:
     """Read every line; of lines that speak of the same series and release, the one measured last counts.
 
+    Cells are separated by what separates those of the first line: commas, semicolons or tabs.
+
     Raises:
         NoLibraryCsvError: the first line does not name the columns.
     """
-    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    text = text.removeprefix("\ufeff")
+    separator = max(SEPARATORS, key=text.partition("\n")[0].count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
+    missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
     if missing:
-        raise NoLibraryCsvError(f"the first line names no column {missing[0]!r}")
+        raise NoLibraryCsvError(f"the first line names no column {', '.join(map(repr, missing))}")
     latest: dict[tuple[SeriesKey, str], Point] = {}
     problems: list[str] = []
     dropped = 0
     try:
         for row in reader:
+            if row["kernel_name"] == "kernel_name":  # of another such file behind this one
+                continue
             try:
                 key, point = _number(row, repository)
             except ValueError as error:
@@ -85,17 +91,17 @@ def read_library_csv(text: str, repository: str) -> LibraryRows:
 
 
 def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, Point]:
-    cells = {name: (row.get(name) or "").strip() for name in COLUMNS}
+    cells = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
     empty = [name for name in ("kernel_name", "gpu_name", "liger_version", "x_name") if not cells[name]]
     if empty:
         raise ValueError(f"{empty[0]} is empty")
     unfit = [name for name, cell in cells.items() if "\x00" in cell or len(cell) > LONGEST.get(name, LONGEST_TEXT)]
     if unfit:
         raise ValueError(f"{unfit[0]} is too long, or holds a NUL")
-    metric_scale = METRICS.get((cells["metric_name"], cells["metric_unit"]))
-    if metric_scale is None:
+    metric, units = UNITS.get(cells["metric_name"], (None, {}))
+    scale = units.get(cells["metric_unit"])
+    if metric is None or scale is None:
         raise ValueError(f"{cells['metric_name']!r} in {cells['metric_unit']!r} is no known metric")
-    metric, scale = metric_scale
     provider = cells["kernel_provider"]
     key = SeriesKey(
         repository,
@@ -107,7 +113,7 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
         Testbed(cells["gpu_name"]),
     )
     point = Point(
-        revision=f"v{cells['liger_version']}",
+        revision=f"v{cells['liger_version'].removeprefix('v')}",
         measured_at=_time(cells["timestamp"]),
         value=_quantity(cells, "y_value_50", scale),
         low=_quantity(cells, "y_value_20", scale) if cells["y_value_20"] else None,

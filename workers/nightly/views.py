@@ -66,6 +66,11 @@ class KernelState:
     last_change: ChangeMark | None
     trend: tuple[TrendWeek, ...]
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether a confirmed change stands, or values are wrong."""
+        return self.confirmed_changes > 0 or self.wrong_values
+
 
 @dataclass(frozen=True)
 class Newest:

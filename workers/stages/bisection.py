@@ -134,12 +134,20 @@ class _Range:
         return value_step(self._verdict(old), self._verdict(new), self._verdict(len(self.commits) - 1))
 
     def _verdict(self, place: int) -> Status | None:
-        """The verdict on a commit, next to the good one; None where it has no such kernel, or the kernel cannot be called so."""
+        """The verdict on a commit, next to the good one; None where it has no such kernel, or the kernel cannot be called so.
+
+        What cannot be proved passes where the good one cannot be proved either: nothing wrong was found in both.
+        """
         problem = self.problem
         if place == 0:
             return (
                 Status.passed
             )  # the others are judged next to it: where it is wrong itself, none of them is called wrong
+        status = self._judged(place, problem)
+        is_as_good = status is Status.unproved and self._judged(0, problem) is Status.unproved
+        return Status.passed if is_as_good else status
+
+    def _judged(self, place: int, problem: Problem) -> Status | None:
         if place not in self._verdicts:
             commit = self.commits[place]
             self.context.note(f"proving {commit.sha[:12]}")
@@ -186,10 +194,14 @@ class _Range:
     def _ask(self, key: str, old: int, new: int, problem: Problem) -> BenchmarkResult | None:
         try:
             candidate, original = self._form(new, NEW_FILE), self._form(old, GOOD_FILE)
+            # All of the time goes to the sizes that count: a step without one of them decides nothing.
+            wanted = {workload for _, _, workload in self.rows}
+            workloads = tuple(one for one in problem.workloads if one.label() in wanted)
             return self.gate.benchmark(
                 key,
                 problem,
                 candidate,
+                workloads=workloads,
                 budget_s=timing_budget_s(len(problem.workloads)),
                 original=original,
                 contenders=ORIGINAL_ALONE,

@@ -76,6 +76,8 @@ HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
 ALL_WORKLOADS = "all"
 MEASURED_NEXT = "Nothing to do: it is measured in the next night, on the new testbed."
 BETWEEN_NIGHTS_S = 2.0  # at least; the numbers of the commit before on a new testbed are dated a second before a night
+NOT_WRONG = (Status.passed, Status.unproved)
+UNPROVED = 0  # samples of a number that says "nothing wrong was found" of what cannot be proved
 SEEN_S = 7 * 86_400.0  # a host that answered nothing for so long takes no part in a night
 
 
@@ -539,6 +541,16 @@ def _rows_of_script(
 Look = Callable[[SeriesKey, Sequence[Point], Sequence[Change]], Candidate | None]
 
 
+@dataclass(frozen=True)
+class _Right:
+    """A commit at which nothing wrong was found in a kernel's values, with its snapshot and the kernel there."""
+
+    revision: str
+    snapshot: str
+    form: CandidateSource
+    is_proved: bool
+
+
 @dataclass
 class _Kernel:
     """One kernel at the commit of this night."""
@@ -552,15 +564,15 @@ class _Kernel:
     def measure(self, last: str | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
-        proved = self._proved()
-        verdict = self.verdict(f"{self.name}-verify", self.form, None if proved is None else proved[1:])
-        numbers = list(self._values(verdict))
+        right = self._right()
+        verdict = self.verdict(
+            f"{self.name}-verify", self.form, None if right is None else (right.form, right.snapshot)
+        )
         wrong = verdict.status in WRONG
         accepted = wrong and self._accepted()
+        numbers = list(self._values(verdict.status, None if accepted else right))
         if not wrong or accepted:
             numbers += self._times(last)
-        elif proved is not None and last is not None:
-            numbers += self._values_before(*proved)
         night.context.history(lambda session: history.add(session, numbers))
         first = next(iter(verdict.evidence), None)
         said = None if first is None else f"{first.message} ({first.workload})" if first.workload else first.message
@@ -573,11 +585,41 @@ class _Kernel:
             measured = replace(measured, unproved=said or verdict.status.value)
         return measured, self._changes(changed)
 
-    def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
-        # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
-        if verdict.status is not Status.passed and verdict.status not in WRONG:
-            return ()
-        return ((self._values_key, Point(self.night.revision, self.night.begun_at, float(verdict.status in WRONG))),)
+    def _values(self, status: Status, right: _Right | None) -> Sequence[tuple[SeriesKey, Point]]:
+        """Whether values are wrong, tonight and, where that is asked for here, at the commit where nothing wrong was found last.
+
+        What cannot be proved counts as not wrong where that commit was not proved either, or where there is none: it is what
+        later nights are held against. What a verdict such as a timeout does not decide is no number.
+        """
+        night, numbers = self.night, []
+
+        def keep(revision: str, at: float, found: Status) -> None:
+            samples = UNPROVED if found is Status.unproved else None
+            numbers.append((self._values_key, Point(revision, at, float(found in WRONG), samples=samples)))
+
+        before: Status | None = None
+        if right is not None and self._asks_before(status, right.revision):
+            before = self.verdict(f"{self.name}-verify-before", right.form, (right.form, right.snapshot)).status
+            if before in WRONG or before in NOT_WRONG:
+                keep(right.revision, night.begun_at - 1.0, before)
+        as_before = right is None or not right.is_proved or before is Status.unproved
+        if status is Status.passed or status in WRONG or (status is Status.unproved and as_before):
+            keep(night.revision, night.begun_at, status)
+        return numbers
+
+    def _asks_before(self, status: Status, right: str) -> bool:
+        """Whether a verdict on the last right commit says more: this testbed has no right number, or its last one is wrong."""
+        if status is not Status.unproved and status not in WRONG:
+            return False
+
+        def read(session: Any) -> list[bool]:
+            series = dict(history.read(session, self.night.repository, self.name, self.night.testbed))
+            points = series.get(self._values_key, ())
+            known = any(point.value == 0 or point.revision == right for point in points)
+            return [known, bool(points) and points[-1].value > 0]
+
+        known, is_wrong = self.night.context.memo(f"{self.name}-values-here", lambda: self.night.context.history(read))
+        return not known or (status is Status.unproved and is_wrong)
 
     @property
     def _values_key(self) -> SeriesKey:
@@ -591,15 +633,6 @@ class _Kernel:
             Metric.wrong_values,
             night.testbed,
         )
-
-    def _values_before(self, revision: str, form: CandidateSource, snapshot: str) -> Sequence[tuple[SeriesKey, Point]]:
-        """Whether the values of the commit that was right last are right on this testbed too, which has no number of them yet.
-
-        They are the past that a kernel needs which becomes wrong in the night of a new driver.
-        """
-        status = self.verdict(f"{self.name}-verify-before", form, (form, snapshot)).status
-        before = Point(revision, self.night.begun_at - 1.0, float(status in WRONG))
-        return ((self._values_key, before),) if status is Status.passed or status in WRONG else ()
 
     def _accepted(self) -> bool:
         """Whether a person has accepted, on this GPU model with whatever driver, that the values are wrong."""
@@ -625,23 +658,21 @@ class _Kernel:
         original, snapshot = (form, None) if good is None else good
         return self.night.gate.verify(key, self.problem, form, original=original, more=_next_to(snapshot))
 
-    def _proved(self) -> tuple[str, CandidateSource, str] | None:
-        """The commit at which the kernel's values were proved last, with the kernel and the snapshot there.
+    def _right(self) -> _Right | None:
+        """The commit at which nothing wrong was found in the kernel's values last.
 
         None where that is unknown, or the kernel has another call there.
         """
         night = self.night
         found = night.context.memo(
             f"{self.name}-proved-at",
-            lambda: night.context.history(
-                lambda s: history.last_proved(s, night.repository, self.name, night.revision)
-            ),
+            lambda: night.context.history(lambda s: history.last_right(s, night.repository, self.name, night.revision)),
         )
         if found is None:
             return None
-        revision, snapshot = found
+        revision, snapshot, *more = found  # a night that an older version began has no more
         form = self.form_at(snapshot)
-        return None if form is None else (revision, form, snapshot)
+        return None if form is None else _Right(revision, snapshot, form, more != [UNPROVED])
 
     def _times(self, last: str | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given.
@@ -790,6 +821,9 @@ class _Comparison:
 
     def _values(self, place: str, good: tuple[CandidateSource, str]) -> Word | None:
         status = self.kernel.verdict(f"{place}-verify", self.kernel.form, good).status
+        if status is Status.unproved:
+            own = self.kernel.verdict(f"{place}-verify-good", good[0], good).status
+            return Word.same if own is Status.unproved else None
         return Word.same if status is Status.passed else Word.slower if status in WRONG else None
 
     def _of(self, result: BenchmarkResult) -> Word | None:

@@ -83,11 +83,14 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     )
 
 
-def last_proved(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str] | None:
-    """The commit at which a night proved a kernel's values last, besides ``not_revision``, and its snapshot."""
+def last_right(session: Session, repository: str, kernel: str, not_revision: str) -> tuple[str, str, int | None] | None:
+    """The commit at which a night found nothing wrong in a kernel's values last, besides ``not_revision``.
+
+    With its snapshot and the samples of the number.
+    """
     of_kernel = [MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel]
     row = session.execute(
-        select(MeasuredCommit.revision, MeasuredCommit.snapshot)
+        select(MeasuredCommit.revision, MeasuredCommit.snapshot, MeasuredPoint.samples)
         .join(MeasuredPoint, MeasuredPoint.revision == MeasuredCommit.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
@@ -96,7 +99,7 @@ def last_proved(session: Session, repository: str, kernel: str, not_revision: st
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
     ).first()
-    return None if row is None else (row[0], row[1])
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def read(
@@ -230,10 +233,14 @@ def _join(session: Session, row: Any, whole: Any, old: Any, new: Any) -> None:
 
 
 def forget(session: Session, retention: Retention, now: float) -> int:
-    """Remove the points that the policy no longer keeps, and give how many; what a change names stays."""
+    """Remove the points that the policy no longer keeps, and give how many; what a change names stays.
+
+    So do imported ones: each is a release of its own, and several may have been measured in one week.
+    """
     removed = 0
     oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
-    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
+    own = MeasuredPoint.source != Source.library.value
+    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest, own).distinct()
     for series_id in session.scalars(aged).all():
         named = select(SeriesChange.good_revision, SeriesChange.bad_revision, SeriesChange.recovered_revision).where(
             SeriesChange.series_id == series_id
@@ -241,7 +248,7 @@ def forget(session: Session, retention: Retention, now: float) -> int:
         kept = {revision for row in session.execute(named) for revision in row}
         rows = session.execute(
             select(MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.revision)
-            .where(MeasuredPoint.series_id == series_id)
+            .where(MeasuredPoint.series_id == series_id, own)
             .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
         ).all()
         gone = forgotten([(row[0], row[1]) for row in rows if row[2] not in kept], retention, now)

@@ -46,6 +46,7 @@ class History:
         self.folder = checked_out(folder, {"time": b"100\n"})
         self.first = git(self.folder, "rev-parse", "HEAD")
         self.compared: list[tuple[str, str]] = []
+        self.right = self.unwrong = Status.passed  # the verdict on the good end, and on others that are not wrong
 
     def commit(self, text: str, *more: str) -> str:
         (self.folder / "time").write_text(f"{text}\n")
@@ -68,7 +69,9 @@ class History:
         before, text = (git(self.folder, "show", f"{sha}:time") for sha in (old, commit))
         if before.startswith("wrong"):
             return Status.refused  # as where an original cannot be judged by
-        return None if text == "broken" else Status.incorrect_values if text.startswith("wrong") else Status.passed
+        if text == "broken":
+            return None
+        return Status.incorrect_values if text.startswith("wrong") else self.right if commit == old else self.unwrong
 
 
 @pytest.fixture
@@ -102,6 +105,14 @@ def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_t
     assert history.compared == []
 
 
+def test_what_cannot_be_proved_is_right_where_the_good_commit_cannot_be_proved_either(history: History) -> None:
+    line = [history.commit(text) for text in ("100", "100", "wrong 100", "wrong 100")]
+    history.unwrong = Status.unproved
+    assert history.search(line[-1])[1] == (Suspect((line[0], line[1], line[2]), (line[0], line[1])),)
+    history.right = Status.unproved
+    assert history.search(line[-1])[1] == (Suspect((line[2],)),)
+
+
 def test_values_that_were_wrong_before_the_range_say_nothing_of_it(history: History) -> None:
     before = history.commit("wrong 100")
     history.commit("100")
@@ -116,8 +127,9 @@ def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
 
 def test_commits_that_do_not_follow_are_refused(history: History) -> None:
     later = history.commit("100")
-    with pytest.raises(UserFacingError, match="does not follow"):
-        history.search(history.first, good=later)
+    for good in (later, history.first):
+        with pytest.raises(UserFacingError, match="does not follow"):
+            history.search(history.first, good=good)
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ Not measured:
 
 Provenance: GPU `NVIDIA H200`
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against main
@@ -310,7 +310,7 @@ def test_a_wrong_kernel_comes_before_its_speed() -> None:
 
 Provenance: GPU `NVIDIA H200`
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against main
@@ -334,7 +334,7 @@ def test_without_a_gpu_nothing_is_said_of_speed() -> None:
 
 Provenance: GPU `NVIDIA H200`
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against main

@@ -39,7 +39,7 @@ def test_kernels_that_are_right() -> None:
 
 Provenance: GPU `NVIDIA H200`
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against main
@@ -73,7 +73,7 @@ Not measured:
 
 Provenance: GPU `NVIDIA H200`
 
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+To repeat it on a checkout of the head commit:
 
 ```sh
 kernelsmith compare --repo . --against main

@@ -83,6 +83,37 @@ def test_a_line_that_cannot_be_used_is_named_and_the_others_count(old: str, new:
     assert (len(read.numbers), read.dropped, read.problems) == (1, 1, (f"line 3: {problem}",))
 
 
+def test_optional_columns_may_be_missing_and_a_file_behind_another_repeats_its_first_line() -> None:
+    head = HEAD.replace(",x_label", "").replace("y_value_20,y_value_80,extra_benchmark_config_str,", "")
+    row = "geglu,liger,full,speed,ms,T,1024,2.5,NVIDIA H100,2024-09-03 15:31:39,0.2.1\n"
+    for text in (head + row + head + row, (head + row).replace(",", ";"), (head + row).replace(",", "\t")):
+        read = read_library_csv(text, REPOSITORY)
+        ((key, point),) = read.numbers
+        assert (key.workload, point.value, point.low, point.high, read.dropped) == ("T=1024", 2500.0, None, None, 0)
+
+
+def test_what_is_missing_is_named_at_once() -> None:
+    with pytest.raises(NoLibraryCsvError, match="'gpu_name', 'timestamp'"):
+        read_library_csv(HEAD.replace("gpu_name,timestamp,", ""), REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value"),
+    [
+        ("speed,ns", 0.0025),
+        ("speed,us", 2.5),
+        ("speed,s", 2.5e6),
+        ("memory,B", 2.5),
+        ("memory,KiB", 2560.0),
+        ("memory,GB", 2.5 * 2**30),
+    ],
+)
+def test_every_unit_of_time_and_size_is_known_and_a_version_has_one_v(unit: str, value: float) -> None:
+    row = ROW.replace("speed,ms", unit).replace(",0.2.1", ",v0.2.1")
+    ((_, point),) = read_library_csv(HEAD + row, REPOSITORY).numbers
+    assert (point.value, point.revision) == (pytest.approx(value), "v0.2.1")
+
+
 def test_a_thousand_bad_lines_are_counted_and_the_first_are_named() -> None:
     read = read_library_csv(HEAD + ROW.replace("2.5,", "?,") * 1000, REPOSITORY)
     assert (len(read.numbers), read.dropped, len(read.problems)) == (0, 1000, 20)

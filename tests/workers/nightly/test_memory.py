@@ -150,6 +150,14 @@ def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World
     assert sum(age <= 400 for age in ages) == 400
 
 
+def test_every_release_that_was_imported_stays(world: World) -> None:
+    releases = [replace(point(0), revision=f"v0.8.{minor}", source=Source.library) for minor in range(5)]
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, release) for release in releases])
+    with world.runtime.database.write() as session:
+        assert history.forget(session, Retention(), now=point(800).measured_at) == 0
+
+
 def test_the_newest_point_of_a_series_is_never_forgotten() -> None:
     assert forgotten([(1, 0.0), (2, 5.0)], Retention(1, 1), 1e10) == [1]
     assert forgotten([], Retention(1, 1), 1e10) == []

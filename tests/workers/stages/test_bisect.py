@@ -106,6 +106,40 @@ def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_t
     assert not [place for place in context.order if place.startswith("benchmark")]
 
 
+@pytest.mark.parametrize(
+    ("good", "suspects"),
+    [
+        (Status.unproved, (Suspect((sha(3),)),)),
+        (Status.passed, (Suspect((sha(1), sha(2), sha(3)), (sha(1), sha(2))),)),
+    ],
+)
+def test_what_cannot_be_proved_is_right_where_the_good_commit_cannot_be_proved_either(
+    good: Status, suspects: tuple[Suspect, ...]
+) -> None:
+    context = searched([1.0] * 6)
+    places = {commit.snapshot: place for place, commit in enumerate(context.request.commits)}
+
+    def verdict(_: VerifyRequest) -> Verdict:
+        place = places[context.files[-1]["new.tar.gz"]]
+        return Verdict(Status.incorrect_values if place >= 3 else Status.unproved if place else good)
+
+    context.answers["verify"] = verdict
+    assert found(context).suspects == suspects
+
+
+def test_a_step_times_the_sizes_alone_that_became_worse_over_the_whole_range() -> None:
+    context, asked = searched([1.0, 1.0, 1.3, 1.3]), []
+    answer = context.answers["benchmark"]
+
+    def counting(request: BenchmarkRequest) -> Any:
+        asked.append([one.label() for one in request.workloads])
+        return answer(request)
+
+    context.answers["benchmark"] = counting
+    assert found(context).suspects == (Suspect((sha(2),)),)
+    assert asked == [[], *[["T=4096 I=11008"]] * (len(asked) - 1)]
+
+
 def test_a_merge_is_named_as_one() -> None:
     summary = found(searched([1.0, 1.0, 1.3], merges=(2,)))
     assert summary.suspects == (Suspect((sha(2),), merge=sha(2)),)

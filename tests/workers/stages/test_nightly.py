@@ -23,6 +23,7 @@ from gpu_runner.contracts import (
 )
 from service.report.nightly import nightly_sections
 from tests.workers.layouts.standing import NORM
+from tests.workers.nightly.test_exchange import HEAD
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
@@ -39,12 +40,11 @@ from workers.contracts import (
     regression_key,
 )
 from workers.nightly.detection import Evidence, State
-from workers.nightly.library_csv import COLUMNS
 from workers.nightly.series import Metric, Source
 from workers.stages.nightly import NO_GPU, Nightly
 from workers.store import history
 from workers.store.database import Database
-from workers.tree import Tree
+from workers.tree import Tree, read_tarball
 
 OPS = "src/liger_kernel/ops"
 LIBRARY = tree(**{".kernelsmith/problems/rms_norm.py": NORM})
@@ -502,7 +502,6 @@ def test_an_improvement_that_the_comparison_does_not_find_is_not_told() -> None:
 
 
 CSV = "benchmark/data/all_benchmark_data.csv"
-HEADER = ",".join(COLUMNS) + "\n"
 
 
 def row(kernel: str, provider: str, ms: float) -> str:
@@ -512,7 +511,7 @@ def row(kernel: str, provider: str, ms: float) -> str:
 
 def scripted(library: Library, result: TestsResult) -> NightlySummary:
     """Measure a kernel whose problem nobody knows and that has a benchmark script."""
-    old = HEADER + row("dyt", "liger", 9.0)
+    old = HEAD + row("dyt", "liger", 9.0)
     head = LIBRARY.overlaid((FileChange("benchmark/scripts/benchmark_dyt.py", "# measures\n"), FileChange(CSV, old)))
     context = library.context(head, kernels=("dyt",))
     context.answers["tests"] = result
@@ -521,7 +520,7 @@ def scripted(library: Library, result: TestsResult) -> NightlySummary:
 
 def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_and_said_to_be_unproved() -> None:
     written = (
-        HEADER + row("dyt", "liger", 9.0) + row("dyt", "liger", 0.2) + row("dyt", "torch", 0.5) + row("x", "liger", 1)
+        HEAD + row("dyt", "liger", 9.0) + row("dyt", "liger", 0.2) + row("dyt", "torch", 0.5) + row("x", "liger", 1)
     )
     library = Library()
     summary = scripted(library, TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, written),)))
@@ -536,7 +535,7 @@ def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_an
 def test_a_script_that_fails_or_writes_nothing_new_leaves_the_kernel_unmeasured() -> None:
     for result in (
         TestsResult(False, 1, (), "exit code 1", "no module named x"),
-        TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, HEADER + row("dyt", "liger", 9.0)),)),
+        TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, HEAD + row("dyt", "liger", 9.0)),)),
     ):
         (kernel,) = scripted(Library(), result).kernels
         assert kernel.skipped is not None
@@ -561,6 +560,47 @@ def test_values_that_a_new_driver_makes_wrong_at_every_commit_are_no_regression(
     library.driver, library.verdicts = "590.1", WRONG
     summary = library.night(changed("geglu"))
     assert (summary.changes, summary.kernels[0].wrong) == ((), "output 0 is off by 0.3")
+
+
+UNPROVED = Verdict(Status.unproved, (Found("interpreted", "nobody saw what it decides"),))
+
+
+def test_a_kernel_that_was_never_proved_becomes_wrong_and_recovers_all_the_same() -> None:
+    library = Library()
+    right = LIBRARY
+
+    def verdict(request: VerifyRequest) -> Verdict:
+        is_next_to_itself = request.original is not None and request.candidate.tree == request.original.tree
+        judged = read_tarball(library.blobs[library.contexts[-1].files[-1][str(request.candidate.tree)]])
+        is_wrong = "ANOTHER" in (judged.read(f"{OPS}/geglu.py") or "")
+        # Next to itself a kernel that is wrong by far is refused: nothing says whether it or its problem is.
+        return UNPROVED if not is_wrong else Verdict(Status.refused) if is_next_to_itself else WRONG
+
+    wrong, library.verdicts = changed("geglu"), verdict
+    for _ in range(3):
+        assert library.night(right).kernels[0].unproved
+    night = library.night(wrong)
+    assert [(one.metric, one.state, one.good) for one in night.changes] == [("wrong_values", "confirmed", sha(3))]
+    assert night.kernels[0].wrong == "output 0 is off by 0.3"
+    assert library.night(changed("softmax", base=wrong)).changes == (), "it is told once"
+    mended = library.night(changed("softmax"))
+    assert [(one.metric, one.state) for one in mended.changes] == [("wrong_values", "recovered")]
+    assert mended.kernels[0].unproved
+    assert library.night(right).changes == ()
+    library.verdicts = Verdict(Status.passed)
+    assert library.night(right).kernels[0].unproved is None
+
+
+def test_what_can_no_longer_be_proved_is_neither_wrong_nor_the_new_judge() -> None:
+    library = Library()
+    library.quiet(2)
+    library.verdicts = lambda request: UNPROVED if request.candidate.tree == "head.tar.gz" else Verdict(Status.passed)
+    assert library.night(changed("geglu")).kernels[0].unproved
+    library.verdicts = lambda request: WRONG if request.candidate.tree == "head.tar.gz" else Verdict(Status.passed)
+    (change,) = library.night(changed("geglu", "softmax")).changes
+    assert (change.metric, change.state, change.good) == ("wrong_values", "confirmed", sha(2))
+    library.verdicts = lambda request: UNPROVED if request.candidate.tree == "head.tar.gz" else Verdict(Status.passed)
+    assert library.night(changed("geglu", "rms_norm")).changes == (), "nothing says that it is right again"
 
 
 def test_wrong_values_that_a_person_accepted_are_timed_and_told_no_more_on_another_driver_too() -> None:
