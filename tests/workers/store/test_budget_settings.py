@@ -97,7 +97,7 @@ def test_model_without_a_price_starts_where_no_dollars_are_limited(monkeypatch: 
             {"model_prices": '{"m": {"input": -1, "output": 1, "cache_read": 1, "cache_write": 1}}'},
             "KERNELSMITH_MODEL_PRICES: input:",
         ),
-        ({"model_prices": "three"}, "model_prices"),
+        ({"model_prices": "three"}, "KERNELSMITH_MODEL_PRICES is no JSON"),
         (
             {"model_tokens_per_job": "-1"},
             "KERNELSMITH_MODEL_TOKENS_PER_JOB: Input should be greater than or equal to 0",
