@@ -12,7 +12,8 @@ import torch
 from gpu_runner.contracts.reading import SourceError, parse_bounded
 from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
 from gpu_runner.program.coverage import BOTH, HELD, text_of
-from gpu_runner.program.scopes import names_in
+from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
+from gpu_runner.program.scopes import binds, bound_names, names_in, own_nodes
 from gpu_runner.verify.answer import Decision
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.proof import Proof
@@ -20,6 +21,8 @@ from gpu_runner.verify.settings import HostCode
 
 MOST_QUOTED = 5
 IGNORED = -100  # what torch's losses ignore unless they are told another class
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMBINING = ("reduce", "associative_scan")  # what a kernel hands its own function to
 MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch settings alone
 HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
 
@@ -100,50 +103,69 @@ def demanded(verdict: Verdict, original: Mapping[str, str]) -> Verdict:
 def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> frozenset[str]:
     """Functions of ``files`` that say what an original says, with all that they name: what they decide is the original's.
 
-    Of what ``files`` import nothing is compared: they do not write it.
+    Of what ``files`` import nothing is compared: they do not write it. A function that calls what it is given is none of them,
+    since its caller decides what it does.
     """
-    before = [_defined([text]) for text in original]
-    now = _defined([file.text for file in files])
-
-    def is_kept(name: str, on_the_way: frozenset[str] = frozenset()) -> bool:
-        nodes = now.get(name, [])
-        return all(
-            any(ast.unparse(node) in map(ast.unparse, known.get(name, [])) for known in before)
-            and all(is_kept(one, on_the_way | {name}) for one in names_in(node) - on_the_way - {name})
-            for node in nodes
-        )
-
-    return frozenset(name for name in now if is_kept(name))
-
-
-def _defined(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
-    """The statements by which modules define functions, classes, constants and imported names; under a condition several."""
-    found: dict[str, list[ast.stmt]] = {}
-    for text in texts:
-        try:
-            left: list[ast.AST] = list(parse_bounded(text).body)
-        except SourceError:
-            continue
-        while left:
-            node = left.pop()
-            if not isinstance(node, ast.stmt):
-                continue
-            for name in _bound_by(node):
-                found.setdefault(name, []).append(node)
-            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-                left += ast.iter_child_nodes(node)
-    return found
+    before = {ast.unparse(node) for text in original for nodes in _bindings(text).values() for node in nodes}
+    now: dict[str, list[ast.stmt]] = {}
+    for file in files:
+        for name, nodes in _bindings(file.text).items():
+            now.setdefault(name, []).extend(nodes)
+    kept = {
+        name
+        for name, nodes in now.items()
+        if all(ast.unparse(node) in before and not _calls_what_it_is_given(node) for node in nodes)
+    }
+    named = {name: frozenset().union(*map(names_in, nodes)) & now.keys() for name, nodes in now.items()}
+    while lost := {name for name in kept if not named[name] <= kept}:
+        kept -= lost
+    return frozenset(kept)
 
 
-def _bound_by(node: ast.stmt) -> Iterable[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return (node.name,)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
-    return ()
+def _bindings(text: str) -> dict[str, list[ast.stmt]]:
+    """By name of a module, the statements that may say what it stands for: those that bind it, change something of it or hand it
+    on for an effect, and each function of that name, wherever it stands."""
+    try:
+        tree = parse_bounded(text)
+    except SourceError:
+        return {}
+    bindings: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in set(_affected(statement)):
+            bindings.setdefault(name, []).append(statement)
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            bindings.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.Global):
+            for name in node.names:
+                bindings.setdefault(name, []).append(node)
+    return bindings
+
+
+def _affected(statement: ast.stmt) -> Iterator[str]:
+    for node in own_nodes(statement):
+        yield from binds(node)
+        if (isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)) or isinstance(
+            node, ast.Expr
+        ):
+            yield from names_in(node)
+
+
+def _calls_what_it_is_given(node: ast.stmt) -> bool:
+    """Whether a function calls a parameter or something of one, or hands one to a reduction; what another may assign counts too."""
+    if isinstance(node, ast.Global | ast.AsyncFunctionDef):
+        return True
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    given = bound_names(node)[0]
+    for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        run = [] if name in KERNEL_ARGUMENT_ATTRIBUTES else [call.func]
+        if name in _COMBINING:
+            run += [*call.args[1:], *(each.value for each in call.keywords)]
+        if any(names_in(each) & given for each in run):
+            return True
+    return False
 
 
 def _quoted(message: str) -> str:

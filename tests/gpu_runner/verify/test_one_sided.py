@@ -50,22 +50,72 @@ def other(y):
 """
 
 
+ALL = {"half", "kernel", "other"}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "kept"),
     [
-        ("", "", {"half", "kernel", "other"}),
+        ("", "", ALL),
         ("at < n", "at < n and n < 4096", {"half", "other"}),
         ("x / 2", "x / 2 if n else x", {"other"}),
         ("(64)", "(32)", {"half", "other"}),
         ("import triton.language", "import mine.language", {"half"}),
         ("@triton.jit\ndef other", "@triton.heuristics\ndef other", {"half", "kernel"}),
-        ("    at = 1", "    # one\n    at = 1", {"half", "kernel", "other"}),
+        ("    at = 1", "    # one\n    at = 1", ALL),
     ],
 )
 def test_a_function_is_kept_with_all_that_it_names(before: str, after: str, kept: set[str]) -> None:
     now = [SourceFile("candidate.py", LIBRARY.replace(before, after, 1))]
-    assert kept_functions(now, [LIBRARY]) & {"half", "kernel", "other"} == kept
+    assert kept_functions(now, [LIBRARY]) & ALL == kept
     assert not kept_functions(now, [])
+
+
+EVIL = "@triton.jit\ndef evil(x):\n    return x * 3\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "half = evil",
+        "for half in (evil,):\n    pass",
+        "(half := evil)",
+        "[half] = [evil]",
+        "try:\n    pass\nexcept ValueError as half:\n    pass",
+        "match evil:\n    case half:\n        pass",
+        "def change():\n    global half\n    half = evil\nchange()",
+        "half.fn = evil",
+        "setattr(half, 'fn', evil)",
+        "def make():\n    @triton.jit\n    def half(x):\n        return x * 3\n    return half",
+        "class Kernels:\n    @triton.jit\n    def half(x):\n        return x * 3",
+        "from mine import half",
+        "from mine import evil as half",
+        "if evil:\n    half = evil",
+        "def later(value=(half := evil)):\n    pass",
+    ],
+)
+def test_a_name_that_may_stand_for_something_else_is_not_kept(more: str) -> None:
+    now = [SourceFile("candidate.py", f"{LIBRARY}\n{EVIL}\n{more}\n")]
+    assert kept_functions(now, [LIBRARY]) & ALL == {"other"}
+    elsewhere = [SourceFile("candidate.py", LIBRARY), SourceFile("mine.py", f"{EVIL}\n{more}\n")]
+    assert kept_functions(elsewhere, [LIBRARY]) & ALL == {"other"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x = DO(x)", "x = tl.reduce(x, 0, DO)", "x = x.reduce(0, combine_fn=DO)", "x = DO[0](x)", "do = DO; x = do(x)"],
+)
+def test_a_function_that_calls_what_it_is_given_is_not_kept(line: str) -> None:
+    text = f"{LIBRARY}\n@triton.jit\ndef given(x, DO: tl.constexpr):\n    {line}\n    return x.to(tl.float32)\n"
+    assert "given" not in kept_functions([SourceFile("candidate.py", text)], [text])
+    assert kept_functions([SourceFile("candidate.py", text.replace(line, "x = tl.exp(x)"))], [text]) >= ALL
+
+
+def test_names_that_hang_together_in_many_ways_take_no_time() -> None:
+    names = [f"f{at}" for at in range(60)]
+    text = "\n".join(f"def {name}():\n    return [{', '.join(names)}]" for name in names)
+    assert kept_functions([SourceFile("candidate.py", text)], [text]) == set(names)
+    assert not kept_functions([SourceFile("candidate.py", text + "\nf7 = None")], [text])
 
 
 def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_own() -> None:
