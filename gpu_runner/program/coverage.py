@@ -62,6 +62,8 @@ class Decisions:
     # By expression of host code, the least and the largest number with a fraction that it gave.
     fractions: dict[ast.expr, tuple[float, float]] = field(default_factory=dict)
     lanes: dict[tuple[Place, str], Lanes] = field(default_factory=dict)
+    # By cached function and place in its arguments, the type of the numbers there, on whatever device a case tells of.
+    cached: dict[object, type] = field(default_factory=dict)
     is_paused: bool = False  # of kernels nothing is noted
 
     def add(self, path: str, node: ast.expr | ast.pattern, outcome: int, what: str = "") -> None:

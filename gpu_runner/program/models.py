@@ -108,7 +108,6 @@ class _Caches:
 
     def _around(self, function: Any) -> Any:
         known: dict[Any, Any] = {}
-        kinds: dict[object, type] = {}  # of the numbers at each place: 2 and 2.0 have one entry
         evaluator = self._evaluator
 
         def call(*args: Any, **named: Any) -> Any:
@@ -119,7 +118,10 @@ class _Caches:
                     "what it found.",
                 )
             for place, value in _numbers((args, tuple(named.items()))):
-                if kinds.setdefault(place, type(value)) is not type(value):
+                key = getattr(function, "node", function), place
+                if evaluator.decisions.cached.setdefault(key, type(value)) is not type(
+                    value
+                ):  # 2 and 2.0 have one entry
                     raise unproved(
                         "A cached function takes numbers of two types, such as 2 and 2.0, for which it keeps one result."
                     )

@@ -431,3 +431,13 @@ def test_number_is_new_at_another_size_where_it_is_no_product_of_sizes(name: str
     evaluator.decisions = later
     candidate(torch.zeros(4096))
     assert sorted(text for _, _, text, *_ in seen.beyond(later)) == sorted(wanted)
+
+
+def test_a_cached_function_takes_numbers_of_one_type_on_all_devices() -> None:
+    text = "import functools\n\n\n@functools.cache\ndef kept(n):\n    return 0\n\n\ndef run(n):\n    return kept(n)\n"
+    sources, decisions = {"candidate.py": ast.parse(text)}, Decisions()
+    # A program that was loaded for another device has a cache of its own; that of a user has both numbers.
+    one, other = (load(sources, [""], list(sources), "candidate", "run", None, decisions)[1] for _ in range(2))
+    assert one(2) == other(3) == 0
+    with pytest.raises(Violation, match="numbers of two types"):
+        other(2.0)
