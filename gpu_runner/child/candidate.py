@@ -37,7 +37,7 @@ from gpu_runner.program.objects import Violation
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
-MOST_FOLLOWED = 2**17  # elements of a case in which is followed what hangs on NaN
+MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN
 MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
 
@@ -180,7 +180,8 @@ def _answer(
     log, steps = _prepared(state, meta, tensors, arguments)
     decisions = state.values["decisions"]
     # In a large case with NaN it takes minutes to follow them, and others of its size show what is decided there.
-    decisions.is_paused = meta["odd"] and sum(tensor.numel() for tensor in tensors) > MOST_FOLLOWED
+    given = [entry for entry in (*meta["inputs"], *meta["upstream"]) if entry is not None]
+    decisions.is_paused = meta["odd"] and max((math.prod(entry["shape"]) for entry in given), default=0) > MOST_FOLLOWED
     nans.begin(has_some=meta["odd"] and not decisions.is_paused)
     with _logged(log, state):
         kept = steps.all()
