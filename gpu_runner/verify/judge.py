@@ -47,9 +47,9 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
+from gpu_runner.verify.one_sided import demanded, functions_of, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn
+from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Call, Form, Proof, make_call
@@ -163,7 +163,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
             own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled)
-            beside = stack.enter_context(_Interpreting(request.candidate, context, own, scaled, before.values()))
+            beside = stack.enter_context(
+                _Interpreting(request.candidate, context, own, scaled, request.original, before.values())
+            )
         try:
             also = functools.partial(_at_scale, request, problem, draws, scaled) if interpreted else None
             proofs, left_out = prove(problem, cases, context, early, draws=draws, also=also)
@@ -580,8 +582,9 @@ class _Interpreting:
     with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
     outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Without
     ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
-    does, and where it is left before ``end`` it stops after a case. What kernels decide that the texts of an ``original`` have
-    word for word is the original's business, also where no case of the interpreter launches them.
+    does, and where it is left before ``end`` it stops after a case. An ``original`` is run there too, and what
+    it errs is granted. What kernels decide that its texts, ``before``, have word for word is its business, also where no case
+    of the interpreter launches them; so is what kernels of a library decide, of which the candidate writes nothing.
     """
 
     def __init__(
@@ -590,10 +593,11 @@ class _Interpreting:
         context: RunContext,
         prove: Callable[[], Generator[Proof, None, None]] | None = None,
         scaled: Sequence[AtScale] = (),
-        original: Collection[str] = (),
+        original: CandidateSource | None = None,
+        before: Collection[str] = (),
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
-        self._scaled, self._original = scaled, original
+        self._scaled, self._original, self._before = scaled, original, before
         self._pool = ThreadPoolExecutor(1, "interpreting")
         self._standing: Standing | None = None  # what the candidate is judged beside, once that is known
         self._device: Future[dict[str, Any]] = (
@@ -637,15 +641,18 @@ class _Interpreting:
         self._begin({})
         with span("waiting for the interpreter"):
             seen = self._pending.result()
-        trial.findings += counted(seen.findings, trial.examined)
+        trial.findings += seen.findings
         trial.examined += seen.examined
         trial.refused += seen.refused
         if not seen.is_whole:
             return
         trial.trails += seen.trails
         trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
-        kept = kept_functions(screened_files(self._candidate), self._original)
+        files = screened_files(self._candidate)
+        kept = kept_functions(files, self._before)
         missed = [name for name in trial.kernels if name not in seen.kernels and name not in kept]
+        if self._candidate.tree is not None:
+            missed = [name for name in missed if name in functions_of(files)]
         if missed:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
@@ -668,8 +675,9 @@ class _Interpreting:
         label = ""
         try:
             form = standing.proofs[0].form
-            with loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False) as session:
-                for proof, peer in cases:
+            door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
+            with door as session, self._known(cases, facts) as known:
+                for proof, peer in known:
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
@@ -718,6 +726,35 @@ class _Interpreting:
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
 
+    @contextmanager
+    def _known(
+        self, cases: Sequence[tuple[Proof, Peer]], facts: dict[str, Any]
+    ) -> Iterator[Iterator[tuple[Proof, Peer]]]:
+        """The cases in which an original runs too, each with what it did; it is at work on the next ones meanwhile."""
+        original = self._original
+        if original is None or self._prove is None:
+            yield iter(cases)
+            return
+        children: list[Session] = []  # the one that runs, if any
+
+        def known(one: tuple[Proof, Peer]) -> list[tuple[Proof, Peer]]:
+            proof, standing = one[0], Standing()
+            if not children:
+                door = loaded("candidate", original, proof.form, self._context, ORIGINAL, gpu=False)
+                children.append(stack.enter_context(door))
+            try:
+                if not learn_case(standing, children[0], proof, self._context, facts):
+                    children.clear()
+            except BadOriginal:  # it writes where it must not
+                children.clear()
+            return standing.cases
+
+        with ExitStack() as stack, ThreadPoolExecutor(1, "interpreted original") as pool:
+            try:
+                yield itertools.chain.from_iterable(pool.map(known, cases))
+            finally:
+                pool.shutdown(cancel_futures=True)
+
     def _has_seen_enough(self, seen: _Trial) -> bool:
         if self._on_gpu is None or len(seen.examined) < LEAST_INTERPRETED:
             return False
@@ -739,16 +776,6 @@ def _is_wrong_by_far(finding: Finding) -> bool:
     evidence = finding.evidence
     is_of_values = finding.status in (Status.incorrect_values, Status.incorrect_gradient, Status.unwritten_output)
     return is_of_values and (evidence.error or math.inf) > NARROW * (evidence.allowed or 0.0)
-
-
-def counted(findings: Sequence[Finding], on_gpu: Sequence[Examined]) -> list[Finding]:
-    """What the interpreter shows to be wrong, but for checks in which the original was seen to be as wrong on the GPU.
-
-    The original does not run in the interpreter, so that a backward that writes over its inputs would count against a candidate
-    that keeps it. Values and gradients of a first call count all the same.
-    """
-    granted = {name for examined in on_gpu for name in examined.allowances} - {"values", "gradient"}
-    return [finding for finding in findings if finding.rule != INTERPRETED or finding.evidence.check not in granted]
 
 
 def _by_interpreter(finding: Finding) -> Finding:

@@ -122,6 +122,12 @@ def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> froz
     return frozenset(kept)
 
 
+def functions_of(files: Sequence[SourceFile]) -> frozenset[str]:
+    """The names of all functions that ``files`` define, wherever in them."""
+    trees = [parse_bounded(file.text) for file in files]
+    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+
+
 def _bindings(text: str) -> dict[str, list[ast.stmt]]:
     """By name of a module, the statements that may say what it stands for: those that bind it, change something of it or hand it
     on for an effect, and each function of that name, wherever it stands."""

@@ -4,9 +4,10 @@ and whether that is so far off that it computes something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.verify import CandidateSource, Status
@@ -143,7 +144,7 @@ def learn(
             with door(proofs[0].form) as session:
                 fit = True
                 while rest and fit:
-                    fit = _goes_on(standing, session, rest.pop(0), context)
+                    fit = learn_case(standing, session, rest.pop(0), context)
                 if fit and last is not None and standing.cases:
                     last(session, standing.proofs)
         except ScratchError as error:
@@ -162,11 +163,15 @@ def learn(
     return standing
 
 
-def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunContext) -> bool:
-    """Learn one case; says whether the child is fit for another."""
+def learn_case(
+    standing: Standing, session: Session, proof: Proof, context: RunContext, device: Mapping[str, Any] | None = None
+) -> bool:
+    """Learn one case, with host code told of a ``device`` in place of the case's; says whether the child is fit for another."""
     label = proof.case.label()
     context.progress(f"verify: the original, {label}")
     call = make_call(proof, poison=True, tolerant=True)
+    if device:
+        call.meta["device"] = dict(device)
     try:
         answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:

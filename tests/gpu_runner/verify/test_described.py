@@ -9,10 +9,12 @@ import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.verify.cases import Relation
 from gpu_runner.verify.judge import judge_by
-from gpu_runner.verify.original import is_original
+from gpu_runner.verify.original import is_original, learn
 from gpu_runner.verify.proof import Proof
 from tests.cheats.trial import HERE, proofs, seen_through, source, surroundings
+from tests.honest.table import source_of
 from tests.problems import problem_source
 
 ORIGINAL = (HERE / "beside" / "original.py").read_text()
@@ -89,6 +91,16 @@ def test_what_it_overwrites_and_lets_torch_compute_is_named_as_ever() -> None:
     assert set(verdict.overwrites) == {"a", "b"}
     assert {"second_backward", "values"} <= set(verdict.allowances)
     assert verdict.kernels == ("_forward", "_backward")
+
+
+def test_a_race_of_the_original_in_one_case_leaves_the_others() -> None:
+    """A backward that writes over its inputs races where one input is the other, some rows further on."""
+    text = source_of("reglu").files[0].text.replace("torch.empty_like(a), torch.empty_like(b)", "a, b")
+    cases = [proof for proof in proofs("reglu") if proof.case.relation is Relation.apart] + _workload()
+    standing = learn(of(text), cases, surroundings())
+    assert 0 < len(standing.dropped) < len(cases)
+    assert all("another program" in reason for reason in standing.dropped.values())
+    assert [proof.case.measured for proof in standing.proofs][-1:] == [True]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.verify import judge
-from gpu_runner.verify.finding import Examined, Finding
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.honest.table import problem_of, source_of
@@ -27,11 +31,19 @@ def beside_a_gpu(candidate: CandidateSource, patch: pytest.MonkeyPatch) -> Verdi
     return judge.judge_by(proofs("reglu"), candidate, surroundings())
 
 
-def whole_beside_a_gpu(problem: str, candidate: CandidateSource, patch: pytest.MonkeyPatch, *kernels: str) -> Verdict:
+def whole_beside_a_gpu(
+    problem: str,
+    candidate: CandidateSource,
+    patch: pytest.MonkeyPatch,
+    *kernels: str,
+    original: CandidateSource | None = None,
+    context: RunContext | None = None,
+) -> Verdict:
     """A full verdict."""
     _on_a_gpu(patch, *kernels)
     patch.setattr(judge, "prove", lambda *_, **__: (list(proofs("reglu")), []))
-    return judge.judge(VerifyRequest(problem, candidate, dtypes=("float32",)), surroundings())
+    request = VerifyRequest(problem, candidate, dtypes=("float32",), original=original)
+    return judge.judge(request, context or surroundings())
 
 
 def test_a_race_that_no_case_shows_on_a_gpu_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +120,43 @@ def _raising() -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", broken),))
 
 
-def test_what_the_original_is_seen_to_do_on_the_gpu_does_not_count_in_the_interpreter() -> None:
-    wrong = [
-        Finding(Status.unproved, Evidence(check, "wrong by far"), judge.INTERPRETED)
-        for check in ("second_backward", "saved", "gradient")
-    ]
-    race = Finding(Status.nondeterministic, Evidence("saved", "a race"), "race")
-    on_gpu = [Examined(allowances=("second_backward", "gradient")), Examined(allowances=("saved",))]
-    assert judge.counted([*wrong, race], on_gpu) == [wrong[2], race]
-    assert judge.counted(wrong, [Examined()]) == wrong
+OVER_ITS_INPUTS = ("torch.empty_like(a), torch.empty_like(b)", "a, b")  # as libraries do to save memory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("beside", "spoilt", "status"),
+    [
+        (True, "", Status.passed),
+        (False, "", Status.unproved),
+        (True, "dy * a", Status.unproved),
+    ],
+)
+def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, beside: bool, spoilt: str, status: Status
+) -> None:
+    monkeypatch.setattr(judge._Interpreting, "_has_seen_enough", lambda *_: False)  # on to the cases in which it errs
+    text = source_of("reglu").files[0].text.replace(*OVER_ITS_INPUTS)
+    original = CandidateSource((SourceFile("candidate.py", text.replace("4096", "2048")),)) if beside else None
+    candidate = CandidateSource((SourceFile("candidate.py", text.replace(spoilt, "dy * 2 * a") if spoilt else text),))
+    launched = "_forward", "_backward"
+    verdict = whole_beside_a_gpu(problem_of("reglu"), candidate, monkeypatch, *launched, original=original)
+    assert verdict.status is status, verdict.evidence
+    assert status is Status.passed or verdict.rule == "interpreted"
+
+
+def test_a_kernel_of_the_library_of_which_the_candidate_writes_nothing_may_run_on_the_gpu_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = _raising().files[0].text
+    with tarfile.open(tmp_path / "head.tar.gz", "w:gz") as archive:
+        info = tarfile.TarInfo("library-1/operators.py")
+        info.size = len(text)
+        archive.addfile(info, io.BytesIO(text.encode()))
+    library = CandidateSource((), module="operators", tree="head.tar.gz")
+    there = replace(surroundings(), folder=tmp_path)
+    verdict = whole_beside_a_gpu(problem_of("reglu"), library, monkeypatch, "_forward", context=there)
+    assert verdict.status is Status.passed, verdict.evidence
+    written = replace(library, files=(SourceFile("operators.py", text),))
+    verdict = whole_beside_a_gpu(problem_of("reglu"), written, monkeypatch, "_forward", context=there)
+    assert (verdict.status, verdict.rule) == (Status.unproved, "interpreted")
