@@ -26,7 +26,8 @@ Make = Callable[[Expected, Proof, Sequence[Proof]], torch.Tensor | None]
 
 def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
     """Give every trivial answer that no case with ordinary values would reject."""
-    proofs = [proof for proof in proofs if proof.case.content is Content.ordinary]
+    ordinary = (proof for proof in proofs if proof.case.content is Content.ordinary)
+    proofs = sorted(ordinary, key=lambda proof: sum(item.truth.exact.numel() for item in proof.outputs))
     labels = dict.fromkeys(label for proof in proofs for label, item in proof.expected().items() if item is not None)
     return [
         Survivor(name, label) for label in labels for name, make in MUTANTS.items() if _survives(make, label, proofs)
@@ -35,7 +36,7 @@ def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
 
 def _survives(make: Make, label: str, proofs: Sequence[Proof]) -> bool:
     held = False
-    for item, made in _made(make, label, proofs):  # the small cases come first, and mostly decide it
+    for item, made in _made(make, label, proofs):  # the small cases mostly decide it
         # An answer of another shape is rejected by its shape.
         held = tuple(made.shape) == item.shape and compare(made, item.truth).passed
         if not held:
