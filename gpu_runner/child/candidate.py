@@ -220,26 +220,36 @@ def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     """
     if state.values.get("imported"):
         return {"values": [], "beyond": []}, []
-    decisions, evaluator = state.values["decisions"], state.values["evaluator"]
     arguments = at_scale.spread(meta, tensors)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
-    decisions.is_paused, evaluator.decisions = True, Decisions()
-    apart = evaluator.decisions
-    try:
-        with sampling(given) as sample:
-            log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
-            for name, memory in arguments.memory.items():
-                log.is_input(memory, name)
-            with _logged(log, state):
-                outputs = outputs_of(arguments.call(state.values["candidate"]))
-                values = {f"output {place}": value for place, value in enumerate(outputs)}
-                if meta["backward"]:
-                    values |= backward(outputs, arguments, retain=False)
-            entries, found = at_scale.gathered(meta, values, sample)
-    finally:
-        decisions.is_paused, evaluator.decisions = False, decisions
-    beyond = [list(one) for one in itertools.islice(decisions.beyond(apart), MOST_BEYOND)]
+    with _deciding_apart(state) as apart, sampling(given) as sample:
+        log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
+        for name, memory in arguments.memory.items():
+            log.is_input(memory, name)
+        with _logged(log, state):
+            outputs = outputs_of(arguments.call(state.values["candidate"]))
+            values = {f"output {place}": value for place, value in enumerate(outputs)}
+            if meta["backward"]:
+                values |= backward(outputs, arguments, retain=False)
+        entries, found = at_scale.gathered(meta, values, sample)
+    beyond = [list(one) for one in itertools.islice(state.values["decisions"].beyond(apart), MOST_BEYOND)]
     return {"values": entries, "beyond": beyond}, found
+
+
+@contextmanager
+def _deciding_apart(state: State) -> Iterator[Decisions]:
+    """Give what is decided meanwhile, of which nothing counts: nobody judges what comes of it."""
+    decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
+    apart = Decisions()
+    decisions.is_paused = True
+    if evaluator is not None:
+        evaluator.decisions = apart
+    try:
+        yield apart
+    finally:
+        decisions.is_paused = False
+        if evaluator is not None:
+            evaluator.decisions = decisions
 
 
 def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -262,11 +272,12 @@ def _trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, d
 
 def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Compile what forward and backward launch on a case that nobody judges, or run them once where times choose among kernels."""
-    if state.gpu and _compile_ahead(state, meta, tensors):
-        return {}, []
-    log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
-    with _logged(log, state):
-        steps.warm()
+    with _deciding_apart(state):
+        if state.gpu and _compile_ahead(state, meta, tensors):
+            return {}, []
+        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
+        with _logged(log, state):
+            steps.warm()
     if state.gpu:
         torch.cuda.empty_cache()  # others are at work on the device
     return {}, []
