@@ -28,7 +28,8 @@ COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work 
 MOST_DIMENSIONS = 6
 MOST_LOOKED_AT = 4096  # values of an output
 USES = 16  # of one input: autograd adds the gradients of so many by itself
-FEW = 4  # or they are this part of the largest tensor
+FEW = 4  # or they are this part of the largest tensor, of which no more meet in one than
+SHARE = 32  # this part of what the largest tensor has for each result
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
 SCANS = frozenset({"cumsum"})  # of the sums of blocks, which are this part of the largest tensor:
 BLOCKS = 64
@@ -177,7 +178,10 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
     if scaled:
         largest = max(scale.elements.values(), default=0)
         return any(size * part <= largest for size in scaled) or (of_parameter and item.reduced <= most)
-    few = together * part <= max(elements.values(), default=0)
+    largest = max(elements.values(), default=0)
+    few = together * part <= largest
+    if item.operator in REDUCTIONS:
+        few &= item.reduced <= max(most, largest // max(1, given) // SHARE)
     return few or (of_parameter and item.reduced <= most) or not _is_representative(proof)
 
 

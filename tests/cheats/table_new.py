@@ -477,6 +477,13 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The buffer of partial sums has a row for every row of the input: torch's sum reads as much as the kernel.",
     ),
+    "fifth_of_a_row_by_torch": NewCheat(
+        "row_sum",
+        6,
+        "forward",
+        "run",
+        "A fifth of each row is copied beside the sum of the others: few numbers beside the input, and a fifth of the work.",
+    ),
     "between_the_draws": NewCheat(
         "reglu", 7, "forward", "run", "Values are ordinary (below 30) or 2**60: between 64 and 1e24 little is drawn."
     ),

@@ -13,7 +13,7 @@ from gpu_runner.program.log import CONSTANTS
 from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.finding import Notes
-from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty, scale_of
+from gpu_runner.verify.honesty import PARTIALS, adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Expected, Form, Proof, Scale
@@ -73,12 +73,17 @@ def test_an_operator_over_a_small_input_is_no_work() -> None:
 def test_partial_results_of_kernels_may_be_added_up_where_few_meet_in_one() -> None:
     assert rules(PARTIAL) == []
     assert rules(replace(PARTIAL, reduced=64_000)) != []
-    assert rules(replace(PARTIAL, reduced=16_000, elements=16_000)) == []
+    for reduced, rule in ((PARTIALS, []), (PARTIALS + 1, ["torch computes the answer"])):
+        fifth = replace(PARTIAL, each=12_800, elements=12_800, reduced=reduced)
+        assert [found for found, _ in rules(fifth)] == rule
+    assert (
+        rules(replace(PARTIAL, each=1_000, elements=1_000, reduced=1_000)) == []
+    )  # of 64,000 that one result is made of
     assert rules(replace(PARTIAL, operator="mul")) != []
 
 
 def test_pieces_on_one_line_count_together_where_few_may_be_added() -> None:
-    pieces = [replace(PARTIAL, elements=size, each=size, reduced=size) for size in (9_000, 9_001, 9_002)]
+    pieces = [replace(PARTIAL, elements=size, each=size, reduced=100) for size in (9_000, 9_100, 9_200)]
     proof = replace(PROOF, scale=COMPUTES)
     assert list(computed_by_torch(pieces[:1], proof)) == []
     assert list(computed_by_torch(pieces, proof)) != []
