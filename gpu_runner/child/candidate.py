@@ -135,8 +135,12 @@ def _take(state: State, found: Any, where: Callable[[], tuple[str | None, int | 
 
 def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
+    lookups.forget()
     try:
-        return _run(state, meta, tensors)
+        if not meta["optional"]:
+            return _run(state, meta, tensors)
+        with state.values["decisions"].undone_by_errors():
+            return _run(state, meta, tensors)
     except Violation as violation:
         if state.values.get("imported") or not _is_of_library(violation, state.values["meta"]):
             raise

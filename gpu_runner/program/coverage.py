@@ -11,7 +11,8 @@ import ast
 import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -143,6 +144,19 @@ class Decisions:
             return value
         parts = ast.iter_child_nodes(node)
         return VARIES if any(self._operand(part, items) is VARIES for part in parts) else OPAQUE
+
+    @contextmanager
+    def undone_by_errors(self) -> Iterator[None]:
+        """Forget what is noted meanwhile where it ends with an exception: what was decided there was never judged."""
+        names = [each.name for each in fields(self) if each.name != "is_paused"]
+        known = {name: dict(getattr(self, name)) for name in names}
+        lanes = {key: replace(each, operands=[*each.operands]) for key, each in self.lanes.items()}
+        try:
+            yield
+        except BaseException:
+            for name, value in (known | {"lanes": lanes}).items():
+                setattr(self, name, value)
+            raise
 
     def to_json(self) -> list[list[Any]]:
         """Its plain form."""

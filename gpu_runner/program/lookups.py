@@ -41,6 +41,11 @@ def settle(decisions: Decisions) -> None:
     _read.clear()
 
 
+def forget() -> None:
+    """Note nothing of a case that ended with an error."""
+    _read.clear()
+
+
 def watch(interpreter: Any, place_of_load: Callable[[], Place | None]) -> None:
     """Follow through the interpreter of this process what was computed of loaded numbers, and note what it looks up; once."""
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle

@@ -714,7 +714,7 @@ class _Interpreting:
         facts: dict[str, Any],
     ) -> None:
         call = _call(proof, peer, overwrites)
-        call.meta |= {"device": facts or None, "has_devices": False}
+        call.meta |= {"device": facts or None, "has_devices": False, "optional": not proof.case.may_raise}
         answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
         found = _examined(proof, answer, "cpu", peer, overwrites).findings
         seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]

@@ -145,6 +145,7 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "directions": [_entry(call, name, laid, False) for name, laid in proof.directions.items()],
         "skip": [],
         "tolerant": False,
+        "optional": False,  # a candidate may fail in it, and then nothing of it counts
         "gpu": proof.case.gpu,
         "multiprocessors": proof.case.multiprocessors,
         "compiling": proof.case.compiling,

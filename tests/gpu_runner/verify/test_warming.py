@@ -10,19 +10,14 @@ from typing import cast
 import pytest
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, SourceFile, parse_problem
-from gpu_runner.program.coverage import FAILED
+from gpu_runner.contracts import parse_problem
 from gpu_runner.session import Session
 from gpu_runner.verify import judge
-from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.cases import QUICK_ELEMENTS, Case, Content
 from gpu_runner.verify.early import Early
-from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import Peer
-from gpu_runner.verify.proof import Proof, make_call
-from gpu_runner.verify.truth import blank
-from tests.cheats.trial import proofs, surroundings
-from tests.honest.table import source_of
+from gpu_runner.verify.proof import Proof
+from tests.cheats.trial import surroundings
 from tests.problems import problem_source
 
 CASES = (
@@ -97,25 +92,3 @@ def test_in_the_interpreter_one_case_in_three_is_run_twice(monkeypatch: pytest.M
     monkeypatch.undo()
     monkeypatch.setattr(judge, "MOST_TWICE", 5)
     assert not any(proof.once for proof in told(monkeypatch, gpu=True, cases=cases)[0])
-
-
-DIVIDES = "        if a.shape[1] % a.shape[0] == 0:\n            b = b * 1\n"
-
-
-def test_what_is_decided_while_warming_up_was_never_judged() -> None:
-    """A size that only the halved rows of a workload meet, such as one that divides the columns."""
-    text = (
-        source_of("reglu")
-        .files[0]
-        .text.replace("        a, b = a.contiguous()", f"{DIVIDES}        a, b = a.contiguous()")
-    )
-    candidate = CandidateSource((SourceFile("candidate.py", text),))
-    judged = next(proof for proof in proofs("reglu") if proof.case.size_of["I"] % max(1, proof.case.size_of["T"]))
-    square = replace(judged.case, sizes=(("T", 8), ("I", 64)), may_raise=False)
-    problem = parse_problem(problem_source("reglu"))
-    call, own = make_call(blank(problem, judged, square), poison=True), make_call(judged, poison=True)
-    with loaded("candidate", candidate, judged.form, surroundings()) as session:
-        session.call("warm", call.meta, call.tensors)
-        answer = read_answer(session.call("run", own.meta, own.tensors, check=expecting(judged)))
-    seen = {outcome for decision, outcome in answer.decisions.items() if "== 0" in decision.text}
-    assert seen == {FAILED}
