@@ -11,7 +11,7 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify import judge
 from gpu_runner.verify.cases import QUICK_ELEMENTS, Case, Content
 from gpu_runner.verify.early import Early
@@ -42,7 +42,7 @@ def told(monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CAS
     opened = judge.opened
 
     @contextmanager
-    def on_a_gpu(session: Session, context: RunContext) -> Iterator[Session]:
+    def on_a_gpu(session: ChildSession, context: RunContext) -> Iterator[ChildSession]:
         with opened(session, context) as ready:
             ready.gpu = gpu
             yield ready

@@ -231,7 +231,10 @@ def test_two_calls_without_an_index_are_two(server: ProtocolServer, ids: tuple[s
 def test_turns_of_one_speaker_become_one(server: ProtocolServer) -> None:
     server.next(wire.say("yes"))
     roles = (Role.user, Role.user, Role.assistant, Role.user)
-    ask(server, Question("x", (), tuple(Message(role, (Part(f"{n}"), Part(" "))) for n, role in enumerate(roles))))
+    ask(
+        server,
+        Question("x", (), tuple(Message(role, (Part(f"{n}"), Part(" "))) for n, role in enumerate(roles))),
+    )
     assert server.asked[0].body["messages"] == [
         {"role": "user", "content": "0\n\n1"},
         {"role": "assistant", "content": "2"},

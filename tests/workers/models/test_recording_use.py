@@ -31,7 +31,10 @@ def test_what_repeats_is_counted_up_to_the_last_stable_part() -> None:
     form = len("files") + len("the files") + 103
     stable = form + len("You write kernels.")
     assert characters(QUESTION) == (stable + len("softmax") + len("done") + 2, stable)
-    turn = Message(Role.user, (Part("one ", stable=True), Part("two "), Part("three ", stable=True), Part("four")))
+    turn = Message(
+        Role.user,
+        (Part("one ", stable=True), Part("two "), Part("three ", stable=True), Part("four")),
+    )
     assert characters(replace(QUESTION, messages=(turn,))) == (stable + 18, stable + 14)
 
 
