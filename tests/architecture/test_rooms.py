@@ -116,3 +116,16 @@ def test_no_module_is_named_like_one_of_the_standard_library_or_explains_nothing
         if path.stem not in fine and (path.stem in banned or path.stem in top_level)
     ]
     assert wrong == []
+
+
+# Stored by their names, or what the evaluator asks for by name.
+TWICE = {"Evidence", "Kernel", "Part"}
+
+
+def test_a_class_name_stands_once() -> None:
+    found: dict[str, list[str]] = {}
+    for path in (path for room in ROOMS for path in modules(room)):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1 and name not in TWICE} == {}
