@@ -188,6 +188,13 @@ def load_credentials() -> Settings:
     return settings
 
 
+def variables() -> frozenset[str]:
+    """The names of all variables with settings, the workers' too."""
+    from workers import embedded
+
+    return embedded.variables() | {f"KERNELSMITH_{name.upper()}" for name in Settings.model_fields}
+
+
 def _read() -> Settings:
     if (wrong := wrong_env_file()) is not None:
         raise ConfigurationError((wrong,))

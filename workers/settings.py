@@ -176,6 +176,11 @@ class Settings(ProviderSettings):
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
 
 
+def variables() -> frozenset[str]:
+    """The names of all variables with these settings that begin with KERNELSMITH_."""
+    return frozenset(_variable(name) for name in Settings.model_fields)
+
+
 def load_settings() -> Settings:
     """Read the settings from the environment.
 
