@@ -409,8 +409,10 @@ def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
         return deliveries.give_up(session, delivery_id, tries, outcome, runtime.clock())
 
 
-def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool | None) -> bool:
     """Release a delivery, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
+
+    With None neither is counted.
 
     False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
     """
