@@ -172,10 +172,31 @@ def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(benc
     assert "nobody decided at the checkpoint of `analyze` in 30 days" in replies(bench, number, Kind.report)[-1]
 
 
+def test_a_checkpoint_that_was_passed_over_for_months_is_reminded_of_before_it_ends(
+    bench: Bench, waiting: JobView
+) -> None:
+    for days, told, state in ((60, 1, JobState.waiting), (22, 1, JobState.waiting), (2, 1, JobState.cancelled)):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
+        assert len(replies(bench, waiting.pull_number or 0, Kind.reminder)) == told
+        assert bench.job().state is state
+
+
+def test_a_reminder_from_a_clock_that_was_put_back_since_delays_no_end(bench: Bench, waiting: JobView) -> None:
+    for days, state in ((400, JobState.waiting), (-371, JobState.waiting), (2, JobState.cancelled)):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
+        assert bench.job().state is state
+    assert len(replies(bench, waiting.pull_number or 0, Kind.reminder)) == 1
+
+
 def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, waiting: JobView) -> None:
-    bench.later(31 * DAY_S)
-    reconcile()
-    bench.settle()
+    for days in (8, 23):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
     bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE", commit_id=waiting.head_sha)
     bench.settle()
     (told,) = replies(bench, waiting.pull_number or 0, Kind.reply)
