@@ -12,6 +12,7 @@ from service.commands.command import (
     Command,
     CommandError,
     ErrorCode,
+    GistLink,
     GivenOptions,
     LinkFault,
     Permalink,
@@ -204,7 +205,7 @@ class Source:
     """Where the problem is."""
 
     problem: ProblemText
-    permalink: Permalink | None = None
+    permalink: Permalink | GistLink | None = None
 
 
 def read_source(words: list[Word], host: str) -> Source | CommandError | None:

@@ -139,7 +139,7 @@ def _bad_link(error: CommandError) -> str:
 
 def _wrong_host(error: CommandError) -> str:
     return (
-        f"{code(error.word, 200)} is on another host, and only links to {code(_host(error))} are followed. "
+        f"{code(error.word, 200)} is on another host, and only links to {code(_host(error))} and its gists are followed. "
         "Paste the code as a fenced Python block instead."
     )
 
