@@ -32,9 +32,14 @@ ENV_FILE = "KERNELSMITH_ENV_FILE"
 ENV_FILE_ENCODING = "utf-8-sig"  # some editors begin a file with a byte order mark
 
 
+def env_file() -> str | None:
+    """The file of settings that is named; an empty variable names none."""
+    return os.environ.get(ENV_FILE) or None
+
+
 def wrong_env_file() -> str | None:
     """What is wrong with the file that KERNELSMITH_ENV_FILE names; None where it can be read, or none is named."""
-    file = os.environ.get(ENV_FILE)
+    file = env_file()
     if file is None:
         return None
     try:
@@ -59,7 +64,7 @@ def unknown_variables(settings: Collection[str]) -> dict[str, str]:
 
 def unknown_keys(settings: Collection[str]) -> tuple[str, ...]:
     """What the file that KERNELSMITH_ENV_FILE names sets and no setting is, a sentence each."""
-    file = os.environ.get(ENV_FILE)
+    file = env_file()
     if file is None or wrong_env_file() is not None:
         return ()
     names = sorted(dotenv_values(file, encoding=ENV_FILE_ENCODING, interpolate=False))
@@ -76,7 +81,8 @@ def _is_unknown(name: str, known: Collection[str]) -> bool:
 
 
 def _shown(name: str) -> str:
-    return name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}..."
+    plain = "".join(char if char.isprintable() else "?" for char in name[:MOST_SHOWN])
+    return plain if len(name) <= MOST_SHOWN else f"{plain}..."
 
 
 def _fix(name: str, known: Collection[str]) -> str:
@@ -91,7 +97,7 @@ def unread_env_file() -> str | None:
     """The sentence on a `.env` in the working folder that has settings, and that nothing reads; None where there is none."""
     file = Path(".env")
     try:
-        has_settings = ENV_FILE not in os.environ and file.is_file() and "KERNELSMITH_" in file.read_text("utf-8")
+        has_settings = env_file() is None and file.is_file() and "KERNELSMITH_" in file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     return (

@@ -41,11 +41,14 @@ def test_the_name_that_was_meant_is_found(monkeypatch: pytest.MonkeyPatch, name:
     assert unknown_variables(variables())[f"KERNELSMITH_{name}"] == f"Did you mean KERNELSMITH_{meant}?"
 
 
-@pytest.mark.parametrize("name", ["KERNELSMITH_", "KERNELSMITH_ZYX", "KERNELSMITH_" + "Q" * 100_000])
+@pytest.mark.parametrize(
+    "name", ["KERNELSMITH_", "KERNELSMITH_ZYX", "KERNELSMITH_" + "Q" * 100_000, "KERNELSMITH_\x1b[31m"]
+)
 def test_what_resembles_no_name_is_said_in_short(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "a value")
     ((shown, fix),) = unknown_variables(variables()).items()
-    assert name.startswith(shown.removesuffix("..."))
+    assert shown.isprintable()
+    assert name.replace("\x1b", "?").startswith(shown.removesuffix("..."))
     assert len(shown) < 100
     assert "docs/operations.md" in fix
 

@@ -182,6 +182,7 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         port="",
         pages_password="",
         log_level="",
+        env_file="",
     )
     assert load_settings() == Settings(webhook_secrets=SECRET, token="a-token")
 
