@@ -29,9 +29,9 @@ PROBLEMS = """
 `create` takes the [problem](problem.md) from the first of these:
 
 1. `from PATH` or `from PATH:SYMBOL`, a file of the repository at the commit that the job starts from;
-2. `from URL`, a link to a file, or lines of it, on the same GitHub, also in its raw form, or to a gist, a revision of it or one of its
-   files; of several files it is the only Python file. It is read through GitHub's API, and only where the person who asks may read it,
-   which with a gist is whoever knows its address; no other address is fetched;
+2. `from URL`, a link to a file, or lines of it, on the same GitHub, also in its raw form, or to a gist, its revision or one of
+   its files; of several files it is the only Python file. It is read through GitHub's API, and only where the person who asks
+   may read it, which with a gist is whoever knows its address; no other address is fetched;
 3. the fenced Python block below the command, or above it where it is the only command of the comment;
 4. the last fenced Python block of the issue;
 5. words, which need a language model.
