@@ -526,7 +526,8 @@ def get_user(call: Call) -> Reply:
 
 
 def _version(text: str) -> str:
-    return sha1(b"blob %d\0%b" % (len(text.encode()), text.encode()), usedforsecurity=False).hexdigest()
+    content = text.encode("utf-8", "surrogatepass")
+    return sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 LONGEST_GIST_FILE = 1_000_000  # of whose text GitHub's answer has the beginning

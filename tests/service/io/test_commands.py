@@ -272,6 +272,8 @@ def test_a_revision_of_a_gist_is_read_and_the_version_of_a_raw_file(bench: Bench
         ("", {"a_py": "x = 1\n" * 200_000}, "is larger than 512 KiB"),
         ("", {f"f{number}_py": "x" * 999_999 for number in range(9)}, "the gist is larger than 8 MiB"),
         ("", {"a_py": ""}, "The problem is empty"),
+        ("", {"a_py": "x = '\0'"}, "The character U+0000 cannot be seen"),
+        ("", {"a_py": "\ud800"}, "Syntax error"),
         ("", {}, "could not be read"),
     ],
 )
