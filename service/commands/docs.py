@@ -42,6 +42,11 @@ needs a `CALL`, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`.
 `modify` takes words after the name and below the command. A fenced block that reads like a problem is what the kernel shall compute
 afterwards, or what it computes today where nothing else says so and the kernel does compute it ([modifying](modifying.md)).
 
+## Buttons
+
+With a GitHub App, check runs have buttons: `Approve`, `Run again` and `Cancel` at a checkpoint, `Run again` on a comparison
+and on a job that stopped. They take the permission of the commands, and where nothing follows a comment says why.
+
 ## On a pull request
 
 `optimize`, `tune`, `profile` and `modify` use the kernel at the head of an open pull request. The result is a pull request onto its
