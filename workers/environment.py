@@ -42,6 +42,8 @@ def wrong_env_file() -> str | None:
     file = env_file()
     if file is None:
         return None
+    if Path(file).is_fifo():
+        return f"{ENV_FILE} names a pipe, and is read more than once: name a file"
     try:
         Path(file).read_text(ENV_FILE_ENCODING)
     except OSError:
