@@ -25,7 +25,7 @@ class ConfigurationError(Exception):
         self.problems = problems
 
 
-class Settings(BaseSettings):
+class ServiceSettings(BaseSettings):
     """What can be set. Secrets never print."""
 
     model_config = SettingsConfigDict(
@@ -165,7 +165,7 @@ class Settings(BaseSettings):
         ]
 
 
-def load_settings() -> Settings:
+def load_settings() -> ServiceSettings:
     """Read the settings from the environment, and below it from the file that KERNELSMITH_ENV_FILE names.
 
     Raises:
@@ -174,7 +174,7 @@ def load_settings() -> Settings:
     return checked(_read())
 
 
-def load_credentials() -> Settings:
+def load_credentials() -> ServiceSettings:
     """Read the settings as ``load_settings`` does, for a command that needs nothing but GitHub's credentials.
 
     Raises:
@@ -191,15 +191,15 @@ def variables() -> frozenset[str]:
     """The names of all variables with settings, the workers' too."""
     from workers import embedded
 
-    return embedded.variables() | {f"KERNELSMITH_{name.upper()}" for name in Settings.model_fields}
+    return embedded.variables() | {f"KERNELSMITH_{name.upper()}" for name in ServiceSettings.model_fields}
 
 
-def _read() -> Settings:
+def _read() -> ServiceSettings:
     if (wrong := wrong_env_file()) is not None:
         raise ConfigurationError((wrong,))
     try:
         file: dict[str, Any] = {"_env_file": env_file(), "_env_file_encoding": ENV_FILE_ENCODING}
-        return Settings(**file)
+        return ServiceSettings(**file)
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"
@@ -210,7 +210,7 @@ def _read() -> Settings:
         raise ConfigurationError((unparsed_setting(str(error)),)) from None
 
 
-def checked(settings: Settings) -> Settings:
+def checked(settings: ServiceSettings) -> ServiceSettings:
     """Settings with which the service may start.
 
     Raises:

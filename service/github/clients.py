@@ -24,12 +24,12 @@ from service.github.credentials import (
     AppCredentials,
     Credential,
     CredentialLog,
+    CredentialPurpose,
     Credentials,
-    Purpose,
     TokenCredentials,
 )
 from service.github.errors import GitHubError, TransientError, UnauthorizedError, translated
-from service.github.session import RateLimits, Session
+from service.github.session import GitHubSession, RateLimits
 
 PAGE_ITEMS = 100
 MAX_PAGES = 20
@@ -174,7 +174,7 @@ class GitHubClients:
         self,
         full_name: str,
         installation_id: int | None = None,
-        purpose: Purpose = Purpose.intake,
+        purpose: CredentialPurpose = CredentialPurpose.intake,
         deadline_s: float | None = None,
     ) -> GitHubClient:
         """A client for a repository.
@@ -269,9 +269,9 @@ class GitHubClients:
         assert token is not None, "the settings were checked at the start"
         return TokenCredentials(token, self._whose)
 
-    def _session(self, credential: Credential, on_unauthorized: Callable[[], None]) -> Session:
+    def _session(self, credential: Credential, on_unauthorized: Callable[[], None]) -> GitHubSession:
         connection = self._connection(credential)
-        return Session(connection, credential.label, self.limits, self.clock, self._outcomes, on_unauthorized)
+        return GitHubSession(connection, credential.label, self.limits, self.clock, self._outcomes, on_unauthorized)
 
     def _connection(self, credential: Credential) -> Github:
         held: OrderedDict[int, Github] = getattr(self._local, "held", None) or OrderedDict()

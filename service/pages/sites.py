@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import Protocol
 from urllib.parse import quote
 
-from workers.history import Choice
+from workers.history import HistoryChoice
 from workers.redaction import redact
 
 
@@ -25,7 +25,9 @@ class Site(Protocol):
     def overview(self, repository: str) -> str | None:
         """The address of a repository's overview."""
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str | None:
+    def history(
+        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = ""
+    ) -> str | None:
         """The address of a kernel's history, as chosen."""
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
@@ -51,7 +53,7 @@ class LiveSite:
         """The address of a repository's overview."""
         return _query("/kernels", repository=repository)
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
+    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; ``last`` None is all of it."""
         return _query(
             "/kernels/history",
@@ -96,7 +98,7 @@ class StaticSite:
         """The address of the overview."""
         return "index.html"
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
+    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; it is written at one length."""
         return file_name(kernel, choice.gpu, choice.metric, choice.timed_pass, choice.workload) + ".html"
 

@@ -11,17 +11,17 @@ from sqlalchemy import Integer, Row, Select, cast, func, select
 from sqlalchemy.orm import Session, aliased
 
 from workers.nightly.planning import WEEK_S, week_start
-from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
+from workers.nightly.series import KERNEL, Metric, Point, PointSource, SeriesKey, Testbed
 from workers.nightly.views import (
     TREND_WEEKS,
     ChangeMark,
-    Choice,
     CommitComparison,
     ComparedRun,
+    HistoryChoice,
     KernelHistory,
     KernelState,
     Newest,
-    Reading,
+    PointReading,
     TrendWeek,
     choose,
     commits_of,
@@ -235,16 +235,16 @@ def history_of(
     )
 
 
-def _first(session: Session, repository: str, kernel: str, choices: Sequence[Choice]) -> Choice:
+def _first(session: Session, repository: str, kernel: str, choices: Sequence[HistoryChoice]) -> HistoryChoice:
     kernels = states(session, repository, 0.0, kernel)
     newest = max(kernels, key=lambda state: state.measured_at_s, default=None)
     if newest is None:
         return choices[0]
-    return Choice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)
+    return HistoryChoice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)
 
 
-def _choice(row: AnyRow) -> Choice:
-    return Choice(row.gpu, row.metric, row.timed_pass, row.workload)
+def _choice(row: AnyRow) -> HistoryChoice:
+    return HistoryChoice(row.gpu, row.metric, row.timed_pass, row.workload)
 
 
 def _imported(session: Session, series: Sequence[int]) -> frozenset[int]:
@@ -257,7 +257,7 @@ def _imported(session: Session, series: Sequence[int]) -> frozenset[int]:
         .correlate(MeasuredSeries)
         .scalar_subquery()
     )
-    query = select(MeasuredSeries.id).where(MeasuredSeries.id.in_(series), first == Source.library.value)
+    query = select(MeasuredSeries.id).where(MeasuredSeries.id.in_(series), first == PointSource.library.value)
     return frozenset(session.scalars(query))
 
 
@@ -320,8 +320,8 @@ def comparison(
     return CommitComparison(repository, one, other, fits[0], fits[1], tuple(rows))
 
 
-def _reading(row: AnyRow, at: int) -> Reading | None:
-    return None if row[at] is None else Reading(*row[at : at + 3])
+def _reading(row: AnyRow, at: int) -> PointReading | None:
+    return None if row[at] is None else PointReading(*row[at : at + 3])
 
 
 def _fitting(session: Session, repository: str, prefix: str) -> tuple[str, ...]:
@@ -365,7 +365,7 @@ def _key(row: AnyRow, at: int = 1) -> SeriesKey:
 # An installation has few testbeds, and a page names one of them in every row.
 _testbed = lru_cache(maxsize=1000)(Testbed)
 METRICS = {metric.value: metric for metric in Metric}
-SOURCES = {source.value: source for source in Source}
+SOURCES = {source.value: source for source in PointSource}
 
 
 def _point(row: AnyRow, at: int = 0) -> Point:

@@ -14,7 +14,7 @@ from deploy.localhub.hub import Hub
 from deploy.localhub.state import Token
 from service import deliveries
 from service.github.client import CheckText
-from service.github.credentials import PERMISSIONS, Purpose
+from service.github.credentials import PERMISSIONS, CredentialPurpose
 from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
 from tests.done_once import keys
 from tests.service.io.conftest import CREATE, SECRET, Bench, running
@@ -50,7 +50,7 @@ def test_tokens_are_narrowed_to_one_repository_and_the_needed_permissions(bench:
     number = next(r.id for r in bench.hub.world.state.repositories.values() if r.full_name == bench.repository)
     assert [token.repository_ids for token in tokens(bench)] == [[number], [number]]
     assert sorted(str(sorted((token.permissions or {}).items())) for token in tokens(bench)) == sorted(
-        str(sorted(PERMISSIONS[purpose].items())) for purpose in (Purpose.intake, Purpose.publish)
+        str(sorted(PERMISSIONS[purpose].items())) for purpose in (CredentialPurpose.intake, CredentialPurpose.publish)
     )
 
 
@@ -84,7 +84,7 @@ def test_a_permission_that_the_owner_has_not_given_is_forbidden(bench: Bench) ->
     installation = next(iter(bench.hub.world.state.installations.values()))
     installation.permissions.pop("checks")
     with pytest.raises(ForbiddenError, match="not granted"):
-        bench.parts.clients.client(bench.repository, None, Purpose.publish)
+        bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
 
 
 def test_many_threads_use_clients_of_their_own_at_once(bench: Bench) -> None:
@@ -226,14 +226,14 @@ def test_an_app_whose_key_is_refused_is_told_of_once_and_one_refusal_not_at_all(
         key, app.public_key_pem = app.public_key_pem, other_key
         for _ in range(4):
             with pytest.raises(UnauthorizedError):
-                bench.parts.clients.client(bench.repository, None, Purpose.publish)
+                bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
         app.public_key_pem = key
-        bench.parts.clients.client(bench.repository, None, Purpose.publish)
+        bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
     assert refusals(events) == ["credentials_refused", "credentials_accepted"]
 
 
 def test_a_check_run_is_found_by_the_id_that_the_bot_gave_it(bench: Bench) -> None:
-    checks = bench.parts.clients.client(bench.repository, None, Purpose.publish).checks
+    checks = bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish).checks
     sha = bench.hub.head(bench.repository) or ""
     text = CheckText("Done", "all is well", "success", "https://bot.example/jobs/job")
     made = checks.create("Kernelsmith", sha, "job/update", text)
