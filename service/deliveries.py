@@ -24,7 +24,7 @@ from service.dispatch.events import (
 )
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
-from service.github.errors import GitHubError, TransientError
+from service.github.errors import GitHubError, TransientError, UnauthorizedError
 from service.metrics import DELIVERIES, DELIVERY_SECONDS
 from service.under_way import UnderWay
 from workers.contracts import JobState
@@ -93,8 +93,10 @@ class DeliveryStore(Protocol):
         """Mark it as one that nobody will handle; False where the claim of that number was lost."""
         ...
 
-    def release_delivery(self, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
-        """Put it back and count why; False where the claim of that number was lost."""
+    def release_delivery(
+        self, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool | None
+    ) -> bool:
+        """Put it back and count why: a refusal, an outage or, with None, neither; False where the claim of that number was lost."""
         ...
 
 
@@ -134,6 +136,9 @@ class DeliveryProcessor:
             log.error("delivery_malformed", error=str(error))
             self.store.finish_delivery(claimed.delivery_id, f"malformed: {error}")
             return "malformed"
+        except UnauthorizedError as error:
+            # The operator has to act, however long that takes: it says nothing of this delivery, nor of GitHub.
+            return self._again(claimed, error, error.retry_after_s, refused=None)
         except TransientError as error:
             return self._again(claimed, error, error.retry_after_s, refused=False)
         except GitHubError as error:
@@ -150,11 +155,13 @@ class DeliveryProcessor:
         log.info("delivery_handled", outcome=outcome)
         return "handled"
 
-    def _again(self, claimed: HandledDelivery, error: Exception, retry_after_s: float, *, refused: bool) -> str:
+    def _again(self, claimed: HandledDelivery, error: Exception, retry_after_s: float, *, refused: bool | None) -> str:
         text = f"{type(error).__name__}: {error}"
         # Each kind against its own limit: one refusal after a night of outages, or after kills, is still the first one.
         count, most = (claimed.refusals, FAULT_TRIES) if refused else (claimed.outages, TRANSIENT_TRIES)
-        if count + 1 >= most:
+        if refused is None:
+            count = claimed.tries
+        elif count + 1 >= most:
             if not self.store.give_up_delivery(claimed.delivery_id, claimed.tries, f"error: {text}"):
                 return _lost(text)
             log.error("delivery_given_up", error=text, fix="have the command given again")

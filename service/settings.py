@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from service.addresses import is_loopback
-from workers.environment import ENV_FILE, ENV_FILE_ENCODING, unparsed_setting, wrong_env_file
+from workers.environment import ENV_FILE_ENCODING, env_file, unparsed_setting, wrong_env_file
 
 SHORTEST_SECRET = 16
 SHORTEST_PASSWORD = 8
@@ -188,11 +187,18 @@ def load_credentials() -> ServiceSettings:
     return settings
 
 
+def variables() -> frozenset[str]:
+    """The names of all variables with settings, the workers' too."""
+    from workers import embedded
+
+    return embedded.variables() | {f"KERNELSMITH_{name.upper()}" for name in ServiceSettings.model_fields}
+
+
 def _read() -> ServiceSettings:
     if (wrong := wrong_env_file()) is not None:
         raise ConfigurationError((wrong,))
     try:
-        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        file: dict[str, Any] = {"_env_file": env_file(), "_env_file_encoding": ENV_FILE_ENCODING}
         return ServiceSettings(**file)
     except ValidationError as error:
         problems = tuple(

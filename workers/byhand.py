@@ -56,7 +56,7 @@ from workers.layouts.liger.layout import known_problems
 from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
-from workers.settings import Settings
+from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
@@ -210,7 +210,7 @@ def suite(
         )
         return _run(Action.benchmark, request, limit_s=left_s).benchmark()
 
-    has_gpu = (Settings().architecture or detect()) != INTERPRETER
+    has_gpu = (_settings().architecture or detect()) != INTERPRETER
     tools = problem_set.SuiteTools(compiled, judged, measured if has_gpu else None)
     return problem_set.work_through(
         folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, name_of=name_of, say=say
@@ -394,13 +394,20 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
 
 
 def _run(action: Action, payload: object, options: tuple[str, ...] = (), limit_s: float = LONGEST_S) -> RunnerAnswer:
-    settings = Settings()
+    settings = _settings()
     architecture = settings.architecture or detect()
     command = (sys.executable, "-m", "gpu_runner", *options)
     host = Host("this machine", command, architecture == INTERPRETER, min(limit_s, LONGEST_S))
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with scratch_folder() as folder:
         return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
+
+
+def _settings() -> Settings:
+    try:
+        return load_settings()
+    except WrongSettingsError as error:
+        raise UserFacingError(Failure(FailureCode.refused, str(error))) from error
 
 
 def _snake(name: str) -> str:

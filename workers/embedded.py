@@ -21,7 +21,7 @@ from workers.models.recording import Recording, RecordingError, ReplayProvider, 
 from workers.processes import HostPart, serve_workers
 from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
-from workers.settings import Settings, WrongSettingsError, load_settings
+from workers.settings import Settings, WrongSettingsError, load_settings, variables
 from workers.store import attempts, gpu_work
 from workers.store.attempts import artifacts_of
 from workers.upkeep import Collected, Reconciled
@@ -50,6 +50,7 @@ __all__ = [
     "serve_workers",
     "settings",
     "step",
+    "variables",
 ]
 
 

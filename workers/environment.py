@@ -6,7 +6,11 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
+
+from dotenv import dotenv_values
 
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRETS?|(?:PG)?PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|ACCOUNT_KEY|CONNECTION_STRING)$",
@@ -28,11 +32,18 @@ ENV_FILE = "KERNELSMITH_ENV_FILE"
 ENV_FILE_ENCODING = "utf-8-sig"  # some editors begin a file with a byte order mark
 
 
+def env_file() -> str | None:
+    """The file of settings that is named; an empty variable names none."""
+    return os.environ.get(ENV_FILE) or None
+
+
 def wrong_env_file() -> str | None:
     """What is wrong with the file that KERNELSMITH_ENV_FILE names; None where it can be read, or none is named."""
-    file = os.environ.get(ENV_FILE)
+    file = env_file()
     if file is None:
         return None
+    if Path(file).is_fifo():
+        return f"{ENV_FILE} names a pipe, and is read more than once: name a file"
     try:
         Path(file).read_text(ENV_FILE_ENCODING)
     except OSError:
@@ -42,11 +53,53 @@ def wrong_env_file() -> str | None:
     return None
 
 
+PREFIX = "KERNELSMITH_"
+FORK_CHILDREN = "KERNELSMITH_FORK_CHILDREN"  # of the runner, which reads no file
+MOST_SHOWN = 80  # characters of a wrong name
+
+
+def unknown_variables(settings: Collection[str]) -> dict[str, str]:
+    """The variables of the environment that are named like a setting and are none, each with what to do about it."""
+    known = {*settings, ENV_FILE, FORK_CHILDREN}
+    return {_shown(name): _fix(name, known) for name in sorted(os.environ) if _is_unknown(name, known)}
+
+
+def unknown_keys(settings: Collection[str]) -> tuple[str, ...]:
+    """What the file that KERNELSMITH_ENV_FILE names sets and no setting is, a sentence each."""
+    file = env_file()
+    if file is None or wrong_env_file() is not None:
+        return ()
+    names = sorted(dotenv_values(file, encoding=ENV_FILE_ENCODING, interpolate=False))
+    alone = [name for name in names if name.upper() in (ENV_FILE, FORK_CHILDREN)]
+    unknown = [name for name in names if name not in alone and _is_unknown(name, settings)]
+    return (
+        *(f"{_shown(name)} is no setting. {_fix(name, settings)}" for name in unknown),
+        *(f"{name} is read from the environment alone: set it there" for name in alone),
+    )
+
+
+def _is_unknown(name: str, known: Collection[str]) -> bool:
+    return name.upper().startswith(PREFIX) and name.upper() not in known
+
+
+def _shown(name: str) -> str:
+    plain = "".join(char if char.isprintable() else "?" for char in name[:MOST_SHOWN])
+    return plain if len(name) <= MOST_SHOWN else f"{plain}..."
+
+
+def _fix(name: str, known: Collection[str]) -> str:
+    words = [it.removeprefix(PREFIX) for it in sorted(known)]
+    word = name.upper()[: len(PREFIX) + MOST_SHOWN].removeprefix(PREFIX)
+    # What is put before a name, such as GITHUB_ before TOKEN, may be longer than the name.
+    near = get_close_matches(word, words, n=1) or [it for it in words if word.endswith(f"_{it}")]
+    return f"Did you mean {PREFIX}{near[0]}?" if near else "docs/operations.md names all settings."
+
+
 def unread_env_file() -> str | None:
     """The sentence on a `.env` in the working folder that has settings, and that nothing reads; None where there is none."""
     file = Path(".env")
     try:
-        has_settings = ENV_FILE not in os.environ and file.is_file() and "KERNELSMITH_" in file.read_text("utf-8")
+        has_settings = env_file() is None and file.is_file() and "KERNELSMITH_" in file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     return (
@@ -79,7 +132,7 @@ AZURE = re.compile(r"AZURE_(STORAGE|CLIENT|TENANT)_\w+|AZURE_AUTHORITY_HOST|AZUR
 FSSPEC = re.compile(r"FSSPEC_\w+")
 LIBPQ = re.compile(r"PG(?!P_)[A-Z]\w+")
 PROXY = re.compile(r"(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
-_SETTINGS = re.compile(r"KERNELSMITH_\w+|DATABASE_URL|REDIS_URL")
+_SETTINGS = re.compile(r"KERNELSMITH_\w+|DATABASE_URL|REDIS_URL", re.IGNORECASE)  # as pydantic reads them
 
 
 def any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:

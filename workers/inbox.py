@@ -33,7 +33,8 @@ from workers.store import deliveries, gpu_work, history, jobs, retention, review
 from workers.store.codec import read_request, storable
 from workers.store.database import SQLiteWriter
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
-from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
+from workers.store.leases import is_since
+from workers.store.models import Delivery, GpuWork, Job, LedgerEntry, OutboxUpdate
 from workers.store.trouble import StoreTrouble, trouble_of
 from workers.store.views import view
 
@@ -316,21 +317,27 @@ def has_untold(repository: str) -> bool:
 
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:
     """Who started a repository's jobs since a time, and when, oldest first; times are seconds since the epoch."""
-    query = select(Job).where(Job.repository == repository, Job.created_at >= since).order_by(Job.id)
-    with current().database.read() as session:
+    runtime = current()
+    recent = is_since(Job.created_at, since, runtime.clock())
+    query = select(Job).where(Job.repository == repository, recent).order_by(Job.id)
+    with runtime.database.read() as session:
         return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
 
 
 def gpu_seconds_since(repository: str, since: float, author: str | None = None) -> float:
     """The seconds that a repository's jobs, all or one person's, kept a GPU busy since a time; the interpreter is no GPU."""
-    busy = func.sum(func.coalesce(GpuWork.ended_at, current().clock()) - GpuWork.started_at)
+    runtime = current()
+    now = runtime.clock()
     query = (
-        select(Job.request, busy)
+        select(Job.request, func.sum(gpu_work.taken_s(now, runtime.settings.gpu_time_limit_s)))
+        .select_from(GpuWork)
         .join(Job, Job.job_id == GpuWork.job_id)
-        .where(Job.repository == repository, GpuWork.started_at >= since, GpuWork.architecture != "interpreter")
+        .outerjoin(LedgerEntry, gpu_work.charged())
+        .where(Job.repository == repository, GpuWork.architecture != "interpreter")
+        .where(is_since(GpuWork.started_at, since, now))
         .group_by(Job.id)
     )
-    with current().database.read() as session:
+    with runtime.database.read() as session:
         # Who asked for a job stands in its request alone; a day's jobs of one repository are few.
         rows = session.execute(query).all()
     wanted = None if author is None else author.lower()
@@ -409,8 +416,10 @@ def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
         return deliveries.give_up(session, delivery_id, tries, outcome, runtime.clock())
 
 
-def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool | None) -> bool:
     """Release a delivery, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
+
+    With None neither is counted.
 
     False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
     """

@@ -25,7 +25,6 @@ from pydantic_settings.exceptions import SettingsError
 from gpu_runner.contracts import Isolation
 from workers.environment import (
     AZURE,
-    ENV_FILE,
     ENV_FILE_ENCODING,
     FSSPEC,
     GOOGLE,
@@ -34,6 +33,7 @@ from workers.environment import (
     S3,
     SECRET_NAME,
     any_of,
+    env_file,
     plain_environment,
     unparsed_setting,
     wrong_env_file,
@@ -70,7 +70,7 @@ class Settings(ProviderSettings):
 
     def __init__(self, **values: Any) -> None:
         """Read the environment, and below it the file that KERNELSMITH_ENV_FILE names; no other file is looked for."""
-        file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
+        file: dict[str, Any] = {"_env_file": env_file(), "_env_file_encoding": ENV_FILE_ENCODING}
         super().__init__(**file, **values)
 
     # A shell puts the folder of a user in the place of ~, and systemd and files of settings do not.
@@ -176,6 +176,11 @@ class Settings(ProviderSettings):
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
 
 
+def variables() -> frozenset[str]:
+    """The names of all variables with these settings that begin with KERNELSMITH_."""
+    return frozenset(_variable(name) for name in Settings.model_fields)
+
+
 def load_settings() -> Settings:
     """Read the settings from the environment.
 
@@ -212,8 +217,8 @@ def _variable(name: str) -> str:
 def secret_values() -> tuple[str, ...]:
     """Every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
     values: set[str] = set()
-    there = ENV_FILE in os.environ and wrong_env_file() is None
-    of_file = dotenv_values(os.environ[ENV_FILE], encoding=ENV_FILE_ENCODING) if there else {}
+    file = env_file() if wrong_env_file() is None else None
+    of_file = dotenv_values(file, encoding=ENV_FILE_ENCODING) if file is not None else {}
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             values.update(part.strip() for part in (value, *value.split(",")))

@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from hashlib import sha1
 from typing import Any
 from urllib.parse import quote
 
@@ -524,6 +525,34 @@ def get_user(call: AdmittedRequest) -> HttpReply:
     return HttpReply(payloads.user(call.world, user))
 
 
+def _version(text: str) -> str:
+    content = text.encode("utf-8", "surrogatepass")
+    return sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+
+
+LONGEST_GIST_FILE = 1_000_000  # of whose text GitHub's answer has the beginning
+
+
+def get_gist(call: AdmittedRequest) -> HttpReply:
+    """A gist, or one revision of it."""
+    name = "/".join(call.params[key] for key in ("gist_id", "revision") if key in call.params)
+    texts = call.world.state.gists.get(name)
+    if texts is None:
+        raise not_found()
+    files = {
+        file: {
+            "filename": file,
+            "type": "text/plain",
+            "raw_url": f"{call.world.api_url}/gist/{call.params['gist_id']}/raw/{_version(text)}/{quote(file)}",
+            "size": len(text),
+            "truncated": len(text) > LONGEST_GIST_FILE,
+            "content": text[:LONGEST_GIST_FILE],
+        }
+        for file, text in texts.items()
+    }
+    return HttpReply({"id": call.params["gist_id"], "public": True, "truncated": False, "files": files})
+
+
 def get_team_membership(call: AdmittedRequest) -> HttpReply:
     """Whether somebody is in a team."""
     members = call.world.state.teams.get(f"{call.params['login']}/{call.params['slug']}".lower(), [])
@@ -538,6 +567,8 @@ USER_HANDLERS: dict[str, Handler] = {
     "get_authenticated_user": get_authenticated_user,
     "get_user": get_user,
     "get_team_membership": get_team_membership,
+    "get_gist": get_gist,
+    "get_gist_revision": get_gist,
 }
 
 

@@ -104,6 +104,8 @@ OPERATIONS: tuple[RouteRow, ...] = (
     _row("get_rate_limit", "GET /rate_limit", ""),
     _row("get_authenticated_user", "GET /user", "", access=Access.person),
     _row("get_user", "GET /users/{login}", ""),
+    _row("get_gist", "GET /gists/{gist_id}", ""),
+    _row("get_gist_revision", "GET /gists/{gist_id}/{revision}", ""),
     _row("get_team_membership", "GET /orgs/{login}/teams/{slug}/memberships/{member}", ""),
     _row("get_app", "GET /app", "", access=Access.app),
     _row("get_app_hook_config", "GET /app/hook/config", "", access=Access.app),

@@ -296,6 +296,7 @@ class State:
     repositories: dict[int, Repository] = field(default_factory=dict)
     deliveries: list[Delivery] = field(default_factory=list)
     teams: dict[str, list[str]] = field(default_factory=dict)  # members by "organisation/team", all in lower case
+    gists: dict[str, dict[str, str]] = field(default_factory=dict)  # texts by file name, by "id" and by "id/revision"
 
     def new_id(self) -> int:
         """A number that was never given before; larger means later."""

@@ -12,6 +12,10 @@ from workers.contracts import AuthorName, Choose, Goal, ProblemKind, ProblemText
 SEGMENT = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}")
 RAW_HOSTS = {"github.com": "raw.githubusercontent.com"}
+GIST_HOSTS = {"github.com": ("gist.github.com", "gist.githubusercontent.com")}  # elsewhere below HOST/gist/
+GIST = re.compile(r"[0-9a-f]{20}|[0-9a-f]{32}|[1-9]\d{0,9}")
+REVISION = re.compile(r"[0-9a-f]{40}")
+ANCHOR = re.compile(r"file-(?P<file>[a-z0-9_-]{1,200}?)(?:-(?P<lines>L.+))?")
 LINES = re.compile(r"L([1-9]\d{0,6})(?:C\d+)?(?:-L?([1-9]\d{0,6})(?:C\d+)?)?")
 
 
@@ -27,6 +31,22 @@ class Permalink:
     last_line: int | None = None
 
 
+@dataclass(frozen=True)
+class GistLink:
+    """A file of a gist; without a ``revision`` the newest one, and without a name the only file.
+
+    ``path`` is its name, and ``anchor`` the name as the fragment of an address spells it; lines are those of ``Permalink``.
+    """
+
+    host: str
+    gist: str
+    revision: str | None = None
+    path: str = ""
+    anchor: str = ""
+    first_line: int | None = None
+    last_line: int | None = None
+
+
 class LinkFault(StrEnum):
     """Why a link cannot be used."""
 
@@ -34,8 +54,8 @@ class LinkFault(StrEnum):
     not_a_file = "not_a_file"
 
 
-def parse_permalink(url: str, host: str) -> Permalink | LinkFault:
-    """Read a link such as ``https://HOST/OWNER/NAME/blob/REF/PATH#L1-L20``, or one to the raw file; ``host`` may carry a port.
+def parse_permalink(url: str, host: str) -> Permalink | GistLink | LinkFault:
+    """Read a link such as ``https://HOST/OWNER/NAME/blob/REF/PATH#L1-L20``, to the raw file or a gist; ``host`` may have a port.
 
     Nothing is fetched from the link itself: the file is read through the API of ``host``, with the rights of whoever asks.
     """
@@ -44,9 +64,14 @@ def parse_permalink(url: str, host: str) -> Permalink | LinkFault:
     except ValueError:
         return LinkFault.not_a_file
     # Comparing the whole authority refuses user:password@host and another port along with other hosts.
-    if parts.netloc.lower() not in (host.lower(), RAW_HOSTS.get(host.lower())):
+    host, authority = host.lower(), parts.netloc.lower()
+    if authority in GIST_HOSTS.get(host, ()):
+        return _gist_of(parts, host, parts.path.split("/")[1:]) or LinkFault.not_a_file
+    if authority not in (host, RAW_HOSTS.get(host)):
         return LinkFault.wrong_host
-    return _file_of(parts, host.lower()) or LinkFault.not_a_file
+    if host not in GIST_HOSTS and parts.path.startswith("/gist/"):
+        return _gist_of(parts, host, parts.path.split("/")[2:]) or LinkFault.not_a_file
+    return _file_of(parts, host) or LinkFault.not_a_file
 
 
 def _file_of(parts: SplitResult, host: str) -> Permalink | None:
@@ -66,12 +91,37 @@ def _file_of(parts: SplitResult, host: str) -> Permalink | None:
         return None
     first = last = None
     if parts.fragment:
-        lines = LINES.fullmatch(parts.fragment)
+        lines = _lines(parts.fragment)
         if lines is None:
             return None
-        numbers = [int(number) for number in lines.groups() if number]
-        first, last = min(numbers), max(numbers)
+        first, last = lines
     return Permalink(host, f"{owner}/{name}", ref, "/".join(path), first, last)
+
+
+def _lines(fragment: str) -> tuple[int, int] | None:
+    lines = LINES.fullmatch(fragment)
+    numbers = [int(number) for number in lines.groups() if number] if lines is not None else []
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+def _gist_of(parts: SplitResult, host: str, segments: list[str]) -> GistLink | None:
+    """A gist's link is ``[USER/]ID``, with ``/REVISION``, or with ``/raw``, ``/raw/FILE`` or ``/raw/REVISION/FILE``."""
+    if parts.scheme not in ("http", "https"):
+        return None
+    if len(segments) > 1 and GIST.fullmatch(segments[1]) and SEGMENT.fullmatch(segments[0]):
+        del segments[0]
+    gist, rest = "".join(segments[:1]), [segment for segment in segments[1:] if segment]
+    raw, rest = rest[:1] == ["raw"], rest[rest[:1] == ["raw"] :]
+    revision = rest.pop(0) if rest and REVISION.fullmatch(rest[0]) else None
+    name = unquote(rest[0], errors="replace") if raw and len(rest) == 1 else ""
+    if not GIST.fullmatch(gist) or (rest and not name) or (name and not is_relative_path(name)):
+        return None
+    anchor = ANCHOR.fullmatch(parts.fragment) if parts.fragment and not raw else None
+    lines = _lines(anchor["lines"]) if anchor is not None and anchor["lines"] else None
+    if parts.fragment and (anchor is None or (anchor["lines"] and lines is None)):
+        return None
+    first, last = lines or (None, None)
+    return GistLink(host, gist, revision, name, anchor["file"] if anchor is not None else "", first, last)
 
 
 def is_relative_path(path: str) -> bool:
@@ -122,7 +172,7 @@ class Command:
         None  # create, optimize, modify, tune, profile; one that is there as it was typed, None where the change says it
     )
     problem: ProblemText = NO_PROBLEM  # create, optimize, modify
-    permalink: Permalink | None = None  # with ``problem.kind`` permalink
+    permalink: Permalink | GistLink | None = None  # with ``problem.kind`` permalink
     options: GivenOptions = GivenOptions()
     job: str | None = None  # status, cancel, retry
     sha: str | None = None  # approve: 7 to 40 hexadecimal digits, lower case

@@ -29,8 +29,9 @@ PROBLEMS = """
 `create` takes the [problem](problem.md) from the first of these:
 
 1. `from PATH` or `from PATH:SYMBOL`, a file of the repository at the commit that the job starts from;
-2. `from URL`, a link to a file, or lines of it, on the same GitHub, also in its raw form. The file is read through GitHub's
-   API, and only where the person who asks may read it; no other address is fetched, gists included;
+2. `from URL`, a link to a file, or lines of it, on the same GitHub, also in its raw form, or to a gist, its revision or one of
+   its files; of several files it is the only Python file. It is read through GitHub's API, and only where the person who asks
+   may read it, which with a gist is whoever knows its address; no other address is fetched;
 3. the fenced Python block below the command, or above it where it is the only command of the comment;
 4. the last fenced Python block of the issue;
 5. words, which need a language model.
@@ -40,6 +41,11 @@ needs a `CALL`, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`.
 
 `modify` takes words after the name and below the command. A fenced block that reads like a problem is what the kernel shall compute
 afterwards, or what it computes today where nothing else says so and the kernel does compute it ([modifying](modifying.md)).
+
+## Buttons
+
+With a GitHub App, check runs have buttons: `Approve`, `Run again` and `Cancel` at a checkpoint, `Run again` on a comparison
+and on a job that stopped. They take the permission of the commands, and where nothing follows a comment says why.
 
 ## On a pull request
 

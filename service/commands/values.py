@@ -12,6 +12,7 @@ from service.commands.command import (
     Command,
     CommandError,
     ErrorCode,
+    GistLink,
     GivenOptions,
     LinkFault,
     Permalink,
@@ -204,7 +205,7 @@ class ProblemPlace:
     """Where the problem is."""
 
     problem: ProblemText
-    permalink: Permalink | None = None
+    permalink: Permalink | GistLink | None = None
 
 
 def read_source(words: list[CommandWord], host: str) -> ProblemPlace | CommandError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -215,6 +216,7 @@ def carry_out_push(desk: Desk, event: PullEvent) -> str:
         log.info("job_superseded", job_id=job.job_id, head_sha=pull.head_sha, again=again)
         if again and (refused := measure_again(hearing, job, f"{job.request.key}@{pull.head_sha}")) is not None:
             log.info("not_measured_again", job_id=job.job_id, reason=refused)
+            _not_again(hearing, refused)
     return f"{len(outdated)} superseded"
 
 
@@ -306,14 +308,20 @@ def _again(hearing: Hearing, job: JobView) -> str:
         if any(other.state in ACTIVE for other in same):
             return "it is measured again already"
         refused = measure_again(hearing, job, f"{job.request.key}+{len(same) + 1}")
-        return "measured again" if refused is None else f"not measured again: {refused}"
+        return "measured again" if refused is None else _not_again(hearing, refused)
     if job.state not in STOPPED:
         return "the job did not stop"
     try:
         done = retry_job(hearing, job, fresh_start(hearing, job))
     except AnswerError as answer:
-        return f"not begun anew: {answer.text}"
+        return _not_again(hearing, answer.text)
     return "retried" if done else "the job did not stop"
+
+
+def _not_again(hearing: Hearing, why: str) -> str:
+    """Say in a comment why nothing follows: a check run has no place for it, and a push was not asked with a comment."""
+    reply_once(hearing.desk, hearing.github, replace(hearing.text, body=why), (why,))  # once for each reason
+    return f"not begun anew: {why}"
 
 
 Handler = Callable[[Desk, Payload], str]

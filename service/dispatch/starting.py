@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpu_runner.contracts import ProblemError, parse_problem
-from service.commands.command import Command, CommandError, ErrorCode, Permalink
+from service.commands.command import Command, CommandError, ErrorCode, GistLink, Permalink, is_relative_path
 from service.commands.grammar import SHA
 from service.commands.parser import resolve_problem
 from service.commands.values import model_name
@@ -108,13 +109,17 @@ def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> N
         raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", fix)))
 
 
-def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> ProblemText:
+def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink | GistLink) -> ProblemText:
     # The same words for what is not there and for what this person may not see: the bot tells no secrets.
     url = problem.url or ""
     unreadable = AnswerError(reply_unreadable_link(url))
+    path = link.path
     try:
-        github = _reader(hearing, link)
-        source = github.repository.text(link.path, link.ref) if github is not None else None
+        if isinstance(link, GistLink):
+            path, source = _gist_file(hearing, link)
+        else:
+            github = _reader(hearing, link)
+            source = github.repository.text(path, link.ref) if github is not None else None
     except (MissingError, ForbiddenError) as error:
         raise unreadable from error
     except ConflictError as error:
@@ -123,7 +128,30 @@ def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> 
         raise unreadable
     if link.first_line is not None and link.last_line is not None:
         source = "".join(source.splitlines(keepends=True)[link.first_line - 1 : link.last_line])
-    return ProblemText(ProblemKind.permalink, source, path=link.path, url=url)
+    return ProblemText(ProblemKind.permalink, source, path=path, url=url)
+
+
+def _gist_file(hearing: Hearing, link: GistLink) -> tuple[str, str | None]:
+    """The name and text of the file that a link to a gist means; no text where the gist has no such file.
+
+    Raises:
+        ConflictError: the link names no file, and the gist has several.
+    """
+    found = hearing.github.gists.files(link.gist, link.revision)
+    files = tuple(file for file in found if is_relative_path(file.name))
+    if link.path:
+        files = tuple(file for file in files if file.name == link.path)
+    elif link.anchor:
+        files = tuple(file for file in files if _anchor(file.name) == _anchor(link.anchor))
+    elif len(files) > 1:
+        files = tuple(file for file in files if file.name.endswith(".py"))
+    if len(files) > 1:
+        raise ConflictError("the gist has several such files: link to one of them")
+    return (files[0].name, files[0].text) if files else (link.path, None)
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _reader(hearing: Hearing, link: Permalink) -> GitHubClient | None:

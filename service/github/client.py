@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass
 
 from github.CheckRun import CheckRun
 
-from service.github.git_data import GitData, RepositoryReads, Snapshots
+from service.github.downloads import Gists, Snapshots
+from service.github.git_data import GitData, RepositoryReads
 from service.github.records import CheckInfo
 from service.github.session import GitHubSession
 
@@ -299,6 +300,7 @@ class GitHubClient:
         self.git = GitData(session, full_name, deadline_s)
         self.checks = Checks(session, full_name, deadline_s)
         self.snapshots = Snapshots(session, full_name, deadline_s)
+        self.gists = Gists(session, full_name, deadline_s)
 
     def of(self, full_name: str) -> GitHubClient:
         """A client for another repository with the same credentials; an App's see only the public ones."""

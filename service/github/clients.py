@@ -20,8 +20,10 @@ from service.github.client import GitHubClient
 from service.github.clock import GitHubClock
 from service.github.credentials import (
     TIMEOUT_S,
+    TOKEN,
     AppCredentials,
     Credential,
+    CredentialLog,
     CredentialPurpose,
     Credentials,
     TokenCredentials,
@@ -160,6 +162,7 @@ class GitHubClients:
         self.limits = limits or RateLimits()
         self.clock = GitHubClock(configuration.api_url)
         self._configuration = configuration
+        self._outcomes = CredentialLog()
         self._credentials = self._make_credentials()
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -180,13 +183,7 @@ class GitHubClients:
             GitHubError: no credentials could be had.
         """
         credential = self._credentials.give(full_name, installation_id, purpose)
-        session = GitHubSession(
-            self._connection(credential),
-            credential.label,
-            self.limits,
-            self.clock,
-            lambda: self._credentials.forget(full_name, purpose),
-        )
+        session = self._session(credential, lambda: self._credentials.forget(full_name, purpose))
         return GitHubClient(session, full_name, deadline_s)
 
     def bot_login(self) -> str:
@@ -235,8 +232,7 @@ class GitHubClients:
 
     def _repositories(self, credentials: AppCredentials, installation_id: int) -> list[Installed]:
         credential = credentials.listing(installation_id)
-        forget = partial(credentials.forget, str(installation_id), None)
-        session = GitHubSession(self._connection(credential), credential.label, self.limits, self.clock, forget)
+        session = self._session(credential, partial(credentials.forget, str(installation_id), None))
         requester = session.github.requester
 
         def ask(verb: str, path: str) -> tuple[dict[str, Any], Any]:
@@ -269,9 +265,13 @@ class GitHubClients:
         configuration = self._configuration
         key, token = configuration.private_key_text(), configuration.token_text()
         if configuration.app_id is not None and key is not None:
-            return AppCredentials(configuration.app_id, key, configuration.api_url, self.clock)
+            return AppCredentials(configuration.app_id, key, configuration.api_url, self.clock, self._outcomes)
         assert token is not None, "the settings were checked at the start"
         return TokenCredentials(token, self._whose)
+
+    def _session(self, credential: Credential, on_unauthorized: Callable[[], None]) -> GitHubSession:
+        connection = self._connection(credential)
+        return GitHubSession(connection, credential.label, self.limits, self.clock, self._outcomes, on_unauthorized)
 
     def _connection(self, credential: Credential) -> Github:
         held: OrderedDict[int, Github] = getattr(self._local, "held", None) or OrderedDict()
@@ -308,7 +308,7 @@ class GitHubClients:
     def _whose(self, auth: Auth.Auth) -> str:
         github = self._open_connection(auth)
         try:
-            with translated():
+            with self._outcomes.watching(TOKEN), translated():
                 return github.get_user().login
         finally:
             self._close_connection(github)

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+import structlog
 from github import Auth, GithubIntegration
 
 from service.github.clock import GitHubClock
-from service.github.errors import ConflictError, ForbiddenError, UnauthorizedError, translated
+from service.github.errors import (
+    ConflictError,
+    ForbiddenError,
+    GitHubError,
+    TransientError,
+    UnauthorizedError,
+    translated,
+)
+
+log = structlog.get_logger(__name__)
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = 60  # GitHub takes none that was issued in its future
@@ -57,6 +68,45 @@ class Credential:
     auth: Auth.Auth
 
 
+REFUSALS_IN_A_ROW = 2  # the first may be of a token that has just expired, or of a clock that was set
+REFUSED_FIX = "replace the token, or the App's number and key, and restart; what waits goes on by itself"
+
+
+class CredentialLog:
+    """Tells the operator once that GitHub refuses credentials, and once that it takes them again; outages say nothing of either."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refusals: dict[str, int] = {}  # in a row, by label
+
+    @contextmanager
+    def watching(self, label: str) -> Iterator[None]:
+        """Note how a request that is signed with the credentials of that label ends."""
+        try:
+            yield
+        except UnauthorizedError as error:
+            self._refused(label, error)
+            raise
+        except TransientError:
+            raise
+        except GitHubError:
+            self._taken(label)
+            raise
+        self._taken(label)
+
+    def _refused(self, label: str, error: UnauthorizedError) -> None:
+        with self._lock:
+            count = self._refusals[label] = self._refusals.get(label, 0) + 1
+        if count == REFUSALS_IN_A_ROW:
+            log.error("credentials_refused", credentials=label, error=str(error), fix=REFUSED_FIX)
+
+    def _taken(self, label: str) -> None:
+        with self._lock:
+            count = self._refusals.pop(label, 0)
+        if count >= REFUSALS_IN_A_ROW:
+            log.warning("credentials_accepted", credentials=label, refusals=count)
+
+
 class Credentials(Protocol):
     """Where credentials come from."""
 
@@ -73,6 +123,9 @@ class Credentials(Protocol):
         ...
 
 
+TOKEN, APP = "token", "app"
+
+
 class TokenCredentials:
     """One plain token for everything."""
 
@@ -82,7 +135,7 @@ class TokenCredentials:
 
     def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """The token."""
-        return Credential("token", self._auth)
+        return Credential(TOKEN, self._auth)
 
     def forget(self, full_name: str, purpose: CredentialPurpose) -> None:
         """Keep the token: there is no other."""
@@ -102,10 +155,13 @@ class _Held:
 class AppCredentials:
     """Installation tokens of a GitHub App, each cached until shortly before it expires."""
 
-    def __init__(self, app_id: int, private_key: str, base_url: str, clock: GitHubClock) -> None:
+    def __init__(
+        self, app_id: int, private_key: str, base_url: str, clock: GitHubClock, outcomes: CredentialLog
+    ) -> None:
         sign = Auth.AppAuth.create_jwt_sign(private_key, "RS256")
         auth = Auth.AppAuth(app_id, sign_func=lambda claims: sign(claims | self._times()))
         self._clock = clock
+        self._outcomes = outcomes
         self._integration = GithubIntegration(
             auth=auth,
             base_url=base_url,
@@ -171,7 +227,7 @@ class AppCredentials:
             GitHubError: whatever went wrong.
         """
         try:
-            with translated(), self._connection:
+            with self._outcomes.watching(APP), translated(), self._connection:
                 return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
         except UnauthorizedError:
             self._clock.forget()

@@ -16,6 +16,7 @@ SHORT_RETRY_S = 5.0
 SECONDARY_RETRY_S = 60.0  # GitHub asks for a minute at least where a secondary limit names no time
 CREDENTIALS_RETRY_S = 60.0
 LONGEST_RETRY_S = 3600.0  # the primary limit's window
+TOO_MANY_LOGINS = "login attempts exceeded"  # what GitHub answers for a while after several 401
 
 
 class GitHubError(Exception):
@@ -78,11 +79,11 @@ def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: fl
     headers = {key.lower(): value for key, value in headers.items()}
     text = f"GitHub answered {status}: {message}"
     now_s = _unix_s(headers.get("date", ""), now_s)
+    if status == 401 or (status == 403 and TOO_MANY_LOGINS in message.lower()):
+        return UnauthorizedError(text, status, CREDENTIALS_RETRY_S)
     if status in (403, 429):
         wait_s = _limit_wait_s(status, message, headers, now_s)
         return ForbiddenError(text, status) if wait_s is None else TransientError(text, status, wait_s, limited=True)
-    if status == 401:
-        return UnauthorizedError(text, status, CREDENTIALS_RETRY_S)
     if status in (404, 410):
         return MissingError(text, status)
     if status == 408 or status >= 500:

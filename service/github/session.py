@@ -12,6 +12,7 @@ from github import Github
 from github.Repository import Repository
 
 from service.github.clock import GitHubClock
+from service.github.credentials import CredentialLog
 from service.github.errors import LONGEST_RETRY_S, GitHubError, TransientError, UnauthorizedError, translated
 
 
@@ -75,12 +76,14 @@ class GitHubSession:
         credentials: str,
         limits: RateLimits,
         clock: GitHubClock,
+        outcomes: CredentialLog,
         on_unauthorized: Callable[[], None],
     ) -> None:
         self.github = github
         self.credentials = credentials
         self._limits = limits
         self._clock = clock
+        self._outcomes = outcomes
         self._on_unauthorized = on_unauthorized
 
     def call(self, action: Callable[[], T]) -> T:
@@ -91,7 +94,7 @@ class GitHubSession:
         """
         self._limits.check(self.credentials)
         try:
-            with translated():
+            with self._outcomes.watching(self.credentials), translated():
                 return action()
         except GitHubError as meant:
             self._note(meant)

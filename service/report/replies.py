@@ -139,7 +139,7 @@ def _bad_link(error: CommandError) -> str:
 
 def _wrong_host(error: CommandError) -> str:
     return (
-        f"{code(error.word, 200)} is on another host, and only links to {code(_host(error))} are followed. "
+        f"{code(error.word, 200)} is on another host, and only links to {code(_host(error))} and its gists are followed. "
         "Paste the code as a fenced Python block instead."
     )
 
@@ -299,6 +299,8 @@ def _gpu_time(request: JobRequest, estimate: Estimate) -> str:
     price = f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
     if estimate.has_gpu is False:
         return "no host that answered lately has one, so that kernels run in Triton's interpreter and nothing is timed"
+    if not estimate.gpu_minutes:
+        return "nothing is timed; proofs and tests run there"
     if request.verb is Verb.nightly:
         return f"no kernel is begun after {minutes} of all that it runs{price}"
     if request.verb is Verb.bisect:

@@ -71,7 +71,7 @@ def test_the_bounds_of_gpu_time_are_those_of_the_program() -> None:
         ("profile: benchmark and profiler", estimate.PROFILED_S),
         ("each variant: benchmark against v0", estimate.VARIANT_S),
         ("each tuning of launch settings, three in a job", estimate.SWEPT_S),
-        ("final benchmark, or a kernel of `bench`", estimate.MEASURED_S),
+        ("final benchmark, also of a `fuse`, or a kernel of `bench`", estimate.MEASURED_S),
     ):
         assert f"| {text} | {seconds:.0f} |" in page
     assert estimate.SWEEPS == 3

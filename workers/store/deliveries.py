@@ -166,12 +166,17 @@ def give_up(session: Session, delivery_id: str, tries: int, outcome: str, now: f
     return _done(session, _claimed(delivery_id, tries), outcome, now)
 
 
-def release(session: Session, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+def release(
+    session: Session, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool | None
+) -> bool:
     """Release a delivery, not to be handled before ``retry_at``, and count why: it was ``refused``, or met an outage.
 
-    False where another claim than the one of that number has it.
+    With None neither is counted. False where another claim than the one of that number has it.
     """
-    counted = {"refusals": Delivery.refusals + 1} if refused else {"outages": Delivery.outages + 1}
+    counted = {
+        "refusals": Delivery.refusals + int(refused is True),
+        "outages": Delivery.outages + int(refused is False),
+    }
     done = swapped(
         session,
         update(Delivery)

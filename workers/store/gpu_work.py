@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, literal, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
@@ -14,7 +14,7 @@ from workers.contracts import GpuHost, GpuQueue
 from workers.pipelines.transitions import MAX_LOSSES, loss_pause_s
 from workers.store import jobs, updates
 from workers.store.codec import read_request
-from workers.store.leases import has_run_out, is_over, swapped
+from workers.store.leases import has_run_out, is_over, is_since, swapped
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 
 MAX_RUNNER_KILLS = 3
@@ -264,9 +264,26 @@ def result_of(work: GpuWork) -> GpuResult | None:
     return None if work.result is None else from_json(GpuResult, work.result)
 
 
+def taken_s(now: float, most_s: float) -> ColumnElement[float]:
+    """How long a request kept a host busy, in seconds, joined with ``charged``.
+
+    The host's own measure, which no clock that jumps in between changes; while there is none, by the dates, ``most_s`` at most.
+    """
+    dated = func.coalesce(GpuWork.ended_at, now) - GpuWork.started_at
+    return func.coalesce(LedgerEntry.amount, case((dated < 0, 0.0), (dated > most_s, most_s), else_=dated))
+
+
+def charged() -> ColumnElement[bool]:
+    """The condition under which an entry of the ledger is what a request took."""
+    return LedgerEntry.key == literal(_CHARGE) + GpuWork.request_id
+
+
+_CHARGE = "gpu/"
+
+
 def _charge(session: Session, job: Job, request_id: str, result: GpuResult, now: float) -> None:
     entry = LedgerEntry(
-        key=f"gpu/{request_id}",
+        key=f"{_CHARGE}{request_id}",
         job_id=job.job_id,
         repository=job.repository,
         person=read_request(job.request).origin.author,
@@ -369,7 +386,7 @@ def _in_vain(now: float) -> ColumnElement[bool]:
 
 
 def _live(now: float) -> ColumnElement[bool]:
-    return and_(GpuWork.state == "running", GpuWork.lease_until > now)
+    return and_(GpuWork.state == "running", not_(is_over(GpuWork.lease_until, now)))
 
 
 def _at_work(session: Session, work: GpuWork, now: float) -> bool:
@@ -377,7 +394,8 @@ def _at_work(session: Session, work: GpuWork, now: float) -> bool:
     anywhere = work.architecture == ANY or work.architecture.startswith(GPU_UUID)
     same = [] if anywhere else [GpuWork.architecture.in_((work.architecture, ANY))]
     # A host that has just answered one request has not taken the next one yet.
-    just_done = and_(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > now - BETWEEN_REQUESTS_S)
+    just_ended = is_since(GpuWork.ended_at, now - BETWEEN_REQUESTS_S, now)
+    just_done = and_(GpuWork.state == "done", GpuWork.host.is_not(None), just_ended)
     return session.scalar(select(GpuWork.id).where(or_(_live(now), just_done), *same).limit(1)) is not None
 
 
@@ -397,7 +415,7 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
     for name, architecture, state, lease_until, started_at, ended_at in session.execute(query):
         host = str(name)
         known = by_name.get(host, GpuHost(host, (), 0, 0, 0.0))
-        live = state == "running" and lease_until is not None and lease_until > now
+        live = state == "running" and lease_until is not None and not has_run_out(lease_until, now)
         by_name[host] = GpuHost(
             host,
             tuple(sorted({*known.queues, architecture})),

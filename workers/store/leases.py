@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, CursorResult, Update, delete, or_, update
+from sqlalchemy import ColumnElement, CursorResult, Update, and_, delete, or_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from workers.store.models import Delivery, OutboxUpdate
@@ -38,6 +38,13 @@ def is_over(
 ) -> ColumnElement[bool]:
     """The condition under which a time until which something waits, or is leased, has passed, or is none to wait for."""
     return or_(until <= now, until > now + LONGEST_WAIT_S)
+
+
+def is_since(
+    at: InstrumentedAttribute[float] | InstrumentedAttribute[float | None], since: float, now: float
+) -> ColumnElement[bool]:
+    """The condition under which something happened since a time; what a clock dated that has been put back since did not."""
+    return and_(at >= since, at <= now + LONGEST_WAIT_S)
 
 
 def has_run_out(lease_until: float | None, now: float) -> bool:

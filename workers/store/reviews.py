@@ -26,6 +26,7 @@ from workers.pipelines.transitions import Waiting, after_approval, judge
 from workers.store import jobs, updates
 from workers.store.codec import iso, read_request
 from workers.store.jobs import branch_of
+from workers.store.leases import LONGEST_WAIT_S
 from workers.store.models import Job, OutboxUpdate, ReviewDecision, StageAttempt
 from workers.store.views import checkpoint_sha
 
@@ -165,20 +166,28 @@ class Patience:
 
 
 def attend(session: Session, patience: Patience, now: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Remind of checkpoints and end those that waited too long; give the jobs of either."""
+    """Remind of checkpoints and end those that waited too long; give the jobs of either.
+
+    Between the two lie as many days as there should, also where the reminder came late, as after an outage, or a clock jumped.
+    """
     reminded, expired = [], []
+    between_s = (patience.expiry_days - patience.reminder_days) * DAY_S
+    reminds = patience.reminder_days > 0 and (patience.expiry_days == 0 or between_s > 0)
     for job_id in _waiting(session, patience, now):
         job = jobs.locked(session, job_id)
         row = None if job is None else jobs.active_attempt(session, job)
         if job is None or row is None or row.state != StageState.waiting or row.ended_at is None:
             continue
         days = (now - row.ended_at) / DAY_S
-        if 0 < patience.expiry_days <= days:
+        at = _reminded_at(session, job, row)
+        if reminds and at is None:
+            if patience.reminder_days <= days:
+                _remind(session, job, row, patience, now)
+                reminded.append(job_id)
+        elif 0 < patience.expiry_days <= days and (at is None or not now - between_s < at <= now + LONGEST_WAIT_S):
             why = f"nobody decided at the checkpoint of `{row.stage}` in {patience.expiry_days:g} days"
             cancel(session, job, EXPIRED_BY, now, why)
             expired.append(job_id)
-        elif 0 < patience.reminder_days <= days and _remind(session, job, row, patience, now):
-            reminded.append(job_id)
     return tuple(reminded), tuple(expired)
 
 
@@ -199,14 +208,22 @@ def _waiting(session: Session, patience: Patience, now: float) -> tuple[str, ...
     return tuple(session.scalars(query))
 
 
-def _remind(session: Session, job: Job, row: StageAttempt, patience: Patience, now: float) -> bool:
-    key = f"{row.stage}/{row.attempt}/reminder"
-    known = select(OutboxUpdate.id).where(OutboxUpdate.job_id == job.job_id, OutboxUpdate.dedupe_key == key)
-    if session.scalar(known) is not None or row.ended_at is None:
-        return False
-    ends = row.ended_at + patience.expiry_days * DAY_S if patience.expiry_days > 0 else None
-    stage = StageName(row.stage)
-    reminder = ReminderUpdate(stage, row.attempt, iso(row.ended_at) or "", iso(ends))
-    updates.append(session, job, reminder, now, key=key, stage=stage, attempt=row.attempt)
+def _reminder_key(row: StageAttempt) -> str:
+    return f"{row.stage}/{row.attempt}/reminder"
+
+
+def _reminded_at(session: Session, job: Job, row: StageAttempt) -> float | None:
+    query = select(OutboxUpdate.created_at)
+    return session.scalar(query.where(OutboxUpdate.job_id == job.job_id, OutboxUpdate.dedupe_key == _reminder_key(row)))
+
+
+def _remind(session: Session, job: Job, row: StageAttempt, patience: Patience, now: float) -> None:
+    waited_since, stage = row.ended_at or now, StageName(row.stage)
+    ends = max(
+        waited_since + patience.expiry_days * DAY_S, now + (patience.expiry_days - patience.reminder_days) * DAY_S
+    )
+    reminder = ReminderUpdate(
+        stage, row.attempt, iso(waited_since) or "", iso(ends) if patience.expiry_days > 0 else None
+    )
+    updates.append(session, job, reminder, now, key=_reminder_key(row), stage=stage, attempt=row.attempt)
     jobs.record(session, job, "reminded", f"{row.stage}, attempt {row.attempt}", now)
-    return True

@@ -14,7 +14,7 @@ from workers.models.ledger import Amount, Budget, BudgetScope, BudgetUnit, Room,
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
 from workers.store.codec import read_request, storable
-from workers.store.leases import swapped
+from workers.store.leases import is_since, swapped
 from workers.store.models import Job, LedgerEntry, ModelRequest, StageAttempt
 
 ASKED, ENDED = "asked", "ended"
@@ -99,7 +99,7 @@ def _room(session: Session, budget: Budget, owner: _Owner, now: float) -> Room:
         LedgerEntry.unit.in_(units), _counts(LedgerEntry, budget.scope, owner)
     )
     if budget.scope is not BudgetScope.job:
-        gone = gone.where(LedgerEntry.at >= day_start(now))
+        gone = gone.where(is_since(LedgerEntry.at, day_start(now), now))
     most = (
         ModelRequest.most_input_tokens + ModelRequest.most_output_tokens
         if budget.unit is BudgetUnit.tokens

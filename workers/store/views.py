@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median_low
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -127,13 +129,14 @@ def _queue(session: Session, job: Job, work: GpuWork | None) -> tuple[int | None
 
 def _usual_duration_s(session: Session, architecture: str) -> float | None:
     recent = (
-        select((GpuWork.ended_at - GpuWork.started_at).label("duration_s"))
+        select(GpuWork.ended_at - GpuWork.started_at)
         .where(GpuWork.architecture == architecture, GpuWork.state == "done", GpuWork.started_at.is_not(None))
         .order_by(GpuWork.id.desc())
         .limit(RECENT_REQUESTS)
-        .subquery()
     )
-    return session.scalar(select(func.avg(recent.c.duration_s)))
+    # One during which the clock jumped took what no other did.
+    took = [duration_s for duration_s in session.scalars(recent) if duration_s is not None and duration_s >= 0]
+    return median_low(took) if took else None
 
 
 def _artifacts(session: Session, job: Job) -> tuple[ArtifactView, ...]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import pytest
+import structlog
 from pydantic import SecretStr
 
 from deploy.localhub.hub import Hub
 from deploy.localhub.state import Token
+from service import deliveries
 from service.github.client import CheckText
 from service.github.credentials import PERMISSIONS, CredentialPurpose
 from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
+from tests.done_once import keys
 from tests.service.io.conftest import CREATE, SECRET, Bench, running
 from tests.service.io.stages import Analyze
 from workers.contracts import JobState
@@ -168,6 +172,64 @@ def test_the_check_of_a_token_that_was_revoked_says_so(with_token: Bench) -> Non
     found = with_token.parts.clients.check()
     assert not found.ok
     assert "401" in found.detail
+
+
+def refusals(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [str(it["event"]) for it in events if str(it["event"]).startswith("credentials_")]
+
+
+def test_a_token_that_is_refused_before_and_after_an_outage_loses_no_command(
+    with_token: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, tokens_of_hub = with_token, with_token.hub.world.state.tokens
+    monkeypatch.setattr(deliveries, "TRANSIENT_TRIES", 3)
+    bench.say(bench.issue(), CREATE)
+    kept = dict(tokens_of_hub)
+    with structlog.testing.capture_logs() as events:
+        tokens_of_hub.clear()
+        for _ in range(6):
+            bench.settle()
+            bench.later(700)
+        tokens_of_hub.update(kept)
+        bench.hub.faults.fail_next("*", 500)
+        bench.settle()
+        tokens_of_hub.clear()
+        bench.later(700)
+        bench.settle()
+        tokens_of_hub.update(kept)
+        bench.later(700)
+        bench.persist()
+    assert bench.job().state is JobState.waiting
+    assert refusals(events) == ["credentials_refused", "credentials_accepted"]
+
+
+def test_a_pause_after_many_refused_logins_ends_no_job(with_token: Bench) -> None:
+    bench = with_token
+    bench.say(bench.issue(), CREATE)
+    bench.handle()
+    told = {"message": "Maximum number of login attempts exceeded. Please try again later."}
+    bench.hub.faults.fail_next("create_issue_comment", 403, body=told)
+    bench.persist()
+    assert bench.job().state is JobState.waiting
+    assert asked(bench, "create_issue_comment") > 1
+
+
+def test_an_app_whose_key_is_refused_is_told_of_once_and_one_refusal_not_at_all(bench: Bench) -> None:
+    (app,), (_, other_key) = bench.hub.world.state.apps.values(), keys.__wrapped__()
+    with structlog.testing.capture_logs() as events:
+        bench.parts.clients.client(bench.repository).repository.info()
+        bench.hub.world.state.tokens.clear()
+        with pytest.raises(UnauthorizedError):
+            bench.parts.clients.client(bench.repository).repository.info()
+        bench.parts.clients.client(bench.repository).repository.info()
+        assert refusals(events) == [], "a token of an hour is replaced"
+        key, app.public_key_pem = app.public_key_pem, other_key
+        for _ in range(4):
+            with pytest.raises(UnauthorizedError):
+                bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
+        app.public_key_pem = key
+        bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
+    assert refusals(events) == ["credentials_refused", "credentials_accepted"]
 
 
 def test_a_check_run_is_found_by_the_id_that_the_bot_gave_it(bench: Bench) -> None:

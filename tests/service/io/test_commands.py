@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha1
+
 import pytest
 
 from service.report.layout import MessageKind, find_marker
@@ -221,6 +223,64 @@ def test_a_permalink_to_a_private_repository_is_not_told_from_one_to_nothing(ben
     (reply,) = say(bench, f"/kernel create reglu from {url}")
     (nothing,) = say(bench, f"/kernel create reglu from {url.replace('other', 'nothing')}")
     assert reply.split("-->")[0].rpartition("<!--")[0].replace("other", "nothing") == nothing.rpartition("<!--")[0]
+    assert bench.jobs() == ()
+
+
+GIST, OLD = "6cad326836d38bd3a7ae3c1b2f0e9d8c", "b" * 40
+
+
+def gist(bench: Bench, tail: str = "", **files: str) -> str:
+    """Have a gist of these files and an older revision, and ask for a kernel from it; give the answers."""
+    known = bench.hub.world.state.gists
+    known[GIST] = {name.replace("_py", ".py").replace("_md", ".md"): text for name, text in files.items()}
+    known[f"{GIST}/{OLD}"] = {"reglu.py": PROBLEM.replace("relu", "silu")}
+    (said,) = say(bench, f"/kernel create reglu from {bench.parts.settings.html_url}/gist/octo/{GIST}{tail}") or ("",)
+    return said
+
+
+@pytest.mark.parametrize("tail", ["", "#file-reglu-py", "#file-reglu-py-L1-L99", "/raw", "/raw/reglu.py"])
+def test_the_problem_may_be_a_gist(bench: Bench, tail: str) -> None:
+    assert gist(bench, tail, reglu_py=PROBLEM, notes_md="Some words.") == ""
+    problem = bench.job().request.problem
+    assert (problem.kind, problem.text, problem.path) == (ProblemKind.permalink, PROBLEM, "reglu.py")
+
+
+VERSION = sha1(f"blob {len(PROBLEM)}\0{PROBLEM}".encode(), usedforsecurity=False).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("tail", "text"),
+    [
+        (f"/{OLD}", PROBLEM.replace("relu", "silu")),
+        (f"/raw/{OLD}/reglu.py", PROBLEM.replace("relu", "silu")),
+        (f"/raw/{VERSION}/reglu.py", PROBLEM),
+    ],
+)
+def test_a_revision_of_a_gist_is_read_and_the_version_of_a_raw_file(bench: Bench, tail: str, text: str) -> None:
+    assert gist(bench, tail, reglu_py=PROBLEM) == ""
+    assert bench.job().request.problem.text == text
+
+
+@pytest.mark.parametrize(
+    ("tail", "files", "said"),
+    [
+        ("", {"a_py": PROBLEM, "b_py": PROBLEM}, "the gist has several such files: link to one of them"),
+        ("", {"a_md": "words", "b_md": "words"}, "could not be read"),
+        ("/raw/b.py", {"a_py": PROBLEM}, "could not be read"),
+        ("#file-b-py", {"a_py": PROBLEM}, "could not be read"),
+        (f"/{'c' * 40}", {"a_py": PROBLEM}, "could not be read"),
+        ("", {"a_py": "x = 1\n" * 200_000}, "is larger than 512 KiB"),
+        ("", {f"f{number}_py": "x" * 999_999 for number in range(9)}, "the gist is larger than 8 MiB"),
+        ("", {"a_py": ""}, "The problem is empty"),
+        ("", {"a_py": "x = '\0'"}, "The character U+0000 cannot be seen"),
+        ("", {"a_py": "\ud800"}, "Syntax error"),
+        ("", {}, "could not be read"),
+    ],
+)
+def test_a_gist_that_cannot_be_used_is_answered_with_the_reason(
+    bench: Bench, tail: str, files: dict[str, str], said: str
+) -> None:
+    assert said in gist(bench, tail, **files)
     assert bench.jobs() == ()
 
 

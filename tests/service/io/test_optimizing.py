@@ -148,6 +148,26 @@ def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> N
     assert dict(bench.hub.branches(bench.repository)) == before
 
 
+MODEL = "```python\nimport torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x\n\n\n"
+MODEL += "def get_inputs():\n    return [torch.rand(4, 4)]\n\n\ndef get_init_inputs():\n    return []\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"/kernel fuse --dry-run\n{MODEL}", "GPU: at most 2 GPU minutes of timing"),
+        ("/kernel verify geglu --dry-run", "GPU: nothing is timed; proofs and tests run there."),
+    ],
+)
+def test_a_dry_run_names_gpu_time_where_something_is_timed(bench: Bench, command: str, said: str) -> None:
+    bench.hub.push(bench.repository, "topic", "maintainer", {"kernels/geglu.py": b"x = 1\n"})
+    number = bench.hub.open_pull(bench.repository, "maintainer", "topic", "Another way").number
+    bench.say(number, command)
+    bench.settle()
+    assert said in last(bench, number, MessageKind.reply)
+    assert bench.jobs() == ()
+
+
 def test_a_dry_run_of_a_bench_starts_nothing(bench: Bench) -> None:
     bench.hub.push(bench.repository, "topic", "maintainer", {"kernels/geglu.py": b"x = 1\n"})
     number = bench.hub.open_pull(bench.repository, "maintainer", "topic", "Another way").number

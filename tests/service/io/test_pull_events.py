@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from service.deliveries import handle
 from service.report.layout import MessageKind
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.test_measuring import fork, head, pull, push_to_fork, replies, say
@@ -45,6 +48,21 @@ def test_a_push_ends_what_measures_the_old_head_and_the_new_one_is_measured(benc
     assert second.request.kernels == ("geglu",)
     told = replies(bench, number, MessageKind.report)
     assert f"the pull request moved on to `{new[:12]}`. It is measured anew" in told[0]
+
+
+def test_a_push_that_is_not_measured_is_answered_with_the_reason(bench: Bench) -> None:
+    config = b"limits.jobs_per_day_per_person = 1\n"
+    bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": config})
+    number = pull(bench)
+    bench.later(10)
+    bench.say(number, "/kernel bench geglu")
+    bench.handle()
+    bench.twice = True
+    pushed(bench)
+    bench.settle()
+    assert bench.job().state is JobState.cancelled
+    (told,) = replies(bench, number, MessageKind.reply)
+    assert "The limit is reached: 1 of 1 jobs a day for one person" in told
 
 
 def test_a_push_that_comes_twice_or_late_starts_nothing_more(bench: Bench) -> None:
@@ -145,10 +163,42 @@ def test_a_finished_bench_can_be_made_once_more(bench: Bench, how: str) -> None:
 def test_a_bench_of_an_older_commit_is_not_made_again_on_a_newer_one(bench: Bench) -> None:
     number = pull(bench)
     say(bench, number, "/kernel bench")
-    pushed(bench)
+    new = pushed(bench)
     bench.settle()
+    for _ in range(2):
+        pressed(bench, "again")
+    assert len(bench.jobs()) == 1
+    (told,) = replies(bench, number, MessageKind.reply)
+    assert new[:12] in told
+
+
+def test_a_button_beyond_a_limit_is_answered(bench: Bench) -> None:
+    config = b"limits.jobs_per_day_per_person = 1\n"
+    bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": config})
+    number = pull(bench)
+    say(bench, number, "/kernel bench")
     pressed(bench, "again")
     assert len(bench.jobs()) == 1
+    (told,) = replies(bench, number, MessageKind.reply)
+    assert "The limit is reached: 1 of 1 jobs a day for one person" in told
+
+
+@pytest.mark.parametrize(
+    "button", ["", "approve", "approve/", "approve/analyze/01", "revise/x/1", "AGAIN", "cancel2", "\ud800"]
+)
+def test_a_button_that_is_none_decides_nothing(bench: Bench, waiting: JobView, button: str) -> None:
+    run = bench.hub.check_runs(bench.repository)[-1]
+    payload = {
+        "action": "requested_action",
+        "requested_action": {"identifier": button},
+        "check_run": {"external_id": run.external_id, "head_sha": run.head_sha},
+        "repository": {"full_name": bench.repository},
+        "sender": {"login": "maintainer", "type": "User"},
+    }
+    handle(bench.parts.desk, "check_run", json.dumps(payload).encode())
+    bench.settle()
+    assert bench.job().state is JobState.waiting
+    assert bench.job().checkpoint == waiting.checkpoint
 
 
 def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(bench: Bench, waiting: JobView) -> None:
@@ -172,10 +222,31 @@ def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(benc
     assert "nobody decided at the checkpoint of `analyze` in 30 days" in replies(bench, number, MessageKind.report)[-1]
 
 
+def test_a_checkpoint_that_was_passed_over_for_months_is_reminded_of_before_it_ends(
+    bench: Bench, waiting: JobView
+) -> None:
+    for days, told, state in ((60, 1, JobState.waiting), (22, 1, JobState.waiting), (2, 1, JobState.cancelled)):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
+        assert len(replies(bench, waiting.pull_number or 0, MessageKind.reminder)) == told
+        assert bench.job().state is state
+
+
+def test_a_reminder_from_a_clock_that_was_put_back_since_delays_no_end(bench: Bench, waiting: JobView) -> None:
+    for days, state in ((400, JobState.waiting), (-371, JobState.waiting), (2, JobState.cancelled)):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
+        assert bench.job().state is state
+    assert len(replies(bench, waiting.pull_number or 0, MessageKind.reminder)) == 1
+
+
 def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, waiting: JobView) -> None:
-    bench.later(31 * DAY_S)
-    reconcile()
-    bench.settle()
+    for days in (8, 23):
+        bench.later(days * DAY_S)
+        reconcile()
+        bench.settle()
     bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE", commit_id=waiting.head_sha)
     bench.settle()
     (told,) = replies(bench, waiting.pull_number or 0, MessageKind.reply)

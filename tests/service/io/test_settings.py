@@ -182,6 +182,7 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         port="",
         pages_password="",
         log_level="",
+        env_file="",
     )
     assert load_settings() == ServiceSettings(webhook_secrets=SECRET, token="a-token")
 
@@ -199,6 +200,10 @@ def test_the_services_settings_may_stand_in_the_file_that_is_named_and_in_no_oth
     monkeypatch.setenv("KERNELSMITH_PORT", "8124")
     assert (load_settings().token_text(), load_settings().port) == ("a-token", 8124)
     assert unread_env_file() is None
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("KERNELSMITH_ENV_FILE", "pipe")
+    with pytest.raises(ConfigurationError, match="names a pipe"):
+        load_settings()
     monkeypatch.setenv("KERNELSMITH_ENV_FILE", "/nowhere/kernelsmith.env")
     with pytest.raises(ConfigurationError, match="KERNELSMITH_ENV_FILE names no file"):
         load_settings()

@@ -56,7 +56,7 @@ Some lines of this comment could not be carried out:
     assert wrong("create x from https://evil.example/@octocat/x", "create x from https://github.com/a/b") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x from https://evil.example/@octocat/x`: `https://evil.example/@octocat/x` is on another host, and only links to `github.com` are followed. Paste the code as a fenced Python block instead.
+- `/kernel create x from https://evil.example/@octocat/x`: `https://evil.example/@octocat/x` is on another host, and only links to `github.com` and its gists are followed. Paste the code as a fenced Python block instead.
 - `/kernel create x from https://github.com/a/b`: `https://github.com/a/b` is not a link to a file. Such a link looks like `https://github.com/OWNER/NAME/blob/COMMIT/PATH#L1-L20`.\
 """)
 

@@ -18,6 +18,9 @@ from workers.contracts import (
     StageState,
     StatusUpdate,
 )
+from workers.store import reviews
+
+DAY_S = 86_400.0
 
 
 @pytest.fixture
@@ -190,3 +193,30 @@ def test_cancelled_job_goes_on_from_the_stage_in_which_it_was_cancelled(world: W
 def test_retry_needs_a_snapshot_and_its_commit_together(world: World, job_id: str) -> None:
     with pytest.raises(ValueError, match="together"):
         inbox.retry(job_id, "mona", snapshot="1" * 64)
+
+
+@pytest.mark.parametrize(
+    ("reminder", "expiry", "told"),
+    [
+        (7, 30, {7: "reminded", 30: "expired"}),
+        (0, 30, {30: "expired"}),
+        (30, 7, {7: "expired"}),
+        (7, 7, {7: "expired"}),
+        (7, 0, {7: "reminded"}),
+        (0, 0, {}),
+        (0.5, 1, {1: "reminded", 2: "expired"}),
+    ],
+)
+def test_a_checkpoint_is_reminded_of_and_ends_as_it_is_set(
+    local: World, reminder: float, expiry: float, told: dict[int, str]
+) -> None:
+    job_id = inbox.submit(request()).job_id
+    embedded.drive()
+    assert local.job(job_id).state is JobState.waiting
+    seen = {}
+    for day in range(1, 70):
+        local.clock.advance(DAY_S)
+        with local.runtime.database.write() as session:
+            reminded, expired = reviews.attend(session, reviews.Patience(reminder, expiry), local.clock.now)
+        seen |= dict.fromkeys([day] * len(reminded), "reminded") | dict.fromkeys([day] * len(expired), "expired")
+    assert seen == told
