@@ -19,7 +19,7 @@ from service.addresses import Addresses, is_loopback
 from service.pages import kernels, shown
 from service.pages.kernels import shown as redacted
 from service.pages.shown import tried_of
-from service.pages.sites import LiveSite
+from service.pages.sites import DEFAULT_LAST, LiveSite
 from workers import history, inbox
 from workers.contracts import JobState, JobView
 from workers.history import CommitComparison, KernelHistory, Metric
@@ -55,7 +55,7 @@ def _asked_history(
     timed_pass: Text = "",
     workload: Text = "",
     library: Text = "",
-    last: Last = str(kernels.DEFAULT_LAST),
+    last: Last = str(DEFAULT_LAST),
 ) -> tuple[KernelHistory, int | None]:
     """The series that a query asks for, and how many commits of it; None: all."""
     length = None if last == ALL else int(last)
