@@ -190,9 +190,12 @@ def history_of(
         return None
     imported = _imported(session, [row[0] for row in rows])
     own = [row for row in rows if row.provider == KERNEL and row[0] not in imported]
+    measured = {row.gpu for row in own}
+    # On a GPU model on which nothing was measured a library's CSV has all that there is.
+    shown = own + [row for row in rows if row.gpu not in measured]
     choices = tuple(
         sorted(
-            {_choice(row) for row in own or rows},
+            {_choice(row) for row in shown},
             key=lambda one: (one.gpu, one.metric != Metric.time_us, one.metric, one.timed_pass, one.workload),
         )
     )
