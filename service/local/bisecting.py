@@ -10,7 +10,8 @@ from service.local.checkout import Checkout
 from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
 from workers.history import WRONG, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
 
-Compared = Callable[[str, str], MeasuredKernel]  # the older and the newer commit
+Sizes = tuple[str, ...]  # by their labels; none: all
+Compared = Callable[[str, str, Sizes], MeasuredKernel]  # the older and the newer commit, and what is timed of them
 Proved = Callable[[str, str], Status | None]  # the verdict on the second next to the first; None: it cannot be judged
 
 
@@ -85,7 +86,8 @@ class RangeSearch:
 
     def _compared(self, old: str, new: str) -> MeasuredKernel:
         self.steps += 1
-        found = self.compare(old, new)
+        # All of the time goes to the sizes that count: a step without one of them decides nothing.
+        found = self.compare(old, new, tuple(sorted({size for _, _, size in self.rows})))
         self.gpu = (found.benchmark.gpu if found.benchmark is not None else None) or self.gpu
         return found
 
