@@ -451,6 +451,28 @@ def test_what_is_not_there_gets_404(world: World) -> None:
         assert pages.get(address("/kernels/history", kernel="geglu", gpu="another", workload="T=0")).status_code == 200
 
 
+def test_no_letter_of_an_address_is_a_fault(world: World) -> None:
+    keep(world, KEY)
+    with client() as pages:
+        for odd in ("\x00", "a\x00b", "%", "____", "\N{PILE OF POO}" * 4, "\udcff", "'; --"):
+            text = odd.encode("utf-8", "surrogateescape")
+            asked = [("repository", text), ("kernel", text), ("gpu", text), ("before", text * 4), ("after", text)]
+            ours = [("repository", REPOSITORY.encode()), *asked[1:]]
+            for path in (
+                "/kernels",
+                "/kernels/history",
+                "/kernels/compare",
+                "/badge.svg",
+                "/api/kernels/history",
+                "/api/kernels/compare",
+            ):
+                for query in (asked, ours):
+                    assert pages.get(f"{path}?{urlencode(query)}").status_code in (200, 404, 422), (path, odd)
+        assert [pages.get(path).status_code for path in ("/jobs/a%00", "/jobs/a%00/artifacts/b", "/kernels?x=%00")] == [
+            404
+        ] * 3
+
+
 def test_an_export_links_only_to_its_own_files_and_to_commits(world: World, tmp_path: Path) -> None:
     evil(world)
     keep(
