@@ -133,6 +133,15 @@ def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
     assert len(history.compared) == 1
 
 
+def test_a_kernel_that_an_end_lacks_is_told_as_it_was_by_the_comparison(history: History) -> None:
+    later = history.commit("120")
+    gone = Failure(FailureCode.missing, "there is no kernel `k` in the repository", "`/kernel optimize` measures it.")
+    search = RangeSearch(Checkout(history.folder), lambda *_: MeasuredKernel("k", "", (), skipped=gone), history.prove)
+    with pytest.raises(UserFacingError) as refused:
+        search.run(history.first, later)
+    assert refused.value.failure == replace(gone, fix="`kernelsmith optimize` measures it.")
+
+
 def test_commits_that_do_not_follow_are_refused(history: History) -> None:
     later = history.commit("100")
     for good in (later, history.first):
