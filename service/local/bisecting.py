@@ -46,7 +46,7 @@ class RangeSearch:
         self.steps = 0
         whole = self._compared(good, bad)
         if whole.skipped is not None and whole.skipped.code is FailureCode.missing:
-            raise UserFacingError(replace(whole.skipped, fix=as_commands(whole.skipped.fix)))
+            raise UserFacingError(replace(whole.skipped, fix=as_commands(whole.skipped.fix or "")))
         self.rows = worse_rows(whole.benchmark)
         if not self.rows:
             return judged(whole, None), ()
