@@ -10,7 +10,7 @@ from gpu_runner import kernelbench
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaptureRequest, CaptureResult, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -22,7 +22,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
     """Trace a problem; what is wrong with it is the result's ``error``."""
     try:
         problem = parse_problem(request.problem_source)
-        with Session(
+        with ChildSession(
             "capture", context.limits, context.require, gpu=False, files={"problem.py": problem.source}
         ) as session:
             context.isolation.append(session.isolation)
@@ -102,5 +102,5 @@ def blamed(failure: ChildFailed) -> ProblemError:
     return ProblemError(f"the reference does not run: {failure.message}", None, fix.get(type(failure)))
 
 
-def _caller(session: Session) -> Call:
+def _caller(session: ChildSession) -> Call:
     return lambda method, meta: session.call(method, meta).meta

@@ -15,7 +15,7 @@ from typing import Any
 
 from gpu_runner import codec
 from gpu_runner.buffers import Buffer
-from gpu_runner.codec import OWN, Bounds, Header, Kind, Shape
+from gpu_runner.codec import OWN, Bounds, FrameKind, Header, Shape
 from gpu_runner.errors import ProtocolError
 
 # With these seals the content can never change again, so it may be read in place.
@@ -23,7 +23,7 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 _CHUNK_BYTES = 2**26
 _MARK = b"t"  # the byte that a descriptor travels with
 
-Check = Callable[[Kind, dict[str, Any], tuple[Shape, ...]], None]
+Check = Callable[[FrameKind, dict[str, Any], tuple[Shape, ...]], None]
 
 
 class Closed(Exception):  # noqa: N818 - an expected end, not an error
@@ -53,7 +53,7 @@ class Channel:
 
     def send(
         self,
-        kind: Kind,
+        kind: FrameKind,
         nonce: bytes,
         meta: dict[str, Any],
         tensors: Sequence[Buffer],

@@ -50,7 +50,7 @@ class Bounds:
 OWN = Bounds(2**37)
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     plan = 1  # parent to child: how to lock itself in
     ready = 2  # child to parent: locked in
     call = 3  # parent to child
@@ -62,7 +62,7 @@ class Kind(IntEnum):
 class Header:
     """The fixed part of a frame."""
 
-    kind: Kind
+    kind: FrameKind
     nonce: bytes
     json_bytes: int
     inline_bytes: int
@@ -87,7 +87,7 @@ class Shape:
         return Buffer(self.dtype, self.shape, self.strides, data, self.offset)
 
 
-def encode(kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer]) -> bytes:
+def encode(kind: FrameKind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer]) -> bytes:
     """A frame's header, JSON and inline bytes; large tensors are left to the channel.
 
     Raises:
@@ -119,11 +119,11 @@ def parse_header(data: bytes, expected_nonce: bytes | None = None) -> Header:
         raise ProtocolError("what came is no frame")
     if expected_nonce is not None and nonce != expected_nonce:
         raise ProtocolError("the frame does not answer this call")
-    if kind not in set(Kind):
+    if kind not in set(FrameKind):
         raise ProtocolError(f"unknown kind of frame {kind}")
     if json_bytes > MAX_JSON_BYTES or inline_bytes > MAX_INLINE_BYTES:
         raise ProtocolError("the frame is larger than its limits")
-    return Header(Kind(kind), nonce, json_bytes, inline_bytes)
+    return Header(FrameKind(kind), nonce, json_bytes, inline_bytes)
 
 
 def parse_body(header: Header, text: bytes, bounds: Bounds = OWN) -> tuple[dict[str, Any], tuple[Shape, ...]]:

@@ -26,7 +26,7 @@ from gpu_runner.errors import ChildFailed
 from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock
 from gpu_runner.sandbox.levels import FIXES, refusals, shortfall
-from gpu_runner.session import START, Session, has_gpu
+from gpu_runner.session import START, ChildSession, has_gpu
 from gpu_runner.settings import required_isolation
 
 NO_MORE = (Isolation.process,)  # it examines hosts on which nothing else works
@@ -190,7 +190,7 @@ def _holder() -> Iterator[int]:
 def _proved(level: Isolation, goal: Bait, context: RunContext) -> tuple[list[IsolationProof], bool, str]:
     levels = tuple(dict.fromkeys((Isolation.process, level)))
     try:
-        with Session("probe", context.limits, NO_MORE, gpu=False, levels=levels) as session:
+        with ChildSession("probe", context.limits, NO_MORE, gpu=False, levels=levels) as session:
             if level not in session.isolation:
                 return [], False, refusals().get(level, "the host refuses it")
             tried = session.call("attempt", goal.meta).meta
@@ -224,7 +224,7 @@ def _child_start(context: RunContext) -> ChildStart | None:
     """Time a child from asking for it until its device is open; the process that it is forked from runs by now."""
     begin = time.monotonic()
     try:
-        with Session("reference", context.limits, NO_MORE) as session:
+        with ChildSession("reference", context.limits, NO_MORE) as session:
             session.call(START, {})
             ready_s = round(time.monotonic() - begin, 3)
             reason = None if session.forked else keeper.why_not()
@@ -237,7 +237,7 @@ def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], s
     if not has_gpu():
         return {}, None
     try:
-        with Session("probe", context.limits, NO_MORE, gpu=True) as session:
+        with ChildSession("probe", context.limits, NO_MORE, gpu=True) as session:
             context.isolation.append(session.isolation)
             measured = session.call("gpu", {"quick": request.quick}).meta
             lost = [level for level in Isolation if level not in session.isolation]

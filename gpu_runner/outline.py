@@ -43,14 +43,14 @@ class OutputForm:
 
 
 @dataclass(frozen=True)
-class Outline:
+class WorkloadOutline:
     """A workload as it runs on shapes alone."""
 
     operations: dict[Pass, Operations]  # of the passes that there are
     outputs: tuple[OutputForm, ...]
 
 
-def outline_of(oracle: Oracle, case: Case) -> Outline | None:
+def outline_of(oracle: Oracle, case: Case) -> WorkloadOutline | None:
     """The outline of a workload; None where the reference does not run on fake tensors."""
     try:
         facts = oracle.session.call("outline", _on_shapes(oracle, case)).meta
@@ -59,7 +59,7 @@ def outline_of(oracle: Oracle, case: Case) -> Outline | None:
         return None  # also where the reference answered in place of the runner's own code
 
 
-def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
+def unproved(oracle: Oracle, case: Case, outline: WorkloadOutline | None) -> Proof:
     """A case with inputs and upstream gradients but, where there is an outline, without its true values.
 
     Raises:
@@ -77,7 +77,7 @@ def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
     return replace(asked, upstream=tuple(lay(grad) if item.differentiable else None for grad, item in pairs))
 
 
-def _checked(facts: dict[str, Any]) -> Outline:
+def _checked(facts: dict[str, Any]) -> WorkloadOutline:
     """Check the child's words.
 
     Raises:
@@ -87,7 +87,7 @@ def _checked(facts: dict[str, Any]) -> Outline:
     operations = {} if forward is None else {Pass.forward: forward}
     if forward is not None and backward is not None:
         operations |= {Pass.backward: backward, Pass.full: forward + backward}
-    return Outline(operations, tuple(read_output(row) for row in facts["outputs"][:64]))
+    return WorkloadOutline(operations, tuple(read_output(row) for row in facts["outputs"][:64]))
 
 
 def _operations(pair: Any) -> Operations | None:

@@ -10,7 +10,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import RecordedCall, RecordedTensor, RecordRequest, RecordResult
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.suite import distribution
 
 REPORT = ".kernelsmith-record.jsonl"
@@ -32,7 +32,7 @@ def run(request: RecordRequest, context: RunContext) -> RecordResult:
     files: dict[str, bytes | str] = {file.path: file.text for file in request.files}
     roots = (*request.import_roots, ".kernelsmith-site")
     # Without a GPU even where there is one: nothing is computed, and no memory of it is taken.
-    session = Session(
+    session = ChildSession(
         "recording", context.limits, context.require, gpu=False, files=files, tree=tree, import_roots=roots
     )
     try:
@@ -44,7 +44,7 @@ def run(request: RecordRequest, context: RunContext) -> RecordResult:
         raise ValueError(str(error)) from error
 
 
-def _ran(session: Session, request: RecordRequest) -> RecordResult:
+def _ran(session: ChildSession, request: RecordRequest) -> RecordResult:
     meta = {
         "module": request.module,
         "symbol": request.symbol,

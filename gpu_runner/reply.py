@@ -9,7 +9,7 @@ from typing import Any
 from gpu_runner.buffers import Buffer
 from gpu_runner.channel import Frame
 from gpu_runner.child.handlers import MAX_MESSAGE_CHARS, MAX_TRACE_CHARS
-from gpu_runner.codec import Kind
+from gpu_runner.codec import FrameKind
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ProtocolError
 
 _MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
@@ -29,9 +29,9 @@ def read_reply(frame: Frame, log: Callable[[], str]) -> ChildReply:
     Raises:
         ChildError: the code raised. ChildOutOfMemory: for want of memory. ProtocolError: it is no answer.
     """
-    if frame.header.kind is Kind.answer and isinstance(frame.meta.get("meta"), dict):
+    if frame.header.kind is FrameKind.answer and isinstance(frame.meta.get("meta"), dict):
         return ChildReply(frame.meta["meta"], frame.tensors)
-    if frame.header.kind is not Kind.error:
+    if frame.header.kind is not FrameKind.error:
         raise ProtocolError("the child's answer is not of its form")
     kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))[:MAX_MESSAGE_CHARS]
     printed = f"{log()}\n{str(frame.meta.get('trace', ''))[:MAX_TRACE_CHARS]}".strip()

@@ -8,10 +8,10 @@ from typing import Any
 
 from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.problem import InputSpec
-from gpu_runner.outline import Outline, OutputForm, read_output
+from gpu_runner.outline import OutputForm, WorkloadOutline, read_output
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
-from gpu_runner.verify.proof import Call, make_call
+from gpu_runner.verify.proof import ChildCall, make_call
 from gpu_runner.verify.truth import Oracle
 
 
@@ -19,12 +19,12 @@ from gpu_runner.verify.truth import Oracle
 class Seeded:
     """``backward``: whether there is a gradient to compute."""
 
-    call: Call
+    call: ChildCall
     backward: bool
     input_bytes: int
 
 
-def seeded(oracle: Oracle, case: Case, outline: Outline | None) -> Seeded:
+def seeded(oracle: Oracle, case: Case, outline: WorkloadOutline | None) -> Seeded:
     """A workload's call, its inputs by seed. A KernelBench problem makes its inputs itself, so they are sent.
 
     Raises:
@@ -52,7 +52,7 @@ def seeded(oracle: Oracle, case: Case, outline: Outline | None) -> Seeded:
     ]
     meta["backward"] = any(item["grad"] for item in inputs) and any(meta["upstream"])
     size = sum(math.prod(item["shape"]) * ITEM_BYTES[item["dtype"]] for item in inputs)
-    return Seeded(Call(meta, []), bool(meta["backward"]), size)
+    return Seeded(ChildCall(meta, []), bool(meta["backward"]), size)
 
 
 def _forms(oracle: Oracle, meta: dict[str, Any]) -> tuple[OutputForm, ...]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.channel import Channel, Check, Closed, Overdue
-from gpu_runner.codec import NONCE_BYTES, Bounds, Kind
+from gpu_runner.codec import NONCE_BYTES, Bounds, FrameKind
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import (
     AnswerRefused,
@@ -50,7 +50,7 @@ from gpu_runner.settings import required_isolation
 from gpu_runner.spans import span
 from gpu_runner.spawn import Process, spawn
 
-__all__ = ["START", "ChildReply", "Session", "has_gpu"]
+__all__ = ["START", "ChildReply", "ChildSession", "has_gpu"]
 
 _START_S = 30.0
 START = "start"  # the method by which the roles that compute open the device
@@ -62,7 +62,7 @@ def has_gpu() -> bool:
     return not hidden and Path("/dev/nvidiactl").exists()
 
 
-class Session:
+class ChildSession:
     """A sandboxed child that serves one role. A context manager; when it ends, all that the child started ends.
 
     ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
@@ -184,7 +184,7 @@ class Session:
         limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - now)
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
-            self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
+            self._channel.send(FrameKind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
             bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
             frame = self._channel.receive(nonce, now + limit_s, True, bounds, check)
@@ -281,7 +281,7 @@ class Session:
         nonce = secrets.token_bytes(NONCE_BYTES)
         start = time.monotonic()
         try:
-            self._channel.send(Kind.plan, nonce, plan.to_dict(), (), start + _START_S)
+            self._channel.send(FrameKind.plan, nonce, plan.to_dict(), (), start + _START_S)
             frame = self._channel.receive(nonce, start + _START_S, bounds=Bounds(0))
         except Overdue as overdue:
             raise ChildTimeout(_START_S, self.log) from overdue
@@ -292,7 +292,7 @@ class Session:
                 raise self._ended(status) from closed
             self._kill()
             return level
-        if frame.header.kind is not Kind.ready:
+        if frame.header.kind is not FrameKind.ready:
             raise ProtocolError("the child did not say that it is ready")
         mounted = None
         if Isolation.namespaces in levels:

@@ -15,7 +15,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaseOutcome, Picture, SourceFile, TestCase, TestsRequest, TestsResult
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.scratch import Scratch, ScratchError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 MODULES = ("pytest", "benchmark", "ruff", "imports")
 REPORT = ".kernelsmith-report.jsonl"
@@ -40,7 +40,7 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
     if request.module not in MODULES:
         raise ValueError(f"{request.module!r} is none of {', '.join(MODULES)}")
     files: dict[str, bytes | str] = {file.path: file.text for file in request.files}
-    session = Session(
+    session = ChildSession(
         "suite",
         context.limits,
         context.require,
@@ -58,7 +58,7 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
         raise ValueError(str(error)) from error
 
 
-def _ran(session: Session, request: TestsRequest) -> TestsResult:
+def _ran(session: ChildSession, request: TestsRequest) -> TestsResult:
     meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT}
     exit_code: int | None = None
     ended = ""
@@ -131,7 +131,7 @@ def _case(line: bytes) -> TestCase | None:
         return None
 
 
-def _collected(session: Session, path: str) -> SourceFile | None:
+def _collected(session: ChildSession, path: str) -> SourceFile | None:
     content = session.scratch.read(path, MAX_COLLECTED_BYTES)
     try:
         return None if content is None else SourceFile(str(PurePosixPath(path)), content.decode("utf-8"))
@@ -139,7 +139,7 @@ def _collected(session: Session, path: str) -> SourceFile | None:
         return None
 
 
-def _picture(session: Session, path: str) -> Picture | None:
+def _picture(session: ChildSession, path: str) -> Picture | None:
     """An image that begins as PNG does and is no larger than its limits; it is handed on as it is, never decoded."""
     content = session.scratch.read(path, MAX_PICTURE_BYTES) or b""
     head = len(PNG_HEAD)

@@ -23,7 +23,7 @@ from service.health import Ask, Health, health_router
 from service.loops import Loop, Loops, Wake
 from service.pages.routes import Pages, pages_router
 from service.publisher.publisher import Publisher
-from service.settings import Settings, checked
+from service.settings import ServiceSettings, checked
 from service.webhook import Intake, Recorder, webhook_route
 from workers import artifacts, history, inbox, outbox
 from workers.redaction import know
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 class Parts:
     """What the service is made of; tests step the processor and the publisher by hand."""
 
-    settings: Settings
+    settings: ServiceSettings
     clients: GitHubClients
     desk: Desk
     processor: DeliveryProcessor
@@ -53,7 +53,7 @@ class Parts:
     wake_updates: Wake
 
 
-def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Parts:
+def make_parts(settings: ServiceSettings, clients: GitHubClients | None = None) -> Parts:
     """Put the service together, without any thread or route.
 
     Raises:
@@ -126,7 +126,7 @@ def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
     return tuple((known | dict(inbox.known_repositories())).items())
 
 
-def create_app(settings: Settings, parts: Parts | None = None, workers: Ask | None = None) -> FastAPI:
+def create_app(settings: ServiceSettings, parts: Parts | None = None, workers: Ask | None = None) -> FastAPI:
     """The application; its threads start and end with it. ``workers``: whether those run that were started with it.
 
     Raises:

@@ -39,7 +39,7 @@ MOST_DOUBLINGS = 10  # by then a pause is at its longest
 log = structlog.get_logger(__name__)
 
 
-class Delivery(Protocol):
+class HandledDelivery(Protocol):
     """A delivery that was claimed."""
 
     @property
@@ -81,7 +81,7 @@ class Delivery(Protocol):
 class DeliveryStore(Protocol):
     """Where deliveries are kept."""
 
-    def claim_delivery(self, worker: str, lease_s: float, under_way: Collection[str]) -> Delivery | None:
+    def claim_delivery(self, worker: str, lease_s: float, under_way: Collection[str]) -> HandledDelivery | None:
         """Take the next delivery that is none of ``under_way``."""
         ...
 
@@ -116,10 +116,10 @@ class DeliveryProcessor:
             self._handle(claimed)
         return True
 
-    def _take(self, under_way: Collection[str]) -> Delivery | None:
+    def _take(self, under_way: Collection[str]) -> HandledDelivery | None:
         return self.store.claim_delivery(f"{self.worker}/{threading.get_ident()}", self.lease_s, under_way)
 
-    def _handle(self, claimed: Delivery) -> None:
+    def _handle(self, claimed: HandledDelivery) -> None:
         with structlog.contextvars.bound_contextvars(
             delivery_id=claimed.delivery_id, github_event=claimed.event, tries=claimed.tries
         ):
@@ -127,7 +127,7 @@ class DeliveryProcessor:
         DELIVERIES.labels(event=claimed.event, outcome=outcome).inc()
         DELIVERY_SECONDS.observe(max(0.0, self.desk.clock() - claimed.received_at))
 
-    def _settle(self, claimed: Delivery) -> str:
+    def _settle(self, claimed: HandledDelivery) -> str:
         try:
             outcome = handle(self.desk, claimed.event, claimed.payload)
         except MalformedPayloadError as error:
@@ -150,7 +150,7 @@ class DeliveryProcessor:
         log.info("delivery_handled", outcome=outcome)
         return "handled"
 
-    def _again(self, claimed: Delivery, error: Exception, retry_after_s: float, *, refused: bool) -> str:
+    def _again(self, claimed: HandledDelivery, error: Exception, retry_after_s: float, *, refused: bool) -> str:
         text = f"{type(error).__name__}: {error}"
         # Each kind against its own limit: one refusal after a night of outages, or after kills, is still the first one.
         count, most = (claimed.refusals, FAULT_TRIES) if refused else (claimed.outages, TRANSIENT_TRIES)

@@ -51,7 +51,7 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """One thing that the service, or a job, needs."""
 
     name: str
@@ -75,7 +75,7 @@ class Probe:
         self._asked: Future[tuple[bool, str]] | None = None
         self._well_s: float | None = None
 
-    async def check(self) -> Check:
+    async def check(self) -> HealthCheck:
         """Ask, or wait with those who asked already; always gives an answer, whatever is broken."""
         if self._asked is None or self._asked.done():
             self._asked = _in_thread(self._ask)
@@ -90,7 +90,7 @@ class Probe:
         self._well_s = time.monotonic() if ok else None
         return self._check(ok, detail)
 
-    def _failed(self, error: BaseException) -> Check:
+    def _failed(self, error: BaseException) -> HealthCheck:
         trouble = trouble_of(error)
         if isinstance(error, TimeoutError):
             return self._late(str(error))
@@ -101,14 +101,14 @@ class Probe:
         log.error("check_failed", check=self.name, error=f"{type(error).__name__}: {error}", fix=self._fix(trouble))
         return self._check(False, type(error).__name__ if trouble is None else trouble.detail, trouble)
 
-    def _late(self, detail: str) -> Check:
+    def _late(self, detail: str) -> HealthCheck:
         since_s = math.inf if self._well_s is None else time.monotonic() - self._well_s
         ok = since_s < PATIENCE_S
         log.warning("check_late", check=self.name, detail=detail, ready=ok, fix=FIXES[self.name])
         return self._check(ok, f"{detail}; all was well {since_s:.0f} s ago" if ok else detail)
 
-    def _check(self, ok: bool, detail: str, trouble: StoreTrouble | None = None) -> Check:
-        return Check(self.name, ok, detail, self._fix(trouble), self._needed)
+    def _check(self, ok: bool, detail: str, trouble: StoreTrouble | None = None) -> HealthCheck:
+        return HealthCheck(self.name, ok, detail, self._fix(trouble), self._needed)
 
     def _fix(self, trouble: StoreTrouble | None) -> str:
         return FIXES[self.name] if trouble is None else trouble.fix

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from service.app import create_app
 from service.health import Ask
 from service.metrics import CONNECTIONS_DROPPED
-from service.settings import ConfigurationError, Settings, load_settings
+from service.settings import ConfigurationError, ServiceSettings, load_settings
 from workers import observability
 
 RECEIVE_S = 10.0  # from the start of a connection, or its last answer, to the next whole request header
@@ -83,7 +83,7 @@ class BoundedProtocol(H11Protocol):
 GRACE_S = 25
 
 
-def serve(settings: Settings, workers: Ask | None = None) -> None:
+def serve(settings: ServiceSettings, workers: Ask | None = None) -> None:
     """Serve until SIGTERM or SIGINT; work that was begun is finished, or is carried on by the next start."""
     observability.configure(settings.log_level, json=True)
     # Threads that compute may hold the interpreter for 5 ms by default: each request would wait for that several times.

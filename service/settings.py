@@ -26,7 +26,7 @@ class ConfigurationError(Exception):
         self.problems = problems
 
 
-class Settings(BaseSettings):
+class ServiceSettings(BaseSettings):
     """What can be set. Secrets never print."""
 
     model_config = SettingsConfigDict(
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
         ]
 
 
-def load_settings() -> Settings:
+def load_settings() -> ServiceSettings:
     """Read the settings from the environment, and below it from the file that KERNELSMITH_ENV_FILE names.
 
     Raises:
@@ -175,7 +175,7 @@ def load_settings() -> Settings:
     return checked(_read())
 
 
-def load_credentials() -> Settings:
+def load_credentials() -> ServiceSettings:
     """Read the settings as ``load_settings`` does, for a command that needs nothing but GitHub's credentials.
 
     Raises:
@@ -188,12 +188,12 @@ def load_credentials() -> Settings:
     return settings
 
 
-def _read() -> Settings:
+def _read() -> ServiceSettings:
     if (wrong := wrong_env_file()) is not None:
         raise ConfigurationError((wrong,))
     try:
         file: dict[str, Any] = {"_env_file": os.environ.get(ENV_FILE), "_env_file_encoding": ENV_FILE_ENCODING}
-        return Settings(**file)
+        return ServiceSettings(**file)
     except ValidationError as error:
         problems = tuple(
             f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"
@@ -204,7 +204,7 @@ def _read() -> Settings:
         raise ConfigurationError((unparsed_setting(str(error)),)) from None
 
 
-def checked(settings: Settings) -> Settings:
+def checked(settings: ServiceSettings) -> ServiceSettings:
     """Settings with which the service may start.
 
     Raises:

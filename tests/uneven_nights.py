@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import Pool
 
-from gpu_runner.benchmark.conditions import Reading
+from gpu_runner.benchmark.conditions import GpuReading
 from gpu_runner.benchmark.race import CANDIDATE, CONTROL, ORIGINAL, Race, question
 from gpu_runner.contracts import Word
-from workers.nightly.detection import Change, Evidence, State, compared, look
+from workers.nightly.detection import Change, NightEvidence, SeriesState, compared, look
 from workers.nightly.series import Metric, Point
 
 PAST, WATCHED = 20, 30
@@ -35,7 +35,7 @@ CLOCK_GAP, CLOCK_SWITCH = 0.02, 0.03  # between the two modes of the clock, and 
 LOW_CLOCK = 0.25  # share of turns in the lower mode
 TAIL = 3  # degrees of freedom of Student's t
 FOUND_IN = (1, 3, MENDED - PAST)  # nights
-READING = Reading(1980, 3201, 45, ("sw_power_cap",))
+READING = GpuReading(1980, 3201, 45, ("sw_power_cap",))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Series:
     @property
     def is_open(self) -> bool:
         """Whether a confirmed change is left."""
-        return any(change.state is State.confirmed for change in self.changes)
+        return any(change.state is SeriesState.confirmed for change in self.changes)
 
     @property
     def stream(self) -> random.Random:
@@ -137,12 +137,12 @@ class Series:
         self.counted["compared"] += 1
         state = compared(candidate, lambda: self.race(step))
         self.counted[state] += 1
-        if candidate.evidence is Evidence.recovery:
-            if state is State.recovered:
+        if candidate.evidence is NightEvidence.recovery:
+            if state is SeriesState.recovered:
                 gone = {
                     one.bad
                     for one in self.changes
-                    if one.state is State.confirmed and int(one.good) >= int(candidate.good)
+                    if one.state is SeriesState.confirmed and int(one.good) >= int(candidate.good)
                 }
                 self.changes = [
                     replace(one, state=state, recovered=candidate.bad) if one.bad in gone else one
@@ -151,7 +151,7 @@ class Series:
                 self.counted["false recoveries"] += step > 0
             return
         self.changes.append(Change(candidate.good, candidate.bad, state, candidate.ratio))
-        if state is State.confirmed:
+        if state is SeriesState.confirmed:
             self.counted["false alarms"] += step <= 0
             if step > 0 and self.delay is None:
                 self.delay = night - PAST + 1

@@ -44,7 +44,7 @@ from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import AuthorRefusal, Brief, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
-from workers.calibration import Calibration, Tools, Trials
+from workers.calibration import Calibration, CalibrationTools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
@@ -67,9 +67,9 @@ from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 
 __all__ = [
-    "Answer",
     "Calibration",
-    "Compiled",
+    "CompiledProblem",
+    "RunnerAnswer",
     "Trials",
     "Tuned",
     "benchmark",
@@ -88,7 +88,7 @@ COMPILED_TO = ("gpu", "cutile")
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProblem:
     """What the compiler author wrote for a problem, or the one sentence with which it refuses."""
 
     source: str | None
@@ -109,7 +109,7 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RunnerAnswer:
     """A runner's result with what is known of the host."""
 
     result: GpuResult
@@ -169,7 +169,7 @@ class Answer:
         return self.result.payload
 
 
-def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: str = "gpu") -> Compiled:
+def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: str = "gpu") -> CompiledProblem:
     """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``, and
     ``ModelNew`` where the problem is in the KernelBench form; ``limit_s``: the seconds that capture may take.
 
@@ -184,9 +184,9 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: 
     problem, answer, tail = _proposed(source, name, limit_s=limit_s, style=style)
     elements = _elements(problem)
     if isinstance(answer, AuthorRefusal):
-        return Compiled(None, None, answer.sentence, answer.operator, elements, problem)
+        return CompiledProblem(None, None, answer.sentence, answer.operator, elements, problem)
     note = cutile.compiled(answer.source, cutile.kernel_requests(problem, answer)) if target == "cutile" else None
-    return Compiled(answer.source + tail, answer.plan, None, elements=elements, problem=problem, note=note)
+    return CompiledProblem(answer.source + tail, answer.plan, None, elements=elements, problem=problem, note=note)
 
 
 def suite(
@@ -211,7 +211,7 @@ def suite(
         return _run(Action.benchmark, request, limit_s=left_s).benchmark()
 
     has_gpu = (Settings().architecture or detect()) != INTERPRETER
-    tools = problem_set.Tools(compiled, judged, measured if has_gpu else None)
+    tools = problem_set.SuiteTools(compiled, judged, measured if has_gpu else None)
     return problem_set.work_through(
         folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, name_of=name_of, say=say
     )
@@ -339,7 +339,7 @@ def _style(name: str) -> SourceStyle:
     return SourceStyle(f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward", entry="candidate")
 
 
-def verify(problem_source: str, candidate_source: str, seed: str | None = None) -> Answer:
+def verify(problem_source: str, candidate_source: str, seed: str | None = None) -> RunnerAnswer:
     """Have one candidate file judged on this machine; ``seed``: that of an earlier verdict, which is repeated.
 
     Raises:
@@ -354,13 +354,13 @@ def verify(problem_source: str, candidate_source: str, seed: str | None = None) 
     return _run(Action.verify, VerifyRequest(problem_source, _candidate(problem, candidate_source)), options)
 
 
-def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str) -> Answer:
+def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str) -> RunnerAnswer:
     """Measure one candidate file on this machine, against eager and ``torch.compile``."""
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.benchmark, BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s))
 
 
-def profile(problem_source: str, candidate_source: str, gpu: str | None) -> Answer:
+def profile(problem_source: str, candidate_source: str, gpu: str | None) -> RunnerAnswer:
     """Have one candidate file profiled: by the roofline of this machine's GPU or of the named one, and by counters where it can."""
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.profile, ProfileRequest(problem_source, candidate, gpu=gpu))
@@ -379,11 +379,11 @@ def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, say: Callable
             raise LookupError(compiled.refusal)
         return compiled.source
 
-    tools = Tools(write, lambda request: _run(Action.benchmark, request).benchmark(), say)
+    tools = CalibrationTools(write, lambda request: _run(Action.benchmark, request).benchmark(), say)
     return calibrated(problems or tuple(known_problems().items()), trials, tools)
 
 
-def doctor(quick: bool) -> Answer:
+def doctor(quick: bool) -> RunnerAnswer:
     """Examine this machine and its isolation."""
     return _run(Action.doctor, DoctorRequest(quick))
 
@@ -393,14 +393,14 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
 
 
-def _run(action: Action, payload: object, options: tuple[str, ...] = (), limit_s: float = LONGEST_S) -> Answer:
+def _run(action: Action, payload: object, options: tuple[str, ...] = (), limit_s: float = LONGEST_S) -> RunnerAnswer:
     settings = Settings()
     architecture = settings.architecture or detect()
     command = (sys.executable, "-m", "gpu_runner", *options)
     host = Host("this machine", command, architecture == INTERPRETER, min(limit_s, LONGEST_S))
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with scratch_folder() as folder:
-        return Answer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
+        return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
 
 
 def _snake(name: str) -> str:

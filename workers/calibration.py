@@ -45,7 +45,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Tools:
+class CalibrationTools:
     """What a calibration works with: ``write`` gives a kernel's source or raises LookupError with the refusal."""
 
     write: Callable[[str, str], str]  # problem's source, name
@@ -79,7 +79,7 @@ class Calibration:
         return self.planted.get(Word.slower, 0)
 
 
-def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, tools: Tools) -> Calibration:
+def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, tools: CalibrationTools) -> Calibration:
     """Race each problem's compiled kernel; problems are names and sources.
 
     Raises:
@@ -117,7 +117,7 @@ class _Racer:
     problem: str
     source: str
     workload: Workload
-    tools: Tools
+    tools: CalibrationTools
 
     def against_itself(self, times: int) -> BenchmarkResult:
         candidate = CandidateSource((SourceFile("candidate.py", self.source),))

@@ -18,7 +18,7 @@ from workers.gpu_host.supervise import EmbeddedHost, serve
 from workers.models.ledger import Models
 from workers.models.protocol import redacted_question
 from workers.models.recording import Recording, RecordingError, ReplayProvider, read_member, records_at, use_of
-from workers.processes import Part, serve_workers
+from workers.processes import HostPart, serve_workers
 from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
@@ -31,7 +31,7 @@ from workers.upkeep import reconcile as reconcile_all
 __all__ = [
     "Collected",
     "Decided",
-    "Part",
+    "HostPart",
     "RecordedJob",
     "RecordingError",
     "WorkersError",

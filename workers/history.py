@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from gpu_runner.contracts import from_json
 from workers.contracts import JobRequest
-from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
+from workers.nightly.bisection import Bisected, Culprit, Row, StepOutcome, bisect, step_of, value_step, worse_rows
 from workers.nightly.detection import LEAST_WINDOW, WRONG, level_changes
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.job_numbers import STAGES, base_numbers
@@ -17,13 +17,13 @@ from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
 from workers.nightly.views import (
     ChangeMark,
-    Choice,
+    ChartLine,
     CommitComparison,
     ComparedSeries,
     Difference,
+    HistoryChoice,
     KernelHistory,
     KernelState,
-    Line,
 )
 from workers.runtime import current
 from workers.store import history, history_views
@@ -35,23 +35,23 @@ __all__ = [
     "WRONG",
     "Bisected",
     "ChangeMark",
-    "Choice",
+    "ChartLine",
     "CommitComparison",
     "ComparedSeries",
     "Culprit",
     "Difference",
     "Format",
+    "HistoryChoice",
     "Imported",
     "KernelHistory",
     "KernelState",
-    "Line",
     "Metric",
     "NoLibraryCsvError",
     "NoParquetError",
     "Point",
     "Retention",
     "Row",
-    "Step",
+    "StepOutcome",
     "Tally",
     "Testbed",
     "bisect",

@@ -212,7 +212,7 @@ def decide(
         job = jobs.locked(session, job_id)
         if job is None:
             return DecisionResult(DecisionOutcome.nothing_waits)
-        review = reviews.Review(key, stage, sha, decision, by, feedback, lines)
+        review = reviews.DecidedReview(key, stage, sha, decision, by, feedback, lines)
         result = reviews.decide(session, job, review, runtime.clock())
     if result.outcome is DecisionOutcome.accepted:
         runtime.notifier.advance(job_id)

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Status, Verdict
 from workers.contracts import FailureCode, UserFacingError
-from workers.contracts.problem_set import BASELINES, Entry, Outcome
+from workers.contracts.problem_set import BASELINES, Entry, ProblemOutcome
 
 # Without a GPU kernels run in Triton's interpreter, which takes about a second for some million elements.
 MOST_ELEMENTS_INTERPRETED = 2**22
@@ -35,7 +35,7 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Tools:
+class SuiteTools:
     """What a problem is worked on with; each takes the seconds that are left. ``measure`` is None where there is no GPU."""
 
     compile: Callable[[str, str, float], Compiled]  # problem's source, kernel's name
@@ -87,7 +87,7 @@ def _entry(line: str) -> Entry | None:
     """Read a line; one that a run was ended in the middle of is none."""
     try:
         form = json.loads(line)
-        return Entry(**(form | {"outcome": Outcome(form["outcome"])}))
+        return Entry(**(form | {"outcome": ProblemOutcome(form["outcome"])}))
     except (ValueError, TypeError, KeyError):
         return None
 
@@ -95,7 +95,7 @@ def _entry(line: str) -> Entry | None:
 def work_through(
     folder: Path,
     out: Path,
-    tools: Tools,
+    tools: SuiteTools,
     *,
     author: str,
     jobs: int,
@@ -132,28 +132,30 @@ def work_through(
     return [results.entries[name] for name in names]
 
 
-def _worked(tools: Tools, name: str, digest: str, source: str, kernel_name: str, kernel: Path, limit_s: float) -> Entry:
+def _worked(
+    tools: SuiteTools, name: str, digest: str, source: str, kernel_name: str, kernel: Path, limit_s: float
+) -> Entry:
     started = time.monotonic()
     status: str | None = None
 
     def left() -> float:
         return max(1.0, limit_s - (time.monotonic() - started))
 
-    def entry(outcome: Outcome, sentence: str = "", reason: str | None = None, **more: Any) -> Entry:
+    def entry(outcome: ProblemOutcome, sentence: str = "", reason: str | None = None, **more: Any) -> Entry:
         seconds = round(time.monotonic() - started, 1)
         return Entry(name, digest, outcome, sentence, reason, seconds, status, **more)
 
     try:
         compiled = tools.compile(source, kernel_name, left())
         if compiled.source is None:
-            return entry(Outcome.refused, compiled.refusal or "", compiled.operator or compiled.refusal)
+            return entry(ProblemOutcome.refused, compiled.refusal or "", compiled.operator or compiled.refusal)
         kernel.parent.mkdir(parents=True, exist_ok=True)
         kernel.write_text(compiled.source, encoding="utf-8")
         problem, note = source, ""
         if tools.measure is None and compiled.elements > MOST_ELEMENTS_INTERPRETED:
             note = f"its inputs have {compiled.elements} elements, too many for Triton's interpreter"
             if compiled.small is None:
-                return entry(Outcome.not_judged, note)
+                return entry(ProblemOutcome.not_judged, note)
             problem, note = compiled.small, f"at small sizes: {note}"
         verdict = tools.verify(problem, compiled.source, left())
         status = verdict.status.value
@@ -161,22 +163,24 @@ def _worked(tools: Tools, name: str, digest: str, source: str, kernel_name: str,
             sentence = f"{status}: {verdict.evidence[0].message}" if verdict.evidence else status
             return entry(_outcome_of(verdict.status), sentence, status)
         if tools.measure is None:
-            return entry(Outcome.right, note)
-        return entry(Outcome.right, speedups=speedups_of(tools.measure(source, compiled.source, left())))
+            return entry(ProblemOutcome.right, note)
+        return entry(ProblemOutcome.right, speedups=speedups_of(tools.measure(source, compiled.source, left())))
     except UserFacingError as error:
         failure = error.failure
         if time.monotonic() - started >= limit_s:
-            return entry(Outcome.timeout, f"it took more than {limit_s:.0f} s", Outcome.timeout.value)
+            return entry(ProblemOutcome.timeout, f"it took more than {limit_s:.0f} s", ProblemOutcome.timeout.value)
         environment = failure.code is FailureCode.environment
-        return entry(Outcome.error if environment else Outcome.unusable, failure.message, failure.message)
+        return entry(ProblemOutcome.error if environment else ProblemOutcome.unusable, failure.message, failure.message)
     except Exception as error:  # noqa: BLE001 - one problem must not end the others; its line says what broke
-        return entry(Outcome.error, f"{type(error).__name__}: {error}", type(error).__name__)
+        return entry(ProblemOutcome.error, f"{type(error).__name__}: {error}", type(error).__name__)
 
 
-def _outcome_of(status: Status) -> Outcome:
+def _outcome_of(status: Status) -> ProblemOutcome:
     if status in {Status.unproved, Status.environment_error}:
-        return Outcome.not_judged
-    return {Status.timeout: Outcome.timeout, Status.degenerate_problem: Outcome.unusable}.get(status, Outcome.wrong)
+        return ProblemOutcome.not_judged
+    return {Status.timeout: ProblemOutcome.timeout, Status.degenerate_problem: ProblemOutcome.unusable}.get(
+        status, ProblemOutcome.wrong
+    )
 
 
 def speedups_of(result: BenchmarkResult) -> dict[str, float]:

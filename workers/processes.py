@@ -53,7 +53,7 @@ STEADY_S = 20.0  # after which a process that was started again is well
 COLLECT_EVERY_S = 86_400.0
 
 
-class Part(StrEnum):
+class HostPart(StrEnum):
     """What a host works on where it does not work on everything."""
 
     stages = "stages"  # and the clock
@@ -69,7 +69,7 @@ class DataFolderUnusableError(WorkersError):
 
 
 @dataclass(frozen=True)
-class Command:
+class ManagedProcess:
     """A process that is kept running."""
 
     name: str
@@ -80,7 +80,7 @@ class Command:
 class Supervisor:
     """Keeps processes running: one that ends is started again, after a pause that grows while it keeps ending."""
 
-    def __init__(self, commands: tuple[Command, ...], logs: Path | None = None) -> None:
+    def __init__(self, commands: tuple[ManagedProcess, ...], logs: Path | None = None) -> None:
         self._commands = commands
         self._logs = logs
         self._stop = threading.Event()
@@ -107,7 +107,7 @@ class Supervisor:
         for thread in self._threads:
             thread.join(timeout=STOP_S + 10)
 
-    def _keep(self, command: Command) -> None:
+    def _keep(self, command: ManagedProcess) -> None:
         pause_s = FIRST_PAUSE_S
         while not self._stop.is_set():
             started = time.monotonic()
@@ -119,7 +119,7 @@ class Supervisor:
             self._ended[command.name] = (ended, time.monotonic() + pause_s)
             self._stop.wait(pause_s)
 
-    def _run(self, command: Command) -> str:
+    def _run(self, command: ManagedProcess) -> str:
         try:
             with self._output(command) as output, self._started(command, output) as child:
                 self.pids[command.name] = child.pid
@@ -128,7 +128,7 @@ class Supervisor:
             return f"it could not be started: {error}"
         return f"exit code {child.returncode}"
 
-    def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    def _started(self, command: ManagedProcess, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         # In a session of its own: a terminal sends Ctrl-C and its end to all of its session, also to what is still needed to stop.
         return subprocess.Popen(
             mortal(command.arguments),
@@ -139,7 +139,7 @@ class Supervisor:
             start_new_session=True,
         )
 
-    def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+    def _output(self, command: ManagedProcess) -> contextlib.AbstractContextManager[IO[bytes] | None]:
         if self._logs is None:
             return contextlib.nullcontext()
         private_folder(self._logs)
@@ -159,7 +159,7 @@ class Supervisor:
 
 @contextmanager
 def serve_workers(
-    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app", only: Part | None = None
+    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app", only: HostPart | None = None
 ) -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages.
 
@@ -178,7 +178,7 @@ def serve_workers(
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        if only is not Part.gpu:
+        if only is not HostPart.gpu:
             stack.enter_context(_clock(settings))
         placed = tuple(_with_temporary(command, temporary) for command in commands(settings, app, only))
         yield stack.enter_context(_supervised(Supervisor(placed, logs)))
@@ -222,14 +222,14 @@ def _temporary(settings: Settings) -> Iterator[Path]:
         remove_or_report(folder)
 
 
-def _with_temporary(command: Command, folder: Path) -> Command:
+def _with_temporary(command: ManagedProcess, folder: Path) -> ManagedProcess:
     return replace(command, environment=command.environment | {"TMPDIR": str(folder)})
 
 
 @contextmanager
 def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
-    command = Command("redis", redis_command(socket, settings.data_dir))
+    command = ManagedProcess("redis", redis_command(socket, settings.data_dir))
     with _supervised(Supervisor((command,), logs)):
         yield settings.model_copy(update={"redis_url": SecretStr(f"redis+socket://{socket}")})
 
@@ -271,7 +271,9 @@ def _clock(settings: Settings) -> Iterator[None]:
         thread.join(STOP_S)
 
 
-def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
+def commands(
+    settings: Settings, app: str = "workers.celery_app", only: HostPart | None = None
+) -> tuple[ManagedProcess, ...]:
     """The processes: a worker for stages and one for this host's GPU, or one of them.
 
     Each has the settings that it works by: the GPU's worker asks no model and has no key of one.
@@ -282,7 +284,7 @@ def commands(settings: Settings, app: str = "workers.celery_app", only: Part | N
     gpu = ("-Q", ",".join(map(gpu_queue, served)), "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
-    kept = (Command("stages", (*celery, "worker", *stages, *quiet), environment_with(settings)),)
+    kept = (ManagedProcess("stages", (*celery, "worker", *stages, *quiet), environment_with(settings)),)
     alone = environment_with(settings, asks_models=False)
-    host = (Command("gpu", (*celery, "worker", *gpu, *quiet), alone),)
-    return {Part.stages: kept, Part.gpu: host, None: (*kept, *host)}[only]
+    host = (ManagedProcess("gpu", (*celery, "worker", *gpu, *quiet), alone),)
+    return {HostPart.stages: kept, HostPart.gpu: host, None: (*kept, *host)}[only]

@@ -56,7 +56,7 @@ LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class LookedAt:
     """One thing that was looked at."""
 
     what: str
@@ -64,27 +64,27 @@ class Finding:
     detail: str
 
 
-def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str, ...]) -> tuple[Finding, ...]:
+def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str, ...]) -> tuple[LookedAt, ...]:
     """Apply the patch in place and give what the library's own checks say; what follows a failure is left out.
 
     ``kernel_tests`` is the test file of the kernel, which has to pass; ``neighbours`` have to say the same before and after.
     """
     before = [_tests(untouched, path) for path in neighbours]
     applied = _run(untouched, ["git", "apply", "--whitespace=nowarn", str(patch.absolute())])
-    findings = [Finding("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
+    findings = [LookedAt("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
     if applied.returncode != 0:
         return tuple(findings)
     touched = touched_python_files(patch.read_text(encoding="utf-8", errors="surrogateescape"))
     for arguments in (["check"], ["format", "--check"]):
         done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
         what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
-        findings.append(Finding(what, done.returncode == 0, _last(done.stdout)))
+        findings.append(LookedAt(what, done.returncode == 0, _last(done.stdout)))
     own = _tests(untouched, kernel_tests)
-    findings.append(Finding(f"pytest {kernel_tests}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
+    findings.append(LookedAt(f"pytest {kernel_tests}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
     for path, earlier in zip(neighbours, before, strict=True):
         now = _tests(untouched, path)
         detail = f"{_told(earlier)} before, {_told(now)} now"
-        findings.append(Finding(f"pytest {path}", now == earlier and bool(now), detail))
+        findings.append(LookedAt(f"pytest {path}", now == earlier and bool(now), detail))
     return tuple(findings)
 
 

@@ -31,7 +31,7 @@ from deploy.localhub.hub import Hub
 from deploy.localhub.server import HOST, HubServer
 from service.app import Parts, create_app, make_parts
 from service.pages.export import export_pages
-from service.settings import Settings
+from service.settings import ServiceSettings
 from workers import embedded, inbox, observability, runtime
 
 DAY_S = 86_400.0
@@ -49,7 +49,7 @@ LIMIT_S = 300.0
 
 
 @dataclass
-class Stage:
+class DemoStage:
     """The product in this process, a GitHub next to it, and the night that it is."""
 
     hub: Hub
@@ -130,7 +130,7 @@ def play_nights(out: Path, keep: bool = False, archive: Path | None = None) -> i
 
 
 @contextmanager
-def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) -> Iterator[Stage]:
+def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) -> Iterator[DemoStage]:
     hub = Hub(out / "localhub")
     port = ports[1] or free_port()
     service_url = f"http://{HOST}:{port}"
@@ -139,7 +139,7 @@ def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) ->
     try:
         with HubServer(hub, port=ports[0]) as server:
             bot = register(hub, untouched, service_url)
-            settings = Settings(
+            settings = ServiceSettings(
                 webhook_secrets=(SecretStr(bot.secret),),
                 app_id=bot.app_id,
                 private_key=SecretStr(bot.private_key),
@@ -151,7 +151,7 @@ def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) ->
                 delivery_threads=0,
             )
             parts = make_parts(settings)
-            stage = Stage(hub, parts, machine, service_url, started)
+            stage = DemoStage(hub, parts, machine, service_url, started)
             made = runtime.current()
             made.clock, made.runner_command = stage.clock, recorded_gpu.command(machine)
             with _served(settings, stage.parts, port):
@@ -161,7 +161,7 @@ def _open(out: Path, untouched: Path, ports: tuple[int, int], started: float) ->
 
 
 @contextmanager
-def _served(settings: Settings, parts: Parts, port: int) -> Iterator[None]:
+def _served(settings: ServiceSettings, parts: Parts, port: int) -> Iterator[None]:
     server = uvicorn.Server(uvicorn.Config(create_app(settings, parts), host=HOST, port=port, log_level="critical"))
     thread = threading.Thread(target=server.run, name="service", daemon=True)
     thread.start()
@@ -176,7 +176,7 @@ def _served(settings: Settings, parts: Parts, port: int) -> Iterator[None]:
         thread.join()
 
 
-def _month(stage: Stage, out: Path) -> bool:
+def _month(stage: DemoStage, out: Path) -> bool:
     say(stage.started, f"{library.PROJECT} {library.VERSION} on {REPOSITORY}; the times are those of an H200, recorded")
     kernels = " ".join(json.loads(recorded_gpu.RECORDED.read_text())["kernels"])
     diary = stage.hub.open_issue(REPOSITORY, MAINTAINER, "Nightly runs", "A night a day.").number
@@ -198,7 +198,7 @@ def _month(stage: Stage, out: Path) -> bool:
     return _leave(stage, out, diary, planted)
 
 
-def _day(stage: Stage, night: int) -> int | None:
+def _day(stage: DemoStage, night: int) -> int | None:
     """What people do before a night; gives the number of the pull request that slows a kernel down, in its night."""
     stage.push({NOTES: f"# Notes\n\nDay {night + 1}.\n"}, "Take notes")
     pull = None
@@ -214,7 +214,7 @@ def _day(stage: Stage, night: int) -> int | None:
     return pull
 
 
-def _search(stage: Stage) -> None:
+def _search(stage: DemoStage) -> None:
     """Have the commit searched, on the issue that the night opened."""
     for issue in stage.opened():
         command = RANGE.search(stage.hub.issue(REPOSITORY, issue).body or "")
@@ -224,7 +224,7 @@ def _search(stage: Stage) -> None:
             stage.show()
 
 
-def _leave(stage: Stage, out: Path, diary: int, planted: int | None) -> bool:
+def _leave(stage: DemoStage, out: Path, diary: int, planted: int | None) -> bool:
     hub = stage.hub
     opened = stage.opened()
     titles = [(f"Issue #{number}", hub.conversation(REPOSITORY, number)) for number in (*opened, diary)]
@@ -248,7 +248,7 @@ def _leave(stage: Stage, out: Path, diary: int, planted: int | None) -> bool:
     return all(is_so for _, is_so in held)
 
 
-def _stay(stage: Stage) -> None:
+def _stay(stage: DemoStage) -> None:
     typer.echo(f"\nlocalhub: {stage.parts.settings.html_url}/{REPOSITORY}   pages: {stage.service_url}/kernels")
     typer.echo("Comment `/kernel nightly` on an issue, or `/kernel triaged REASON`. Ctrl+C ends it.")
     try:

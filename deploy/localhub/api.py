@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from deploy.localhub import pulls
 from deploy.localhub.auth import Viewer, allow, can_see, identify
-from deploy.localhub.call import Call, Handler, Reply
+from deploy.localhub.call import AdmittedRequest, Handler, HttpReply
 from deploy.localhub.code_routes import (
     APP_HANDLERS,
     CHECK_HANDLERS,
@@ -31,7 +31,7 @@ from deploy.localhub.operations import (
     OPERATIONS,
     ApiError,
     FaultKind,
-    Operation,
+    RouteRow,
     forbidden,
     not_found,
     unauthorized,
@@ -55,14 +55,14 @@ HANDLERS: dict[str, Handler] = (
 )
 _CLASSIFIERS = ("ABUSE", "DUPLICATE", "OFF_TOPIC", "OUTDATED", "RESOLVED", "SPAM")
 _MUTATION = re.compile(r"\{\s*(\w+)\s*\(\s*input\s*:")
-_READ = Operation("graphql_query", "POST", "/graphql", ("issues", "pull_requests"))
-_WRITE = Operation("graphql_mutation", "POST", "/graphql", ("issues", "pull_requests"), writes=True)
+_READ = RouteRow("graphql_query", "POST", "/graphql", ("issues", "pull_requests"))
+_WRITE = RouteRow("graphql_mutation", "POST", "/graphql", ("issues", "pull_requests"), writes=True)
 
 Node = Issue | Comment | Review | ReviewComment
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundNode:
     """A node with its type's name and where it stands."""
 
     kind: str
@@ -109,14 +109,14 @@ def _mutate(world: World, viewer: Viewer, name: str, given: Mapping[str, Any]) -
     return done | _change_minimized(found, name, given.get("classifier"))
 
 
-def _change_draft(world: World, viewer: Viewer, found: Found, draft: bool) -> dict[str, Any]:
+def _change_draft(world: World, viewer: Viewer, found: FoundNode, draft: bool) -> dict[str, Any]:
     if not isinstance(found.node, Issue) or found.node.pull is None or viewer.actor is None:
         raise not_found()
     pulls.set_draft(world, found.repository, found.node, viewer.actor, draft)
     return {"pullRequest": _shape(found)}
 
 
-def _change_minimized(found: Found, name: str, classifier: object) -> dict[str, Any]:
+def _change_minimized(found: FoundNode, name: str, classifier: object) -> dict[str, Any]:
     if isinstance(found.node, Issue):
         raise not_found()
     if name == "unminimizeComment":
@@ -134,7 +134,7 @@ def _read_query(world: World, viewer: Viewer, variables: Mapping[str, Any]) -> d
     return _shape(found)
 
 
-def _shape(found: Found) -> dict[str, Any]:
+def _shape(found: FoundNode) -> dict[str, Any]:
     shape: dict[str, Any] = {"__typename": found.kind}
     if isinstance(found.node, Issue):
         if found.node.pull is not None:
@@ -151,11 +151,11 @@ def _selected(shape: Any, query: str) -> Any:
     return {key: _selected(value, query) for key, value in shape.items() if re.search(rf"\b{key}\b", query)}
 
 
-def _find(world: World, viewer: Viewer, wanted: str) -> Found:
+def _find(world: World, viewer: Viewer, wanted: str) -> FoundNode:
     for repository in world.state.repositories.values():
         for known, kind, node in _nodes(repository):
             if known == wanted and can_see(world, viewer, repository):
-                return Found(kind, node, repository)
+                return FoundNode(kind, node, repository)
     raise not_found()
 
 
@@ -240,12 +240,12 @@ def api_routes(world: World) -> list[Route]:
     ]
 
 
-def _endpoint(world: World, operation: Operation, handler: Handler) -> Callable[[Request], Any]:
+def _endpoint(world: World, operation: RouteRow, handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         asked = await _read(request)
         return await run_in_threadpool(respond, world, operation.name, asked.method, asked.path, _work(asked))
 
-    def _work(asked: _Asked) -> Callable[[_Heard], Reply]:
+    def _work(asked: _Asked) -> Callable[[_Heard], HttpReply]:
         return lambda heard: _carry_out(world, operation, handler, asked, heard)
 
     return endpoint
@@ -255,10 +255,10 @@ def _graphql_endpoint(world: World) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         asked = await _read(request)
 
-        def work(heard: _Heard) -> Reply:
+        def work(heard: _Heard) -> HttpReply:
             viewer = identify(world, asked.headers.get("authorization", ""))
             heard.login = viewer.login
-            return Reply(answer(world, viewer, asked.json()))
+            return HttpReply(answer(world, viewer, asked.json()))
 
         try:
             operation = operation_of(asked.json())
@@ -281,15 +281,15 @@ async def _read(request: Request) -> _Asked:
 
 
 async def _unknown(_request: Request) -> Response:
-    return _response(Reply(not_found().body(), 404), {})
+    return _response(HttpReply(not_found().body(), 404), {})
 
 
-def respond(world: World, operation: str, method: str, path: str, work: Callable[[_Heard], Reply]) -> Response:
+def respond(world: World, operation: str, method: str, path: str, work: Callable[[_Heard], HttpReply]) -> Response:
     """Answer one request: faults before, the work under the lock, faults after."""
     spoiled = world.faults.meet(operation)
     heard = _Heard()
     if spoiled is not None and spoiled.kind is FaultKind.answer:
-        reply = Reply(spoiled.body, spoiled.status, spoiled.headers)
+        reply = HttpReply(spoiled.body, spoiled.status, spoiled.headers)
     else:
         reply = _reply(world, work, heard)
     with world.lock:
@@ -298,19 +298,19 @@ def respond(world: World, operation: str, method: str, path: str, work: Callable
     if spoiled is not None and spoiled.kind is FaultKind.disconnect:
         return BrokenResponse()
     if spoiled is not None and spoiled.kind is FaultKind.drop:
-        reply = Reply(spoiled.body, spoiled.status)
+        reply = HttpReply(spoiled.body, spoiled.status)
     return _response(reply, headers, heard.headers)
 
 
-def _reply(world: World, work: Callable[[_Heard], Reply], heard: _Heard) -> Reply:
+def _reply(world: World, work: Callable[[_Heard], HttpReply], heard: _Heard) -> HttpReply:
     with world.lock:
         try:
             return work(heard)
         except ApiError as error:
-            return Reply(error.body(), error.status, error.headers)
+            return HttpReply(error.body(), error.status, error.headers)
 
 
-def _carry_out(world: World, operation: Operation, handler: Handler, asked: _Asked, heard: _Heard) -> Reply:
+def _carry_out(world: World, operation: RouteRow, handler: Handler, asked: _Asked, heard: _Heard) -> HttpReply:
     viewer = identify(world, asked.headers.get("authorization", ""))
     heard.login = viewer.login
     repository = None
@@ -319,7 +319,7 @@ def _carry_out(world: World, operation: Operation, handler: Handler, asked: _Ask
         if operation.access.value != "app" and not can_see(world, viewer, repository):
             raise not_found()
     allow(world, viewer, operation, repository)
-    call = Call(
+    call = AdmittedRequest(
         world=world,
         viewer=viewer,
         operation=operation,
@@ -334,11 +334,11 @@ def _carry_out(world: World, operation: Operation, handler: Handler, asked: _Ask
         tag = f'W/"{hashlib.sha256(json.dumps(reply.data).encode()).hexdigest()}"'
         heard.headers["etag"] = tag
         if asked.headers.get("if-none-match") == tag:
-            return Reply(None, 304)
+            return HttpReply(None, 304)
     return reply
 
 
-def _response(reply: Reply, *more: Mapping[str, str]) -> Response:
+def _response(reply: HttpReply, *more: Mapping[str, str]) -> Response:
     headers = {"x-github-request-id": uuid.uuid4().hex.upper()[:16], "x-github-media-type": "github.v3; format=json"}
     for part in more:
         headers |= dict(part)

@@ -11,7 +11,7 @@ import jwt
 from fastapi.security.utils import get_authorization_scheme_param
 from jwt.types import Options
 
-from deploy.localhub.operations import Access, ApiError, Operation, forbidden, not_found, unauthorized
+from deploy.localhub.operations import Access, ApiError, RouteRow, forbidden, not_found, unauthorized
 from deploy.localhub.state import App, Installation, Repository, Token
 from deploy.localhub.world import Actor, World
 
@@ -114,7 +114,7 @@ def _in_token(viewer: Viewer, repository: Repository) -> bool:
     return narrowed is None or repository.id in narrowed
 
 
-def allow(world: World, viewer: Viewer, operation: Operation, repository: Repository | None) -> None:
+def allow(world: World, viewer: Viewer, operation: RouteRow, repository: Repository | None) -> None:
     """Let the request pass. Raises: ApiError 401, 403 or 404 as GitHub would."""
     if operation.access is Access.app:
         if viewer.app is None or viewer.installation is not None:
@@ -138,7 +138,7 @@ def allow(world: World, viewer: Viewer, operation: Operation, repository: Reposi
         _allow_person(world, viewer.login, operation, repository)
 
 
-def _allow_installation(viewer: Viewer, operation: Operation, repository: Repository) -> None:
+def _allow_installation(viewer: Viewer, operation: RouteRow, repository: Repository) -> None:
     if viewer.installation is None or viewer.token is None or not operation.scopes:
         return
     inside = covers(viewer.installation, repository) and _in_token(viewer, repository)
@@ -149,7 +149,7 @@ def _allow_installation(viewer: Viewer, operation: Operation, repository: Reposi
         raise forbidden()
 
 
-def _allow_person(world: World, login: str, operation: Operation, repository: Repository) -> None:
+def _allow_person(world: World, login: str, operation: RouteRow, repository: Repository) -> None:
     if operation.access is Access.app_only:
         raise forbidden("You must authenticate via a GitHub App.")
     if not world.has_role(repository, login, operation.role):

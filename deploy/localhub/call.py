@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from deploy.localhub.auth import Viewer
-from deploy.localhub.operations import Operation, unauthorized, unprocessable
+from deploy.localhub.operations import RouteRow, unauthorized, unprocessable
 from deploy.localhub.state import Repository
 from deploy.localhub.world import Actor, World
 
@@ -16,7 +16,7 @@ _DEFAULT_PAGE, _LARGEST_PAGE = 30, 100
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """What goes back: ``data`` as JSON, None for an empty body."""
 
     data: Any = None
@@ -25,12 +25,12 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Call:
+class AdmittedRequest:
     """A request that was let in. ``repo`` and ``actor`` are those of the route and of the credential."""
 
     world: World
     viewer: Viewer
-    operation: Operation
+    operation: RouteRow
     path: str
     params: Mapping[str, Any]
     query: Mapping[str, str]
@@ -57,14 +57,14 @@ class Call:
             raise unprocessable(f"Invalid request.\n\n{key!r} is not an array of strings.")
         return value
 
-    def page(self, items: Sequence[Any], shape: Callable[[Any], Any], key: str | None = None) -> Reply:
+    def page(self, items: Sequence[Any], shape: Callable[[Any], Any], key: str | None = None) -> HttpReply:
         """One page with its Link header; only what is on the page is shaped. ``key`` wraps it with a total."""
         size = min(max(_number(self.query.get("per_page"), _DEFAULT_PAGE), 1), _LARGEST_PAGE)
         number = max(_number(self.query.get("page"), 1), 1)
         last = max((len(items) + size - 1) // size, 1)
         shown = [shape(item) for item in items[(number - 1) * size : number * size]]
         data: Any = shown if key is None else {"total_count": len(items), key: shown}
-        return Reply(data, headers=self._links(number, last))
+        return HttpReply(data, headers=self._links(number, last))
 
     def _links(self, number: int, last: int) -> dict[str, str]:
         pages: dict[str, int] = {}
@@ -79,7 +79,7 @@ class Call:
         return {"link": ", ".join(links)}
 
 
-Handler = Callable[[Call], Reply]
+Handler = Callable[[AdmittedRequest], HttpReply]
 
 
 def _number(text: str | None, default: int) -> int:

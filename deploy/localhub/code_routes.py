@@ -13,69 +13,69 @@ from urllib.parse import quote
 
 from deploy.localhub import checks, payloads, pulls, webhooks
 from deploy.localhub.auth import can_see, covers, require_workflows
-from deploy.localhub.call import Call, Handler, Reply
-from deploy.localhub.git import BareRepository, CommitData, Signature, TreeEntry, changed_files, is_safe_path
+from deploy.localhub.call import AdmittedRequest, Handler, HttpReply
+from deploy.localhub.git import BareRepository, CommitData, CommitSignature, GitTreeEntry, changed_files, is_safe_path
 from deploy.localhub.operations import invalid, not_found, unprocessable
 from deploy.localhub.state import App, CheckRun, Delivery, Installation, Repository, Token
 from deploy.localhub.world import rate_limit_status
 
 
-def get_repo(call: Call) -> Reply:
+def get_repo(call: AdmittedRequest) -> HttpReply:
     """A repository."""
-    return Reply(payloads.repository(call.world, call.repo, call.viewer.login))
+    return HttpReply(payloads.repository(call.world, call.repo, call.viewer.login))
 
 
-def get_repo_by_id(call: Call) -> Reply:
+def get_repo_by_id(call: AdmittedRequest) -> HttpReply:
     """A repository by its number."""
     found = call.world.state.repositories.get(call.params["repository_id"])
     if found is None or not can_see(call.world, call.viewer, found):
         raise not_found()
-    return Reply(payloads.repository(call.world, found, call.viewer.login))
+    return HttpReply(payloads.repository(call.world, found, call.viewer.login))
 
 
-def list_branches(call: Call) -> Reply:
+def list_branches(call: AdmittedRequest) -> HttpReply:
     """Every branch."""
     refs = call.world.git(call.repo).refs()
     names = [name.removeprefix("refs/heads/") for name in refs if name.startswith("refs/heads/")]
     return call.page(names, lambda name: _branch(call, name, refs[f"refs/heads/{name}"]))
 
 
-def get_branch(call: Call) -> Reply:
+def get_branch(call: AdmittedRequest) -> HttpReply:
     """One branch."""
     name = call.params["branch"]
     sha = call.world.git(call.repo).ref(f"refs/heads/{name}")
     if sha is None:
         raise not_found()
-    return Reply(_branch(call, name, sha))
+    return HttpReply(_branch(call, name, sha))
 
 
-def _branch(call: Call, name: str, sha: str) -> dict[str, object]:
+def _branch(call: AdmittedRequest, name: str, sha: str) -> dict[str, object]:
     return payloads.branch(call.world, call.repo, name, call.world.git(call.repo).commit(sha))
 
 
-def list_collaborators(call: Call) -> Reply:
+def list_collaborators(call: AdmittedRequest) -> HttpReply:
     """Who has a role here."""
     logins = [call.repo.owner, *call.repo.collaborators]
     shapes = [payloads.permission(call.world, call.repo, login)["user"] for login in logins]
     return call.page(shapes, lambda shape: shape)
 
 
-def check_collaborator(call: Call) -> Reply:
+def check_collaborator(call: AdmittedRequest) -> HttpReply:
     """204 for a collaborator, 404 for anybody else."""
     known = {login.lower() for login in (*call.repo.collaborators, call.repo.owner)}
     if call.params["login"].lower() not in known:
         raise not_found()
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
-def get_collaborator_permission(call: Call) -> Reply:
+def get_collaborator_permission(call: AdmittedRequest) -> HttpReply:
     """What somebody may do; 404 for who does not exist."""
     if call.world.find_user(call.params["login"]) is None:
         raise not_found()
-    return Reply(payloads.permission(call.world, call.repo, call.params["login"]))
+    return HttpReply(payloads.permission(call.world, call.repo, call.params["login"]))
 
 
-def get_contents(call: Call) -> Reply:
+def get_contents(call: AdmittedRequest) -> HttpReply:
     """A file with its content, or the entries of a folder."""
     git, path = call.world.git(call.repo), call.params.get("path", "").strip("/")
     ref = call.query.get("ref") or call.repo.default_branch
@@ -86,11 +86,11 @@ def get_contents(call: Call) -> Reply:
             raise not_found()
         if entry.type != "tree":
             with_content = git if entry.type == "blob" else None
-            return Reply(payloads.contents(call.world, call.repo, ref, entry, with_content))
-    return Reply([payloads.contents(call.world, call.repo, ref, item) for item in git.tree_entries(commit, path)])
+            return HttpReply(payloads.contents(call.world, call.repo, ref, entry, with_content))
+    return HttpReply([payloads.contents(call.world, call.repo, ref, item) for item in git.tree_entries(commit, path)])
 
 
-def list_commits(call: Call) -> Reply:
+def list_commits(call: AdmittedRequest) -> HttpReply:
     """The history of a branch or commit, newest first."""
     git = call.world.git(call.repo)
     start = _commit(git, call.query.get("sha") or call.repo.default_branch)
@@ -98,7 +98,7 @@ def list_commits(call: Call) -> Reply:
     return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
 
 
-def get_commit(call: Call) -> Reply:
+def get_commit(call: AdmittedRequest) -> HttpReply:
     """One commit with its files."""
     git, ref = call.world.git(call.repo), call.params["ref"]
     sha = git.resolve(ref)
@@ -106,10 +106,10 @@ def get_commit(call: Call) -> Reply:
         raise unprocessable(f"No commit found for SHA: {ref}")
     commit = git.commit(sha)
     files = changed_files(git, commit.parents[0], sha) if commit.parents else []
-    return Reply(payloads.commit(call.world, call.repo, commit, files))
+    return HttpReply(payloads.commit(call.world, call.repo, commit, files))
 
 
-def compare_commits(call: Call) -> Reply:
+def compare_commits(call: AdmittedRequest) -> HttpReply:
     """``base...head``: what head has that base has not."""
     git = call.world.git(call.repo)
     base_name, dots, head_name = call.params["spec"].partition("...")
@@ -122,7 +122,7 @@ def compare_commits(call: Call) -> Reply:
     ahead, behind = git.history(head, exclude=base), git.history(base, exclude=head)
     status = ("diverged" if behind else "ahead") if ahead else ("behind" if behind else "identical")
     url = f"{call.world.api_url}{call.path}"
-    return Reply(
+    return HttpReply(
         {
             "url": url,
             "html_url": f"{call.world.base_url}/{call.repo.full_name}/compare/{quote(call.params['spec'])}",
@@ -141,13 +141,13 @@ def compare_commits(call: Call) -> Reply:
     )
 
 
-def get_archive(call: Call) -> Reply:
+def get_archive(call: AdmittedRequest) -> HttpReply:
     """302 to a link with a ticket in it, since whoever follows it sends no token."""
     sha = _commit(call.world.git(call.repo), call.params.get("ref") or call.repo.default_branch)
     ticket = secrets.token_urlsafe(24)
     call.world.archive_tickets[ticket] = (call.repo.id, sha)
     location = f"{call.world.base_url}/_codeload/{call.repo.full_name}/legacy.tar.gz/{sha}?token={ticket}"
-    return Reply(None, 302, {"location": location})
+    return HttpReply(None, 302, {"location": location})
 
 
 def _commit(git: BareRepository, ref: str) -> str:
@@ -178,43 +178,43 @@ REPOSITORY_HANDLERS: dict[str, Handler] = {
 _MODES = {"100644": "blob", "100755": "blob", "120000": "blob", "040000": "tree", "160000": "commit"}
 
 
-def get_ref(call: Call) -> Reply:
+def get_ref(call: AdmittedRequest) -> HttpReply:
     """A ref by its full name without ``refs/``."""
     name = f"refs/{call.params['ref']}"
     sha = call.world.git(call.repo).ref(name)
     if sha is None:
         raise not_found()
-    return Reply(payloads.git_ref(call.world, call.repo, name, sha))
+    return HttpReply(payloads.git_ref(call.world, call.repo, name, sha))
 
 
-def list_matching_refs(call: Call) -> Reply:
+def list_matching_refs(call: AdmittedRequest) -> HttpReply:
     """The refs whose names start so."""
     start = f"refs/{call.params.get('ref', '')}"
     found = [(name, sha) for name, sha in call.world.git(call.repo).refs().items() if name.startswith(start)]
     return call.page(found, lambda item: payloads.git_ref(call.world, call.repo, *item))
 
 
-def create_ref(call: Call) -> Reply:
+def create_ref(call: AdmittedRequest) -> HttpReply:
     """Make a ref."""
     name, sha = call.body.get("ref"), call.body.get("sha")
     pulls.create_ref(call.world, call.repo, call.actor, name, sha)
-    return Reply(payloads.git_ref(call.world, call.repo, str(name), str(sha)), 201)
+    return HttpReply(payloads.git_ref(call.world, call.repo, str(name), str(sha)), 201)
 
 
-def update_ref(call: Call) -> Reply:
+def update_ref(call: AdmittedRequest) -> HttpReply:
     """Move a ref; ``force`` lets it go anywhere."""
     name, sha = f"refs/{call.params['ref']}", call.body.get("sha")
     pulls.update_ref(call.world, call.repo, call.actor, name, sha, bool(call.body.get("force")))
-    return Reply(payloads.git_ref(call.world, call.repo, name, str(sha)))
+    return HttpReply(payloads.git_ref(call.world, call.repo, name, str(sha)))
 
 
-def delete_ref(call: Call) -> Reply:
+def delete_ref(call: AdmittedRequest) -> HttpReply:
     """Remove a ref."""
     pulls.delete_ref(call.world, call.repo, call.actor, f"refs/{call.params['ref']}")
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
-def create_blob(call: Call) -> Reply:
+def create_blob(call: AdmittedRequest) -> HttpReply:
     """Write a blob."""
     content = call.body.get("content")
     if not isinstance(content, str):
@@ -224,10 +224,10 @@ def create_blob(call: Call) -> Reply:
     except binascii.Error as error:
         raise invalid("Blob", "content", "invalid") from error
     sha = call.world.git(call.repo).write_object("blob", data)
-    return Reply({"sha": sha, "url": _url(call, "blobs", sha)}, 201)
+    return HttpReply({"sha": sha, "url": _url(call, "blobs", sha)}, 201)
 
 
-def get_blob(call: Call) -> Reply:
+def get_blob(call: AdmittedRequest) -> HttpReply:
     """Read a blob."""
     git, sha = call.world.git(call.repo), call.params["sha"]
     if git.kind(sha) != "blob":
@@ -235,10 +235,10 @@ def get_blob(call: Call) -> Reply:
     data = git.read_object("blob", sha)
     content = base64.encodebytes(data).decode()
     shape = {"sha": sha, "node_id": f"B_{sha}", "size": len(data), "url": _url(call, "blobs", sha)}
-    return Reply(shape | {"content": content, "encoding": "base64"})
+    return HttpReply(shape | {"content": content, "encoding": "base64"})
 
 
-def create_tree(call: Call) -> Reply:
+def create_tree(call: AdmittedRequest) -> HttpReply:
     """Write a tree, perhaps on top of ``base_tree``; an entry with ``sha`` null removes a file."""
     git, base = call.world.git(call.repo), call.body.get("base_tree")
     if base is not None and git.kind(str(base)) not in ("tree", "commit"):
@@ -249,26 +249,26 @@ def create_tree(call: Call) -> Reply:
     if any(str(item.get("path", "")).startswith(".github/workflows/") for item in entries):
         require_workflows(call.viewer)
     sha = git.write_tree([_entry(call, item) for item in entries], base)
-    return Reply(payloads.git_tree(call.world, call.repo, sha, git.tree_entries(sha)), 201)
+    return HttpReply(payloads.git_tree(call.world, call.repo, sha, git.tree_entries(sha)), 201)
 
 
-def _entry(call: Call, item: Mapping[str, Any]) -> TreeEntry:
+def _entry(call: AdmittedRequest, item: Mapping[str, Any]) -> GitTreeEntry:
     git, path, mode = call.world.git(call.repo), item.get("path"), str(item.get("mode"))
     if not isinstance(path, str) or not is_safe_path(path):
         raise unprocessable("tree.path contains a malformed path component")
     if mode not in _MODES:
         raise unprocessable("tree.mode must be one of 100644, 100755, 040000, 160000 or 120000")
     if "content" in item and "sha" not in item:
-        return TreeEntry(path, mode, "blob", git.write_object("blob", str(item["content"]).encode()))
+        return GitTreeEntry(path, mode, "blob", git.write_object("blob", str(item["content"]).encode()))
     sha = item.get("sha")
     if sha is None:
-        return TreeEntry(path, mode, _MODES[mode], None)
+        return GitTreeEntry(path, mode, _MODES[mode], None)
     if git.kind(str(sha)) != _MODES[mode]:
         raise unprocessable(f"tree.sha {sha} is not a valid {_MODES[mode]}")
-    return TreeEntry(path, mode, _MODES[mode], str(sha))
+    return GitTreeEntry(path, mode, _MODES[mode], str(sha))
 
 
-def get_tree(call: Call) -> Reply:
+def get_tree(call: AdmittedRequest) -> HttpReply:
     """A tree by its id, or that of a commit or branch."""
     git, name = call.world.git(call.repo), call.params["sha"]
     commit = git.resolve(name)
@@ -276,10 +276,10 @@ def get_tree(call: Call) -> Reply:
     if commit is None and git.kind(name) != "tree":
         raise not_found()
     entries = git.tree_entries(tree, recursive=bool(call.query.get("recursive")))
-    return Reply(payloads.git_tree(call.world, call.repo, tree, entries))
+    return HttpReply(payloads.git_tree(call.world, call.repo, tree, entries))
 
 
-def create_git_commit(call: Call) -> Reply:
+def create_git_commit(call: AdmittedRequest) -> HttpReply:
     """Write a commit; nothing points to it yet. The same content, dates included, gives the same commit."""
     git, body = call.world.git(call.repo), call.body
     tree, parents, message = body.get("tree"), body.get("parents") or [], body.get("message")
@@ -292,31 +292,31 @@ def create_git_commit(call: Call) -> Reply:
     author = _signature(call, body.get("author") or body.get("committer"))
     committer = _signature(call, body.get("committer") or body.get("author"))
     sha = git.write_commit(CommitData(tree, tuple(parents), message, author, committer))
-    return Reply(payloads.git_commit(call.world, call.repo, git.commit(sha)), 201)
+    return HttpReply(payloads.git_commit(call.world, call.repo, git.commit(sha)), 201)
 
 
-def _signature(call: Call, given: Mapping[str, Any] | None) -> Signature:
+def _signature(call: AdmittedRequest, given: Mapping[str, Any] | None) -> CommitSignature:
     user = call.actor.user
     if given is None:
-        return Signature(user.name, user.email, call.world.clock())
+        return CommitSignature(user.name, user.email, call.world.clock())
     try:
         at = datetime.fromisoformat(given["date"]) if given.get("date") else call.world.clock()
     except (TypeError, ValueError) as error:
         raise invalid("Commit", "date", "invalid") from error
     if at.tzinfo is None:
         at = at.replace(tzinfo=call.world.clock().tzinfo)
-    return Signature(str(given.get("name") or user.name), str(given.get("email") or user.email), at)
+    return CommitSignature(str(given.get("name") or user.name), str(given.get("email") or user.email), at)
 
 
-def get_git_commit(call: Call) -> Reply:
+def get_git_commit(call: AdmittedRequest) -> HttpReply:
     """A commit by its id."""
     git, sha = call.world.git(call.repo), call.params["sha"]
     if git.kind(sha) != "commit":
         raise not_found()
-    return Reply(payloads.git_commit(call.world, call.repo, git.commit(sha)))
+    return HttpReply(payloads.git_commit(call.world, call.repo, git.commit(sha)))
 
 
-def _url(call: Call, kind: str, sha: str) -> str:
+def _url(call: AdmittedRequest, kind: str, sha: str) -> str:
     return f"{call.world.api_url}/repos/{call.repo.full_name}/git/{kind}/{sha}"
 
 
@@ -341,17 +341,17 @@ TOKEN_LIFETIME = timedelta(hours=1)
 _LEVELS = ("none", "read", "write", "admin")
 
 
-def get_app(call: Call) -> Reply:
+def get_app(call: AdmittedRequest) -> HttpReply:
     """The app of the JWT."""
-    return Reply(payloads.app(call.world, _app(call)))
+    return HttpReply(payloads.app(call.world, _app(call)))
 
 
-def get_app_hook_config(call: Call) -> Reply:
+def get_app_hook_config(call: AdmittedRequest) -> HttpReply:
     """Where its webhook goes."""
-    return Reply(payloads.hook_config(_app(call)))
+    return HttpReply(payloads.hook_config(_app(call)))
 
 
-def list_hook_deliveries(call: Call) -> Reply:
+def list_hook_deliveries(call: AdmittedRequest) -> HttpReply:
     """Its deliveries, newest first; ``cursor`` is the id to go on from."""
     mine = [item for item in reversed(call.world.state.deliveries) if item.app_id == _app(call).id]
     mine = [item for item in mine if item.status_code is not None]
@@ -361,51 +361,51 @@ def list_hook_deliveries(call: Call) -> Reply:
     reply = call.page(mine, payloads.delivery)
     size = len(reply.data)
     if size == 0 or size == len(mine):
-        return Reply(reply.data)
+        return HttpReply(reply.data)
     root = f"{call.world.api_url}{call.path}"
     following = f"{root}?per_page={size}&cursor={mine[size - 1].id}"
-    return Reply(reply.data, headers={"link": f'<{following}>; rel="next"'})
+    return HttpReply(reply.data, headers={"link": f'<{following}>; rel="next"'})
 
 
-def get_hook_delivery(call: Call) -> Reply:
+def get_hook_delivery(call: AdmittedRequest) -> HttpReply:
     """One delivery with its request and response."""
-    return Reply(payloads.delivery(_delivery(call), full=True))
+    return HttpReply(payloads.delivery(_delivery(call), full=True))
 
 
-def redeliver_hook_delivery(call: Call) -> Reply:
+def redeliver_hook_delivery(call: AdmittedRequest) -> HttpReply:
     """Send it again, under the same delivery id."""
     webhooks.redeliver(call.world, _delivery(call))
-    return Reply({}, 202)
+    return HttpReply({}, 202)
 
 
-def list_installations(call: Call) -> Reply:
+def list_installations(call: AdmittedRequest) -> HttpReply:
     """Where the app is installed."""
     mine = [item for item in call.world.state.installations.values() if item.app_id == _app(call).id]
     return call.page(mine, lambda item: payloads.installation(call.world, item))
 
 
-def get_installation(call: Call) -> Reply:
+def get_installation(call: AdmittedRequest) -> HttpReply:
     """One installation."""
-    return Reply(payloads.installation(call.world, _installation(call)))
+    return HttpReply(payloads.installation(call.world, _installation(call)))
 
 
-def get_repo_installation(call: Call) -> Reply:
+def get_repo_installation(call: AdmittedRequest) -> HttpReply:
     """The installation that covers a repository."""
     for item in call.world.state.installations.values():
         if item.app_id == _app(call).id and covers(item, call.repo):
-            return Reply(payloads.installation(call.world, item))
+            return HttpReply(payloads.installation(call.world, item))
     raise not_found()
 
 
-def get_account_installation(call: Call) -> Reply:
+def get_account_installation(call: AdmittedRequest) -> HttpReply:
     """The installation on an account."""
     for item in call.world.state.installations.values():
         if item.app_id == _app(call).id and item.account.lower() == call.params["login"].lower():
-            return Reply(payloads.installation(call.world, item))
+            return HttpReply(payloads.installation(call.world, item))
     raise not_found()
 
 
-def create_installation_token(call: Call) -> Reply:
+def create_installation_token(call: AdmittedRequest) -> HttpReply:
     """A token of an hour, perhaps narrowed to repositories and permissions. Raises: ApiError 422 where it would widen."""
     world, installation = call.world, _installation(call)
     permissions = _narrowed_permissions(installation, call.body.get("permissions"))
@@ -426,10 +426,10 @@ def create_installation_token(call: Call) -> Reply:
     }
     if repositories is not None:
         shape["repositories"] = [payloads.repository(world, item) for item in repositories]
-    return Reply(shape, 201)
+    return HttpReply(shape, 201)
 
 
-def list_installation_repositories(call: Call) -> Reply:
+def list_installation_repositories(call: AdmittedRequest) -> HttpReply:
     """The repositories that an installation's token reaches."""
     token, installation = call.viewer.token, call.viewer.installation
     assert token is not None and installation is not None, "the operations table lets only installations in"
@@ -451,7 +451,7 @@ def _narrowed_permissions(installation: Installation, wanted: object) -> dict[st
     return {**wanted, "metadata": "read"}
 
 
-def _narrowed_repositories(call: Call, installation: Installation) -> list[Repository] | None:
+def _narrowed_repositories(call: AdmittedRequest, installation: Installation) -> list[Repository] | None:
     names, ids = call.body.get("repositories"), call.body.get("repository_ids")
     if not names and not ids:
         return None
@@ -465,19 +465,19 @@ def _narrowed_repositories(call: Call, installation: Installation) -> list[Repos
     return chosen
 
 
-def _app(call: Call) -> App:
+def _app(call: AdmittedRequest) -> App:
     assert call.viewer.app is not None, "the operations table lets only apps in"
     return call.viewer.app
 
 
-def _installation(call: Call) -> Installation:
+def _installation(call: AdmittedRequest) -> Installation:
     found = call.world.state.installations.get(call.params["installation_id"])
     if found is None or found.app_id != _app(call).id:
         raise not_found()
     return found
 
 
-def _delivery(call: Call) -> Delivery:
+def _delivery(call: AdmittedRequest) -> Delivery:
     for item in call.world.state.deliveries:
         if item.id == call.params["delivery_id"] and item.app_id == _app(call).id:
             return item
@@ -500,36 +500,36 @@ APP_HANDLERS: dict[str, Handler] = {
 }
 
 
-def get_meta(_call: Call) -> Reply:
+def get_meta(_call: AdmittedRequest) -> HttpReply:
     """What the service says of itself."""
-    return Reply({"verifiable_password_authentication": False, "installed_version": "localhub"})
+    return HttpReply({"verifiable_password_authentication": False, "installed_version": "localhub"})
 
 
-def get_rate_limit(call: Call) -> Reply:
+def get_rate_limit(call: AdmittedRequest) -> HttpReply:
     """How much may still be asked."""
     core = rate_limit_status(call.world)
-    return Reply({"resources": {"core": core, "search": core, "graphql": core}, "rate": core})
+    return HttpReply({"resources": {"core": core, "search": core, "graphql": core}, "rate": core})
 
 
-def get_authenticated_user(call: Call) -> Reply:
+def get_authenticated_user(call: AdmittedRequest) -> HttpReply:
     """Whose token it is."""
-    return Reply(payloads.user(call.world, call.actor.user))
+    return HttpReply(payloads.user(call.world, call.actor.user))
 
 
-def get_user(call: Call) -> Reply:
+def get_user(call: AdmittedRequest) -> HttpReply:
     """A user by login."""
     user = call.world.find_user(call.params["login"])
     if user is None:
         raise not_found()
-    return Reply(payloads.user(call.world, user))
+    return HttpReply(payloads.user(call.world, user))
 
 
-def get_team_membership(call: Call) -> Reply:
+def get_team_membership(call: AdmittedRequest) -> HttpReply:
     """Whether somebody is in a team."""
     members = call.world.state.teams.get(f"{call.params['login']}/{call.params['slug']}".lower(), [])
     if call.params["member"].lower() not in members:
         raise not_found()
-    return Reply({"state": "active", "role": "member"})
+    return HttpReply({"state": "active", "role": "member"})
 
 
 USER_HANDLERS: dict[str, Handler] = {
@@ -541,31 +541,31 @@ USER_HANDLERS: dict[str, Handler] = {
 }
 
 
-def create_check_run(call: Call) -> Reply:
+def create_check_run(call: AdmittedRequest) -> HttpReply:
     """Make a check run."""
     run = checks.create_check_run(call.world, call.repo, call.actor, call.body)
-    return Reply(payloads.check_run(call.world, call.repo, run), 201)
+    return HttpReply(payloads.check_run(call.world, call.repo, run), 201)
 
 
-def get_check_run(call: Call) -> Reply:
+def get_check_run(call: AdmittedRequest) -> HttpReply:
     """One check run."""
-    return Reply(payloads.check_run(call.world, call.repo, _run(call)))
+    return HttpReply(payloads.check_run(call.world, call.repo, _run(call)))
 
 
-def update_check_run(call: Call) -> Reply:
+def update_check_run(call: AdmittedRequest) -> HttpReply:
     """Change a check run."""
     run = _run(call)
     checks.update_check_run(call.world, call.repo, run, call.actor, call.body)
-    return Reply(payloads.check_run(call.world, call.repo, run))
+    return HttpReply(payloads.check_run(call.world, call.repo, run))
 
 
-def list_check_run_annotations(call: Call) -> Reply:
+def list_check_run_annotations(call: AdmittedRequest) -> HttpReply:
     """Its remarks on lines."""
     run = _run(call)
     return call.page(run.annotations, lambda item: payloads.annotation(call.world, call.repo, run, item))
 
 
-def list_check_runs(call: Call) -> Reply:
+def list_check_runs(call: AdmittedRequest) -> HttpReply:
     """The check runs of a commit or branch; of each name and app the latest, unless ``filter=all``."""
     sha = call.world.git(call.repo).resolve(call.params["ref"])
     if sha is None:
@@ -579,7 +579,7 @@ def list_check_runs(call: Call) -> Reply:
     return call.page(runs, lambda run: payloads.check_run(call.world, call.repo, run), "check_runs")
 
 
-def _run(call: Call) -> CheckRun:
+def _run(call: AdmittedRequest) -> CheckRun:
     return checks.find_check_run(call.repo, call.params["check_run_id"])
 
 

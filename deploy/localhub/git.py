@@ -16,7 +16,7 @@ _PERSON = re.compile(r"^(?P<name>.*?) ?<(?P<email>[^>]*)> (?P<seconds>\d+) (?P<z
 
 
 @dataclass(frozen=True)
-class Signature:
+class CommitSignature:
     """Who made a commit, and when."""
 
     name: str
@@ -37,8 +37,8 @@ class CommitData:
     tree: str
     parents: tuple[str, ...]
     message: str
-    author: Signature
-    committer: Signature
+    author: CommitSignature
+    committer: CommitSignature
     sha: str = ""
 
     def raw(self) -> bytes:
@@ -49,7 +49,7 @@ class CommitData:
 
 
 @dataclass(frozen=True)
-class TreeEntry:
+class GitTreeEntry:
     """An entry of a tree; ``sha`` None removes it. ``size`` None for what is no blob."""
 
     path: str
@@ -76,14 +76,14 @@ def parse_commit(sha: str, raw: bytes) -> CommitData:
     )
 
 
-def _parse_signature(text: str) -> Signature:
+def _parse_signature(text: str) -> CommitSignature:
     match = _PERSON.match(text)
     if match is None:
-        return Signature("unknown", "", datetime.fromtimestamp(0, UTC))
+        return CommitSignature("unknown", "", datetime.fromtimestamp(0, UTC))
     zone = match["zone"]
     offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5])) * (-1 if zone[0] == "-" else 1)
     at = datetime.fromtimestamp(int(match["seconds"]), timezone(offset))
-    return Signature(match["name"], match["email"], at)
+    return CommitSignature(match["name"], match["email"], at)
 
 
 _SHA = re.compile(r"^[0-9a-f]{40}$")
@@ -206,14 +206,14 @@ class BareRepository:
         """Write a commit object: the same content gives the same id."""
         return self.write_object("commit", commit.raw())
 
-    def tree_entries(self, tree: str, path: str = "", recursive: bool = False) -> list[TreeEntry]:
+    def tree_entries(self, tree: str, path: str = "", recursive: bool = False) -> list[GitTreeEntry]:
         """The entries of a tree, or of a folder in it, with paths from the root."""
         flags = ["-r", "-t"] if recursive else []
         where = ["--", f"{path}/"] if path else []
         listing = self.run("--literal-pathspecs", "ls-tree", "-z", "-l", *flags, tree, *where)
         return [_parse_entry(line) for line in listing.split(b"\0") if line]
 
-    def entry(self, tree: str, path: str) -> TreeEntry | None:
+    def entry(self, tree: str, path: str) -> GitTreeEntry | None:
         """The entry at a path."""
         if not is_safe_path(path):
             return None
@@ -225,7 +225,7 @@ class BareRepository:
         found = self.entry(revision, path)
         return self.read_object("blob", found.sha) if found and found.type == "blob" and found.sha else None
 
-    def write_tree(self, entries: Iterable[TreeEntry], base: str | None = None) -> str:
+    def write_tree(self, entries: Iterable[GitTreeEntry], base: str | None = None) -> str:
         """A tree with these entries on top of ``base``; an entry's path may have folders."""
         with tempfile.TemporaryDirectory(prefix="localhub-index-") as folder:
             index = str(Path(folder) / "index")
@@ -242,7 +242,7 @@ class BareRepository:
         """A tree with these files' contents on top of ``base``; None removes a file."""
         kept = {path: content for path, content in files.items() if content is not None}
         written = dict(zip(kept, self.write_blobs(kept.values()), strict=True))
-        return self.write_tree([TreeEntry(path, "100644", "blob", written.get(path)) for path in files], base)
+        return self.write_tree([GitTreeEntry(path, "100644", "blob", written.get(path)) for path in files], base)
 
     def write_blobs(self, contents: Iterable[bytes]) -> list[str]:
         """Write many blobs by one process, since a library has hundreds of files."""
@@ -294,17 +294,17 @@ def git_environment(home: Path) -> dict[str, str]:
     }
 
 
-def _parse_entry(line: bytes) -> TreeEntry:
+def _parse_entry(line: bytes) -> GitTreeEntry:
     head, _, path = line.decode("utf-8", "surrogateescape").partition("\t")
     mode, kind, sha, size = head.split()
-    return TreeEntry(path, mode, kind, sha, None if size == "-" else int(size))
+    return GitTreeEntry(path, mode, kind, sha, None if size == "-" else int(size))
 
 
 _STATUS = {"A": "added", "D": "removed", "M": "modified", "T": "changed", "R": "renamed", "C": "copied"}
 
 
 @dataclass(frozen=True)
-class ChangedFile:
+class DiffFile:
     """A file that differs; ``patch`` holds its hunks, None for a binary file; counts are lines."""
 
     path: str
@@ -316,7 +316,7 @@ class ChangedFile:
     patch: str | None = None
 
 
-def changed_files(repository: BareRepository, base: str, head: str) -> list[ChangedFile]:
+def changed_files(repository: BareRepository, base: str, head: str) -> list[DiffFile]:
     """The files that differ between two commits or trees, in git's order."""
     listing = repository.run("diff", "-M", "--no-ext-diff", "-z", "--raw", "--no-abbrev", base, head)
     files = _parse_raw(listing.decode("utf-8", "surrogateescape").split("\0"))
@@ -333,7 +333,7 @@ def patch(repository: BareRepository, base: str, head: str) -> str:
     return repository.run("diff", *flags, base, head).decode("utf-8", "surrogateescape")
 
 
-def _parse_raw(fields: list[str]) -> list[ChangedFile]:
+def _parse_raw(fields: list[str]) -> list[DiffFile]:
     files, at = [], 0
     while at < len(fields) and fields[at].startswith(":"):
         _, _, old_sha, new_sha, letter = fields[at].split(" ")
@@ -342,12 +342,12 @@ def _parse_raw(fields: list[str]) -> list[ChangedFile]:
         previous = fields[at + 1] if moved else None
         path = fields[at + 2] if moved else fields[at + 1]
         sha = old_sha if letter == "D" else new_sha
-        files.append(ChangedFile(path, previous, _STATUS.get(letter, "changed"), sha))
+        files.append(DiffFile(path, previous, _STATUS.get(letter, "changed"), sha))
         at += 3 if moved else 2
     return files
 
 
-def _with_hunks(file: ChangedFile, section: str) -> ChangedFile:
+def _with_hunks(file: DiffFile, section: str) -> DiffFile:
     start = section.find("\n@@ ")
     if start < 0:
         return file if "\nBinary files " in section else replace(file, patch="")

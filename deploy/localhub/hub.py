@@ -13,7 +13,7 @@ from typing import Any
 from deploy.localhub import checks, payloads, pulls, talk, webhooks
 from deploy.localhub import state as stored
 from deploy.localhub.conversation import Entry, conversation
-from deploy.localhub.git import CommitData, Signature, patch
+from deploy.localhub.git import CommitData, CommitSignature, patch
 from deploy.localhub.operations import Faults
 from deploy.localhub.state import (
     App,
@@ -152,7 +152,7 @@ class HubSetup:
             content = dict(files or {}) | (_files_of(from_folder) if from_folder is not None else {})
             if content:
                 user = self.world.user(owner)
-                who = Signature(user.name, user.email, now)
+                who = CommitSignature(user.name, user.email, now)
                 sha = git.write_commit(CommitData(git.write_files(content), (), message, who, who))
                 git.update_ref(f"refs/heads/{default_branch}", sha)
             return repository

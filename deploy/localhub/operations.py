@@ -76,7 +76,7 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True)
-class Operation:
+class RouteRow:
     """A row. ``scopes``: an installation's token needs one of them; ``role``: what a person needs in the repository."""
 
     name: str
@@ -90,16 +90,16 @@ class Operation:
 
 def _row(
     name: str, route: str, needs: str = "metadata", role: str = "read", access: Access = Access.anyone
-) -> Operation:
+) -> RouteRow:
     method, _, path = route.partition(" ")
     scopes = tuple(scope for scope in needs.split("|") if scope)
-    return Operation(name, method, path, scopes, method not in ("GET", "HEAD"), role, access)
+    return RouteRow(name, method, path, scopes, method not in ("GET", "HEAD"), role, access)
 
 
 R = "/repos/{owner}/{repo}"
 TALK = "issues|pull_requests"
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[RouteRow, ...] = (
     _row("get_meta", "GET /meta", ""),
     _row("get_rate_limit", "GET /rate_limit", ""),
     _row("get_authenticated_user", "GET /user", "", access=Access.person),
@@ -262,7 +262,7 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Fault:
+class InjectedFault:
     """One fault of one request."""
 
     kind: FaultKind
@@ -277,7 +277,7 @@ class Faults:
     """The faults that wait, in order, for each operation; ``*`` as the operation stands for any."""
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[str, deque[Fault]] = defaultdict(deque)
+        self._waiting: defaultdict[str, deque[InjectedFault]] = defaultdict(deque)
         self._lock = threading.Lock()
 
     def fail_next(
@@ -290,7 +290,7 @@ class Faults:
     ) -> None:
         """The next ``times`` requests are answered with ``status`` and have no effect."""
         message = {"message": "Server Error" if status >= 500 else "Injected fault", "status": str(status)}
-        self._add(operation, Fault(FaultKind.answer, status, body or message, headers or {}), times)
+        self._add(operation, InjectedFault(FaultKind.answer, status, body or message, headers or {}), times)
 
     def rate_limit_next(
         self,
@@ -314,17 +314,17 @@ class Faults:
     def drop_response_next(self, operation: str, times: int = 1, how: Literal["502", "disconnect"] = "502") -> None:
         """The effect happens and the caller never learns of it: 502, or the connection breaks."""
         kind = FaultKind.drop if how == "502" else FaultKind.disconnect
-        self._add(operation, Fault(kind, 502, {"message": "Server Error"}), times)
+        self._add(operation, InjectedFault(kind, 502, {"message": "Server Error"}), times)
 
     def delay_next(self, operation: str, delay_s: float, times: int = 1) -> None:
         """The next requests take this much longer."""
-        self._add(operation, Fault(FaultKind.delay, delay_s=delay_s), times)
+        self._add(operation, InjectedFault(FaultKind.delay, delay_s=delay_s), times)
 
     def before_next(self, operation: str, action: Callable[[], object]) -> None:
         """Run ``action`` just before the next request takes effect: a person who pushes at the same moment."""
-        self._add(operation, Fault(FaultKind.race, action=action), 1)
+        self._add(operation, InjectedFault(FaultKind.race, action=action), 1)
 
-    def meet(self, operation: str) -> Fault | None:
+    def meet(self, operation: str) -> InjectedFault | None:
         """Let a request wait or be raced, and give what spoils its answer, if anything does."""
         spoiled = None
         for fault in self.take(operation):
@@ -336,9 +336,9 @@ class Faults:
                 spoiled = fault
         return spoiled
 
-    def take(self, operation: str) -> list[Fault]:
+    def take(self, operation: str) -> list[InjectedFault]:
         """The faults of the request that is being answered: delays and races, then at most one that spoils the answer."""
-        taken: list[Fault] = []
+        taken: list[InjectedFault] = []
         with self._lock:
             for queue in (self._waiting[operation], self._waiting["*"]):
                 while queue:
@@ -357,7 +357,7 @@ class Faults:
         with self._lock:
             self._waiting.clear()
 
-    def _add(self, operation: str, fault: Fault, times: int) -> None:
+    def _add(self, operation: str, fault: InjectedFault, times: int) -> None:
         if operation not in operation_names():
             message = f"no operation {operation!r}; the names stand in deploy/localhub/operations.py"
             raise ValueError(message)

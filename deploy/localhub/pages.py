@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 from deploy.localhub import checks, markdown, pulls, talk
 from deploy.localhub.auth import require_author_or
 from deploy.localhub.conversation import conversation
-from deploy.localhub.git import ChangedFile, TreeEntry, changed_files
+from deploy.localhub.git import DiffFile, GitTreeEntry, changed_files
 from deploy.localhub.hub import mail_patch
 from deploy.localhub.operations import ApiError, forbidden, not_found, unprocessable
 from deploy.localhub.state import Issue, Repository, ReviewComment
@@ -32,7 +32,7 @@ _MOST_ROWS = 2_000
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """A line of a diff; ``kind`` is hunk, added, removed, same or note."""
 
     kind: str
@@ -46,40 +46,40 @@ class Row:
 class FileDiff:
     """A file with its rows; ``cut`` where it has more than are shown."""
 
-    file: ChangedFile
-    rows: tuple[Row, ...]
+    file: DiffFile
+    rows: tuple[DiffRow, ...]
     cut: bool
 
 
-def file_diff(file: ChangedFile, comments: Sequence[ReviewComment] = ()) -> FileDiff:
+def file_diff(file: DiffFile, comments: Sequence[ReviewComment] = ()) -> FileDiff:
     """The rows of a file, each with the comments that stand on it."""
     mine = [one for one in comments if one.path == file.path]
     rows = list(_rows(file.patch or "", mine))
     return FileDiff(file, tuple(rows[:_MOST_ROWS]), len(rows) > _MOST_ROWS)
 
 
-def hunk_rows(hunk: str, most: int = 5) -> list[Row]:
+def hunk_rows(hunk: str, most: int = 5) -> list[DiffRow]:
     """The last lines of a hunk, for a comment in the conversation."""
     return [row for row in _rows(hunk, []) if row.kind != "hunk"][-most:]
 
 
-def _rows(patch: str, comments: Sequence[ReviewComment]) -> Iterator[Row]:
+def _rows(patch: str, comments: Sequence[ReviewComment]) -> Iterator[DiffRow]:
     old = new = 0
     for line in patch.split("\n") if patch else []:
         match = _HUNK.match(line)
         if match:
             old, new = int(match[1]), int(match[2])
-            yield Row("hunk", None, None, line)
+            yield DiffRow("hunk", None, None, line)
         elif line.startswith("+"):
-            yield Row("added", None, new, line[1:], _at(comments, "RIGHT", new))
+            yield DiffRow("added", None, new, line[1:], _at(comments, "RIGHT", new))
             new += 1
         elif line.startswith("-"):
-            yield Row("removed", old, None, line[1:], _at(comments, "LEFT", old))
+            yield DiffRow("removed", old, None, line[1:], _at(comments, "LEFT", old))
             old += 1
         elif line.startswith("\\"):
-            yield Row("note", None, None, line[2:])
+            yield DiffRow("note", None, None, line[2:])
         else:
-            yield Row("same", old, new, line[1:], _at(comments, "RIGHT", new))
+            yield DiffRow("same", old, new, line[1:], _at(comments, "RIGHT", new))
             old, new = old + 1, new + 1
 
 
@@ -228,7 +228,7 @@ def _folder(
     )
 
 
-def _name(entry: TreeEntry) -> str:
+def _name(entry: GitTreeEntry) -> str:
     return entry.path.rsplit("/", 1)[-1]
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from deploy.localhub.git import BareRepository, ChangedFile, CommitData, Signature, TreeEntry, changed_files
+from deploy.localhub.git import BareRepository, CommitData, CommitSignature, DiffFile, GitTreeEntry, changed_files
 from deploy.localhub.state import (
     Annotation,
     App,
@@ -266,7 +266,7 @@ def git_commit(world: World, repository: Repository, item: CommitData) -> Json:
     }
 
 
-def commit(world: World, repository: Repository, item: CommitData, files: list[ChangedFile] | None = None) -> Json:
+def commit(world: World, repository: Repository, item: CommitData, files: list[DiffFile] | None = None) -> Json:
     """A commit as the repository API shows it; ``files`` are left out of lists."""
     url = f"{world.api_url}/repos/{repository.full_name}/commits/{item.sha}"
     inner = git_commit(world, repository, item)
@@ -290,7 +290,7 @@ def commit(world: World, repository: Repository, item: CommitData, files: list[C
     return shape
 
 
-def changed_file(world: World, repository: Repository, head: str, item: ChangedFile) -> Json:
+def changed_file(world: World, repository: Repository, head: str, item: DiffFile) -> Json:
     """A file of a commit, comparison or pull request."""
     path = quote(item.path)
     shape: Json = {
@@ -318,7 +318,7 @@ def git_ref(world: World, repository: Repository, name: str, sha: str) -> Json:
     return {"ref": name, "node_id": f"REF_{name}", "url": f"{root}/{quote(name)}", "object": target}
 
 
-def git_tree(world: World, repository: Repository, sha: str, entries: list[TreeEntry]) -> Json:
+def git_tree(world: World, repository: Repository, sha: str, entries: list[GitTreeEntry]) -> Json:
     """A tree."""
     root = f"{world.api_url}/repos/{repository.full_name}/git"
     shown = []
@@ -331,7 +331,7 @@ def git_tree(world: World, repository: Repository, sha: str, entries: list[TreeE
 
 
 def contents(
-    world: World, repository: Repository, ref: str, entry: TreeEntry, git: BareRepository | None = None
+    world: World, repository: Repository, ref: str, entry: GitTreeEntry, git: BareRepository | None = None
 ) -> Json:
     """A file or folder of the contents API; with ``git`` a file's content too, in base64 as GitHub wraps it."""
     path = quote(entry.path)
@@ -370,11 +370,11 @@ def branch(world: World, repository: Repository, name: str, item: CommitData) ->
     }
 
 
-def _signature(item: Signature) -> Json:
+def _signature(item: CommitSignature) -> Json:
     return {"name": item.name, "email": item.email, "date": iso(item.at)}
 
 
-def _account(world: World, item: Signature) -> Json | None:
+def _account(world: World, item: CommitSignature) -> Json | None:
     known = (someone for someone in world.state.users.values() if someone.email == item.email)
     someone = next(known, None)
     return user(world, someone) if someone else None

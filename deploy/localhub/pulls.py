@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deploy.localhub import payloads
-from deploy.localhub.git import ZERO, ChangedFile, CommitData, GitError, Signature, changed_files, is_safe_ref
+from deploy.localhub.git import ZERO, CommitData, CommitSignature, DiffFile, GitError, changed_files, is_safe_ref
 from deploy.localhub.operations import ApiError, invalid, not_found, unprocessable
 from deploy.localhub.state import Issue, Pull, Repository, Review, ReviewComment
 from deploy.localhub.talk import checked_body, checked_title, new_number, record, tell
@@ -159,7 +159,7 @@ def pull_base(world: World, repository: Repository, pull: Pull) -> str:
     return world.git(repository).merge_base(pull.base_sha, pull.head_sha) or pull.base_sha
 
 
-def pull_files(world: World, repository: Repository, pull: Pull) -> list[ChangedFile]:
+def pull_files(world: World, repository: Repository, pull: Pull) -> list[DiffFile]:
     """The files that a pull request changes."""
     return changed_files(world.git(repository), pull_base(world, repository, pull), pull.head_sha)
 
@@ -452,7 +452,7 @@ def commit_files(
     start = force_from or old or git.ref(f"refs/heads/{repository.default_branch}")
     if not is_safe_ref(name):
         raise unprocessable(f"{branch!r} cannot be the name of a branch")
-    who = Signature(actor.user.name, actor.user.email, world.clock())
+    who = CommitSignature(actor.user.name, actor.user.email, world.clock())
     tree = git.write_files(changes, start)
     sha = git.write_commit(CommitData(tree, (start,) if start else (), message, who, who))
     if not git.update_ref(name, sha, old or ZERO):
@@ -526,7 +526,7 @@ def _merge_commit(world: World, repository: Repository, pull: Pull, message: str
         tree = git.run("merge-tree", "--write-tree", base, pull.head_sha).decode().split()[0]
     except GitError as error:
         raise ApiError(405, "Pull Request is not mergeable") from error
-    who = Signature(actor.user.name, actor.user.email, world.clock())
+    who = CommitSignature(actor.user.name, actor.user.email, world.clock())
     sha = git.write_commit(CommitData(tree, (base, pull.head_sha), message, who, who))
     git.update_ref(name, sha, base)
     ref_changed(world, repository, name, base, sha, actor)

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from deploy.localhub import payloads, pulls, talk
 from deploy.localhub.auth import require_author_or
-from deploy.localhub.call import Call, Handler, Reply
+from deploy.localhub.call import AdmittedRequest, Handler, HttpReply
 from deploy.localhub.operations import invalid, not_found, unprocessable
 from deploy.localhub.pulls import find_note
 from deploy.localhub.state import Comment, Issue, Pull, Reaction, Review, ReviewComment
 from deploy.localhub.talk import find_comment, react, take_back
 
 
-def list_issues(call: Call) -> Reply:
+def list_issues(call: AdmittedRequest) -> HttpReply:
     """Issues and pull requests, newest first."""
     wanted = call.query.get("state", "open")
     labels = [name for name in call.query.get("labels", "").split(",") if name]
@@ -26,20 +26,20 @@ def list_issues(call: Call) -> Reply:
     return call.page(found, lambda issue: payloads.issue(call.world, call.repo, issue))
 
 
-def create_issue(call: Call) -> Reply:
+def create_issue(call: AdmittedRequest) -> HttpReply:
     """Open an issue."""
     issue = talk.open_issue(call.world, call.repo, call.actor, call.body.get("title"), call.body.get("body"))
     if call.body.get("labels"):
         talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
-    return Reply(payloads.issue(call.world, call.repo, issue), 201)
+    return HttpReply(payloads.issue(call.world, call.repo, issue), 201)
 
 
-def get_issue(call: Call) -> Reply:
+def get_issue(call: AdmittedRequest) -> HttpReply:
     """One issue."""
-    return Reply(payloads.issue(call.world, call.repo, _issue(call)))
+    return HttpReply(payloads.issue(call.world, call.repo, _issue(call)))
 
 
-def update_issue(call: Call) -> Reply:
+def update_issue(call: AdmittedRequest) -> HttpReply:
     """Change title, body, state or labels."""
     issue = _issue(call)
     require_author_or(call.world, call.actor.login, issue.login, call.repo, _role_to_edit(call))
@@ -49,100 +49,100 @@ def update_issue(call: Call) -> Reply:
     if "state" in call.body:
         reason = call.body.get("state_reason")
         talk.set_state(call.world, call.repo, issue, call.actor, call.body["state"], reason)
-    return Reply(payloads.issue(call.world, call.repo, issue))
+    return HttpReply(payloads.issue(call.world, call.repo, issue))
 
 
-def list_issue_comments(call: Call) -> Reply:
+def list_issue_comments(call: AdmittedRequest) -> HttpReply:
     """The comments of an issue or pull request, oldest first."""
     issue = _issue(call)
     found = _since(call, issue.comments)
     return call.page(found, lambda comment: payloads.comment(call.world, call.repo, issue, comment))
 
 
-def list_repo_issue_comments(call: Call) -> Reply:
+def list_repo_issue_comments(call: AdmittedRequest) -> HttpReply:
     """The comments of all issues, oldest first."""
     pairs = [(issue, comment) for issue in call.repo.issues.values() for comment in _since(call, issue.comments)]
     pairs.sort(key=lambda pair: pair[1].id, reverse=call.query.get("direction") == "desc")
     return call.page(pairs, lambda pair: payloads.comment(call.world, call.repo, *pair))
 
 
-def create_issue_comment(call: Call) -> Reply:
+def create_issue_comment(call: AdmittedRequest) -> HttpReply:
     """Write a comment."""
     issue = _issue(call)
     comment = talk.add_comment(call.world, call.repo, issue, call.actor, call.body.get("body"))
-    return Reply(payloads.comment(call.world, call.repo, issue, comment), 201)
+    return HttpReply(payloads.comment(call.world, call.repo, issue, comment), 201)
 
 
-def get_issue_comment(call: Call) -> Reply:
+def get_issue_comment(call: AdmittedRequest) -> HttpReply:
     """One comment."""
-    return Reply(payloads.comment(call.world, call.repo, *_comment(call)))
+    return HttpReply(payloads.comment(call.world, call.repo, *_comment(call)))
 
 
-def update_issue_comment(call: Call) -> Reply:
+def update_issue_comment(call: AdmittedRequest) -> HttpReply:
     """Change a comment."""
     issue, comment = _comment(call)
     require_author_or(call.world, call.actor.login, comment.login, call.repo, _role_to_edit(call))
     talk.edit_comment(call.world, call.repo, issue, comment, call.actor, call.body.get("body"))
-    return Reply(payloads.comment(call.world, call.repo, issue, comment))
+    return HttpReply(payloads.comment(call.world, call.repo, issue, comment))
 
 
-def delete_issue_comment(call: Call) -> Reply:
+def delete_issue_comment(call: AdmittedRequest) -> HttpReply:
     """Remove a comment."""
     issue, comment = _comment(call)
     require_author_or(call.world, call.actor.login, comment.login, call.repo, _role_to_edit(call))
     talk.delete_comment(call.world, call.repo, issue, comment, call.actor)
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
-def list_issue_events(call: Call) -> Reply:
+def list_issue_events(call: AdmittedRequest) -> HttpReply:
     """What happened, oldest first."""
     return call.page(_issue(call).events, lambda event: payloads.event(call.world, call.repo, event))
 
 
-def list_labels(call: Call) -> Reply:
+def list_labels(call: AdmittedRequest) -> HttpReply:
     """The labels of the repository."""
     labels = list(call.repo.labels.values())
     return call.page(labels, lambda label: payloads.label(call.world, call.repo, label))
 
 
-def create_label(call: Call) -> Reply:
+def create_label(call: AdmittedRequest) -> HttpReply:
     """Make a label."""
     name = str(call.body.get("name", ""))
     if name in call.repo.labels:
         raise invalid("Label", "name", "already_exists")
     color, description = str(call.body.get("color") or "ededed"), str(call.body.get("description") or "")
     label = talk.ensure_label(call.world, call.repo, name, color, description)
-    return Reply(payloads.label(call.world, call.repo, label), 201)
+    return HttpReply(payloads.label(call.world, call.repo, label), 201)
 
 
-def get_label(call: Call) -> Reply:
+def get_label(call: AdmittedRequest) -> HttpReply:
     """One label."""
     label = call.repo.labels.get(call.params["name"])
     if label is None:
         raise not_found()
-    return Reply(payloads.label(call.world, call.repo, label))
+    return HttpReply(payloads.label(call.world, call.repo, label))
 
 
-def list_issue_labels(call: Call) -> Reply:
+def list_issue_labels(call: AdmittedRequest) -> HttpReply:
     """The labels of an issue."""
     return _labels(call, _issue(call))
 
 
-def add_issue_labels(call: Call) -> Reply:
+def add_issue_labels(call: AdmittedRequest) -> HttpReply:
     """Put labels on an issue."""
     issue = _issue(call)
     talk.set_labels(call.world, call.repo, issue, call.actor, issue.labels + call.names("labels"))
     return _labels(call, issue)
 
 
-def set_issue_labels(call: Call) -> Reply:
+def set_issue_labels(call: AdmittedRequest) -> HttpReply:
     """Make the labels of an issue exactly these."""
     issue = _issue(call)
     talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
     return _labels(call, issue)
 
 
-def remove_issue_label(call: Call) -> Reply:
+def remove_issue_label(call: AdmittedRequest) -> HttpReply:
     """Take a label off an issue."""
     issue, name = _issue(call), call.params["name"]
     if name not in issue.labels:
@@ -151,24 +151,24 @@ def remove_issue_label(call: Call) -> Reply:
     return _labels(call, issue)
 
 
-def _labels(call: Call, issue: Issue) -> Reply:
+def _labels(call: AdmittedRequest, issue: Issue) -> HttpReply:
     return call.page(issue.labels, lambda name: payloads.label(call.world, call.repo, call.repo.labels[name]))
 
 
-def _issue(call: Call) -> Issue:
+def _issue(call: AdmittedRequest) -> Issue:
     return call.world.issue(call.repo, call.params["number"])
 
 
-def _comment(call: Call) -> tuple[Issue, Comment]:
+def _comment(call: AdmittedRequest) -> tuple[Issue, Comment]:
     return talk.find_comment(call.repo, call.params["comment_id"])
 
 
-def _role_to_edit(call: Call) -> str:
+def _role_to_edit(call: AdmittedRequest) -> str:
     # An app that holds the write permission may edit what others wrote.
     return "none" if call.viewer.installation is not None else "triage"
 
 
-def _since(call: Call, comments: list[Comment]) -> list[Comment]:
+def _since(call: AdmittedRequest, comments: list[Comment]) -> list[Comment]:
     since = call.query.get("since")
     if since is None:
         return comments
@@ -201,32 +201,32 @@ ISSUE_HANDLERS: dict[str, Handler] = {
 }
 
 
-def _of_issue(call: Call) -> list[Reaction]:
+def _of_issue(call: AdmittedRequest) -> list[Reaction]:
     return call.world.issue(call.repo, call.params["number"]).reactions
 
 
-def _of_comment(call: Call) -> list[Reaction]:
+def _of_comment(call: AdmittedRequest) -> list[Reaction]:
     return find_comment(call.repo, call.params["comment_id"])[1].reactions
 
 
-def _of_note(call: Call) -> list[Reaction]:
+def _of_note(call: AdmittedRequest) -> list[Reaction]:
     return find_note(call.repo, call.params["comment_id"])[1].reactions
 
 
-def _list(call: Call, reactions: list[Reaction]) -> Reply:
+def _list(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
     content = call.query.get("content")
     found = [item for item in reactions if content in (None, item.content)]
     return call.page(found, lambda item: payloads.reaction(call.world, item))
 
 
-def _create(call: Call, reactions: list[Reaction]) -> Reply:
+def _create(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
     reaction, created = react(call.world, reactions, call.actor, call.body.get("content"))
-    return Reply(payloads.reaction(call.world, reaction), 201 if created else 200)
+    return HttpReply(payloads.reaction(call.world, reaction), 201 if created else 200)
 
 
-def _delete(call: Call, reactions: list[Reaction]) -> Reply:
+def _delete(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
     take_back(reactions, call.params["reaction_id"])
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
 REACTION_HANDLERS: dict[str, Handler] = {
@@ -242,7 +242,7 @@ REACTION_HANDLERS: dict[str, Handler] = {
 }
 
 
-def list_pulls(call: Call) -> Reply:
+def list_pulls(call: AdmittedRequest) -> HttpReply:
     """Pull requests, newest first; ``head`` as ``owner:branch``."""
     wanted, head, base = call.query.get("state", "open"), call.query.get("head"), call.query.get("base")
     found = [issue for issue in reversed(call.repo.issues.values()) if issue.pull and wanted in ("all", issue.state)]
@@ -253,13 +253,13 @@ def list_pulls(call: Call) -> Reply:
     return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
 
 
-def _head_label(call: Call, issue: Issue) -> str:
+def _head_label(call: AdmittedRequest, issue: Issue) -> str:
     assert issue.pull is not None, "filtered above"
     source = call.world.state.repositories[issue.pull.head_repository_id]
     return f"{source.owner}:{issue.pull.head_ref}".lower()
 
 
-def create_pull(call: Call) -> Reply:
+def create_pull(call: AdmittedRequest) -> HttpReply:
     """Open a pull request, perhaps as a draft."""
     body = call.body
     issue = pulls.open_pull(
@@ -272,16 +272,16 @@ def create_pull(call: Call) -> Reply:
         base=body.get("base"),
         draft=bool(body.get("draft")),
     )
-    return Reply(payloads.pull(call.world, call.repo, issue), 201)
+    return HttpReply(payloads.pull(call.world, call.repo, issue), 201)
 
 
-def get_pull(call: Call) -> Reply:
+def get_pull(call: AdmittedRequest) -> HttpReply:
     """One pull request."""
     issue, _ = _pull(call)
-    return Reply(payloads.pull(call.world, call.repo, issue))
+    return HttpReply(payloads.pull(call.world, call.repo, issue))
 
 
-def update_pull(call: Call) -> Reply:
+def update_pull(call: AdmittedRequest) -> HttpReply:
     """Change title, body, base or state."""
     issue, _ = _pull(call)
     if call.viewer.installation is None:
@@ -291,17 +291,17 @@ def update_pull(call: Call) -> Reply:
         pulls.change_base(call.world, call.repo, issue, call.actor, str(call.body["base"]))
     if "state" in call.body:
         talk.set_state(call.world, call.repo, issue, call.actor, call.body["state"])
-    return Reply(payloads.pull(call.world, call.repo, issue))
+    return HttpReply(payloads.pull(call.world, call.repo, issue))
 
 
-def list_pull_files(call: Call) -> Reply:
+def list_pull_files(call: AdmittedRequest) -> HttpReply:
     """The files that it changes."""
     _, pull = _pull(call)
     files = pulls.pull_files(call.world, call.repo, pull)
     return call.page(files, lambda file: payloads.changed_file(call.world, call.repo, pull.head_sha, file))
 
 
-def list_pull_commits(call: Call) -> Reply:
+def list_pull_commits(call: AdmittedRequest) -> HttpReply:
     """Its commits, oldest first."""
     _, pull = _pull(call)
     git = call.world.git(call.repo)
@@ -309,7 +309,7 @@ def list_pull_commits(call: Call) -> Reply:
     return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
 
 
-def list_pulls_of_commit(call: Call) -> Reply:
+def list_pulls_of_commit(call: AdmittedRequest) -> HttpReply:
     """The pull requests that brought a commit: by their merge, or as their head."""
     sha = call.params["sha"]
     pulls = [issue for issue in call.repo.issues.values() if issue.pull is not None]
@@ -317,36 +317,36 @@ def list_pulls_of_commit(call: Call) -> Reply:
     return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
 
 
-def is_pull_merged(call: Call) -> Reply:
+def is_pull_merged(call: AdmittedRequest) -> HttpReply:
     """204 where it is merged, else 404."""
     _, pull = _pull(call)
     if pull.merged_at is None:
         raise not_found()
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
-def list_requested_reviewers(call: Call) -> Reply:
+def list_requested_reviewers(call: AdmittedRequest) -> HttpReply:
     """Who is asked for a review."""
     _, pull = _pull(call)
     users = [payloads.user(call.world, call.world.user(login)) for login in pull.requested_reviewers]
-    return Reply({"users": users, "teams": []})
+    return HttpReply({"users": users, "teams": []})
 
 
-def request_reviewers(call: Call) -> Reply:
+def request_reviewers(call: AdmittedRequest) -> HttpReply:
     """Ask people for a review."""
     issue, _ = _pull(call)
     pulls.request_review(call.world, call.repo, issue, call.actor, call.names("reviewers"))
-    return Reply(payloads.pull(call.world, call.repo, issue, full=False), 201)
+    return HttpReply(payloads.pull(call.world, call.repo, issue, full=False), 201)
 
 
-def remove_requested_reviewers(call: Call) -> Reply:
+def remove_requested_reviewers(call: AdmittedRequest) -> HttpReply:
     """Ask people no longer."""
     issue, _ = _pull(call)
     pulls.withdraw_request(call.world, call.repo, issue, call.actor, call.names("reviewers"))
-    return Reply(payloads.pull(call.world, call.repo, issue, full=False))
+    return HttpReply(payloads.pull(call.world, call.repo, issue, full=False))
 
 
-def _pull(call: Call) -> tuple[Issue, Pull]:
+def _pull(call: AdmittedRequest) -> tuple[Issue, Pull]:
     return call.world.pull(call.repo, call.params["number"])
 
 
@@ -365,14 +365,14 @@ PULL_HANDLERS: dict[str, Handler] = {
 }
 
 
-def list_reviews(call: Call) -> Reply:
+def list_reviews(call: AdmittedRequest) -> HttpReply:
     """The reviews, oldest first; a pending one is seen by its author alone."""
     issue, pull = _pull(call)
     found = [item for item in pull.reviews if item.state != "PENDING" or item.login == call.viewer.login]
     return call.page(found, lambda item: payloads.review(call.world, call.repo, issue, item))
 
 
-def create_review(call: Call) -> Reply:
+def create_review(call: AdmittedRequest) -> HttpReply:
     """A review with its line comments."""
     issue, _ = _pull(call)
     body = call.body
@@ -389,43 +389,43 @@ def create_review(call: Call) -> Reply:
         comments=comments,
         commit_id=body.get("commit_id"),
     )
-    return Reply(payloads.review(call.world, call.repo, issue, given))
+    return HttpReply(payloads.review(call.world, call.repo, issue, given))
 
 
-def get_review(call: Call) -> Reply:
+def get_review(call: AdmittedRequest) -> HttpReply:
     """One review."""
     issue, _, given = _review(call)
-    return Reply(payloads.review(call.world, call.repo, issue, given))
+    return HttpReply(payloads.review(call.world, call.repo, issue, given))
 
 
-def submit_review(call: Call) -> Reply:
+def submit_review(call: AdmittedRequest) -> HttpReply:
     """Submit a pending review."""
     issue, _, given = _review(call)
     pulls.submit(call.world, call.repo, issue, given, call.actor, call.body.get("event"), call.body.get("body"))
-    return Reply(payloads.review(call.world, call.repo, issue, given))
+    return HttpReply(payloads.review(call.world, call.repo, issue, given))
 
 
-def dismiss_review(call: Call) -> Reply:
+def dismiss_review(call: AdmittedRequest) -> HttpReply:
     """Take the weight from a review."""
     issue, _, given = _review(call)
     pulls.dismiss(call.world, call.repo, issue, given, call.actor, str(call.body.get("message", "")))
-    return Reply(payloads.review(call.world, call.repo, issue, given))
+    return HttpReply(payloads.review(call.world, call.repo, issue, given))
 
 
-def list_comments_of_review(call: Call) -> Reply:
+def list_comments_of_review(call: AdmittedRequest) -> HttpReply:
     """The line comments of one review."""
     issue, pull, given = _review(call)
     return _notes(call, issue, [note for note in pull.review_comments if note.review_id == given.id])
 
 
-def list_review_comments(call: Call) -> Reply:
+def list_review_comments(call: AdmittedRequest) -> HttpReply:
     """The line comments of all reviews that were submitted."""
     issue, pull = _pull(call)
     pending = {given.id for given in pull.reviews if given.state == "PENDING"}
     return _notes(call, issue, [note for note in pull.review_comments if note.review_id not in pending])
 
 
-def create_review_comment(call: Call) -> Reply:
+def create_review_comment(call: AdmittedRequest) -> HttpReply:
     """Comment on a line without a review, or answer with ``in_reply_to``."""
     issue, _ = _pull(call)
     first = call.body.get("in_reply_to")
@@ -434,42 +434,42 @@ def create_review_comment(call: Call) -> Reply:
         answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
     else:
         answer = pulls.note_on_line(call.world, call.repo, issue, call.actor, call.body)
-    return Reply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
+    return HttpReply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
 
 
-def reply_to_review_comment(call: Call) -> Reply:
+def reply_to_review_comment(call: AdmittedRequest) -> HttpReply:
     """Answer a line comment."""
     issue, note = _note(call)
     answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
-    return Reply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
+    return HttpReply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
 
 
-def get_review_comment(call: Call) -> Reply:
+def get_review_comment(call: AdmittedRequest) -> HttpReply:
     """One line comment."""
-    return Reply(payloads.review_comment(call.world, call.repo, *_note(call)))
+    return HttpReply(payloads.review_comment(call.world, call.repo, *_note(call)))
 
 
-def update_review_comment(call: Call) -> Reply:
+def update_review_comment(call: AdmittedRequest) -> HttpReply:
     """Change a line comment."""
     issue, note = _note(call)
     require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
     pulls.edit_note(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
-    return Reply(payloads.review_comment(call.world, call.repo, issue, note))
+    return HttpReply(payloads.review_comment(call.world, call.repo, issue, note))
 
 
-def delete_review_comment(call: Call) -> Reply:
+def delete_review_comment(call: AdmittedRequest) -> HttpReply:
     """Remove a line comment."""
     issue, note = _note(call)
     require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
     pulls.delete_note(call.world, call.repo, issue, note, call.actor)
-    return Reply(None, 204)
+    return HttpReply(None, 204)
 
 
-def _notes(call: Call, issue: Issue, notes: list[ReviewComment]) -> Reply:
+def _notes(call: AdmittedRequest, issue: Issue, notes: list[ReviewComment]) -> HttpReply:
     return call.page(notes, lambda note: payloads.review_comment(call.world, call.repo, issue, note))
 
 
-def _review(call: Call) -> tuple[Issue, Pull, Review]:
+def _review(call: AdmittedRequest) -> tuple[Issue, Pull, Review]:
     issue, pull = _pull(call)
     for given in pull.reviews:
         if given.id == call.params["review_id"]:
@@ -477,7 +477,7 @@ def _review(call: Call) -> tuple[Issue, Pull, Review]:
     raise not_found()
 
 
-def _note(call: Call) -> tuple[Issue, ReviewComment]:
+def _note(call: AdmittedRequest) -> tuple[Issue, ReviewComment]:
     return pulls.find_note(call.repo, call.params["comment_id"])
 
 

@@ -11,8 +11,8 @@ import torch
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material
 from gpu_runner.contracts.benchmark import Pass
-from gpu_runner.session import Session
-from gpu_runner.verify.compare import FLOORS, Comparison, Truth, compare, is_far, loss_of, needs_loss, rms
+from gpu_runner.session import ChildSession
+from gpu_runner.verify.compare import FLOORS, Truth, ValueComparison, compare, is_far, loss_of, needs_loss, rms
 from gpu_runner.verify.telling import how
 from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.truth import SHAKE
@@ -39,7 +39,7 @@ class Rows:
     kind: str
 
 
-def prove(session: Session, material: Material, timed_pass: Pass) -> Rows:
+def prove(session: ChildSession, material: Material, timed_pass: Pass) -> Rows:
     """Ask for the truth of one pass.
 
     Raises:
@@ -64,7 +64,7 @@ def prove(session: Session, material: Material, timed_pass: Pass) -> Rows:
     return Rows(outputs, tuple(wanted[len(facts["outputs"]) :]), str(facts["kind"])[:20])
 
 
-def bent(session: Session, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
+def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
     """The same rows, widened by what half precision may make of elements at a step or kink: the truth one step of the inputs away.
 
     Raises:
@@ -138,7 +138,7 @@ class _PeerRuns:
     wanted: Sequence[ExpectedTensor | None]
     peers: Sequence[Sequence[torch.Tensor]]
 
-    def compared(self, place: int, item: ExpectedTensor, tensor: torch.Tensor) -> Comparison:
+    def compared(self, place: int, item: ExpectedTensor, tensor: torch.Tensor) -> ValueComparison:
         alone = compare(tensor, item.truth)
         if alone.passed:
             return alone
@@ -156,16 +156,16 @@ def _fits(value: torch.Tensor, item: ExpectedTensor) -> bool:
     return value.shape == item.truth.exact.shape and (not value.dtype.is_floating_point or value.dtype in FLOORS)
 
 
-def _is_allowance(own: Comparison) -> bool:
+def _is_allowance(own: ValueComparison) -> bool:
     """Whether an original's value is at most inexact: measured by a wrong one, any value would pass."""
     return not (is_far(own) and _is_large(own))
 
 
-def _is_large(comparison: Comparison) -> bool:
+def _is_large(comparison: ValueComparison) -> bool:
     return comparison.error is None or comparison.error > MOST_PEER_ERROR
 
 
-def _clause(comparison: Comparison) -> str:
+def _clause(comparison: ValueComparison) -> str:
     sentence = how(comparison).removesuffix(".")
     return sentence[0].lower() + sentence[1:]
 

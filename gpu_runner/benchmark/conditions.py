@@ -27,7 +27,7 @@ NORMAL = frozenset({"gpu_idle"})
 
 
 @dataclass(frozen=True)
-class Reading:
+class GpuReading:
     """One look at the GPU. None: it could not be read."""
 
     sm_clock_mhz: int | None = None
@@ -41,13 +41,13 @@ def named(bits: int) -> tuple[str, ...]:
     return tuple(name for bit, name in REASONS if bits & bit)
 
 
-def typical_clock(readings: Iterable[Reading | None]) -> float | None:
+def typical_clock(readings: Iterable[GpuReading | None]) -> float | None:
     """Median SM clock; None where none was read."""
     clocks = [reading.sm_clock_mhz for reading in readings if reading is not None and reading.sm_clock_mhz]
     return statistics.median(clocks) if clocks else None
 
 
-def disturbed(reading: Reading | None, typical_mhz: float | None) -> bool:
+def disturbed(reading: GpuReading | None, typical_mhz: float | None) -> bool:
     """Whether the GPU was throttled or its clock low."""
     if reading is None:
         return False
@@ -58,7 +58,7 @@ def disturbed(reading: Reading | None, typical_mhz: float | None) -> bool:
     return reading.sm_clock_mhz < (1 - CLOCK_FALL) * typical_mhz
 
 
-def summary(readings: Sequence[Reading | None], dropped: int) -> Conditions | None:
+def summary(readings: Sequence[GpuReading | None], dropped: int) -> Conditions | None:
     """Readings of all rounds as one; None where nothing could be read."""
     there = [reading for reading in readings if reading is not None]
     if not there:

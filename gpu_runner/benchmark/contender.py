@@ -10,8 +10,8 @@ import torch
 from gpu_runner.benchmark.material import Secret
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
-from gpu_runner.session import Session
-from gpu_runner.verify.proof import Call, Form
+from gpu_runner.session import ChildSession
+from gpu_runner.verify.proof import CallForm, ChildCall
 
 FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError)
 FATAL = (ChildDied, ChildTimeout, ProtocolError)  # after these the child is gone
@@ -27,7 +27,7 @@ class Contender:
     """``error`` says why it cannot run; then it takes no more turns. One whose child is gone never comes back."""
 
     name: str
-    session: Session
+    session: ChildSession
     error: str | None = None
     gone: str | None = None
     short: bool = False  # whether the error is one of memory
@@ -38,13 +38,13 @@ class Contender:
     overwrites: tuple[str, ...] = ()
     waits: set[Pass] = field(default_factory=set)  # passes in which the host waits for the device
 
-    def load(self, module: str, symbol: str, form: Form, *, compiled: bool) -> None:
+    def load(self, module: str, symbol: str, form: CallForm, *, compiled: bool) -> None:
         facts = {"module": module, "symbol": symbol, "form": form.name, "init": list(form.init), "compiled": compiled}
         self._call("load", facts)
         # One that cannot be imported cannot run on any workload.
         self.gone = self.error
 
-    def prepare(self, call: Call, passes: list[Pass], places: int) -> None:
+    def prepare(self, call: ChildCall, passes: list[Pass], places: int) -> None:
         """Prepare a workload; measurements and errors of the last one are dropped."""
         self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
         self.error, self.short = self.gone, False
@@ -118,7 +118,7 @@ class Contender:
         return LEAST_WAIT_S + 100 * self.wall_us.get(timed_pass, 0.0) * 1e-6
 
     def _call(
-        self, method: str, meta: dict[str, Any], call: Call | None = None, wait_s: float | None = None
+        self, method: str, meta: dict[str, Any], call: ChildCall | None = None, wait_s: float | None = None
     ) -> dict[str, Any]:
         if self.error is not None or self.gone is not None:
             return {}

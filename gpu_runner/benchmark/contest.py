@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.checks import Rows, result_error, same_bits
-from gpu_runner.benchmark.conditions import Reading
+from gpu_runner.benchmark.conditions import GpuReading
 from gpu_runner.benchmark.contender import Computed, Contender
 from gpu_runner.benchmark.material import Material
 from gpu_runner.benchmark.notes import Remarks
@@ -80,7 +80,7 @@ def run_race(
     contenders: Mapping[str, Contender],
     timed_pass: Pass,
     share_s: float,
-    read: Callable[[], Reading | None],
+    read: Callable[[], GpuReading | None],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Race until more rounds would decide nothing, or the time is over."""
@@ -130,7 +130,7 @@ class Contest:
     referee: Referee
     contenders: dict[str, Contender]
     gauged: Gauged
-    read: Callable[[], Reading | None]
+    read: Callable[[], GpuReading | None]
     progress: Callable[[str], None]
     pool: ThreadPoolExecutor
     remarks: Remarks

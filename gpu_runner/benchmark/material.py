@@ -19,7 +19,7 @@ from gpu_runner.outline import Operations, outline_of
 from gpu_runner.seeded import seeded
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 from gpu_runner.verify.truth import Oracle
 
 
@@ -90,7 +90,7 @@ class Material:
     """One workload, ready to be prepared. Each pass has a secret of its own: the check of one gives its secret away."""
 
     workload: Workload
-    call: Call
+    call: ChildCall
     backward: bool
     places: int
     secrets: dict[Pass, Secret]

@@ -19,7 +19,7 @@ from gpu_runner.benchmark.starting import GAUGE, REFERENCE, openings, roomy, sta
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
 from gpu_runner.contracts.problem import Problem, Workload
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import Oracle
 
@@ -73,7 +73,7 @@ def measure(
 
 
 def _loading(
-    lineup: tuple[RaceEntry, ...], sessions: dict[str, Session], oracle: Oracle, pool: ThreadPoolExecutor
+    lineup: tuple[RaceEntry, ...], sessions: dict[str, ChildSession], oracle: Oracle, pool: ThreadPoolExecutor
 ) -> tuple[dict[str, Contender], list[Future[None]]]:
     symbol = "Model" if oracle.form.name == "kernelbench" else "reference"
     contenders = {entry.name: Contender(entry.name, sessions[entry.name]) for entry in lineup}

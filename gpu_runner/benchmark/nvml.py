@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from gpu_runner.benchmark.conditions import Reading, named
+from gpu_runner.benchmark.conditions import GpuReading, named
 from gpu_runner.settings import passed_variables, visible
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -30,14 +30,14 @@ class Watcher:
         except (OSError, AttributeError):
             return
 
-    def read(self) -> Reading | None:
+    def read(self) -> GpuReading | None:
         """Read once: well under a millisecond, and only while nothing is timed."""
         if self._device is None:
             return None
         sm = self._number("nvmlDeviceGetClockInfo", SM_CLOCK)
         memory = self._number("nvmlDeviceGetClockInfo", MEMORY_CLOCK)
         degrees = self._number("nvmlDeviceGetTemperature", GPU_SENSOR)
-        return Reading(sm, memory, degrees, self._reasons())
+        return GpuReading(sm, memory, degrees, self._reasons())
 
     def close(self) -> None:
         """Unload the library; idempotent."""

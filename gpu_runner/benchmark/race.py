@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import estimate
-from gpu_runner.benchmark.conditions import Reading, disturbed, typical_clock
+from gpu_runner.benchmark.conditions import GpuReading, disturbed, typical_clock
 from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Comparison, Word
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.verify import CandidateSource
@@ -105,7 +105,7 @@ class RaceUnit:
     """Two rounds: what everybody who took part measured in them, in microseconds, and how the GPU was after each."""
 
     turns: dict[str, Blocks] = field(default_factory=dict)
-    readings: list[Reading | None] = field(default_factory=list)
+    readings: list[GpuReading | None] = field(default_factory=list)
 
     def time_of(self, name: str) -> float | None:
         """A contender's time over both its turns; None where it did not take both."""
@@ -143,7 +143,7 @@ class Race:
         """Exclude a contender that failed."""
         self.out.add(name)
 
-    def close(self, reading: Reading | None) -> None:
+    def close(self, reading: GpuReading | None) -> None:
         """End the round; at every second one the evidence may be looked at."""
         assert self._open is not None
         self._open.readings.append(reading)

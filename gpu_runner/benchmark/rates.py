@@ -9,7 +9,7 @@ from gpu_runner.benchmark.roofline import Rates
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ _NAMES = {
 }
 
 
-def measure_rates(session: Session, dtype: str, parts: tuple[str, ...] = tuple(_NAMES)) -> Gauged:
+def measure_rates(session: ChildSession, dtype: str, parts: tuple[str, ...] = tuple(_NAMES)) -> Gauged:
     """Measure the GPU's rates, or the named ones.
 
     Raises:

@@ -13,12 +13,12 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.scratch import ScratchError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify.opening import candidate_session, opened, reference_session
 
 REFERENCE, GAUGE = "reference", "gauge"  # the children that are no contenders
 
-Opening = Callable[[], Session]
+Opening = Callable[[], ChildSession]
 
 
 def openings(problem: Problem, contenders: tuple[RaceEntry, ...], context: RunContext) -> dict[str, Opening]:
@@ -32,12 +32,12 @@ def openings(problem: Problem, contenders: tuple[RaceEntry, ...], context: RunCo
 
     return {
         REFERENCE: lambda: reference_session(outline.ROLE, problem.source, context),
-        GAUGE: lambda: Session("gauge", context.limits, context.require),
+        GAUGE: lambda: ChildSession("gauge", context.limits, context.require),
         **{entry.name: of(entry) for entry in contenders},
     }
 
 
-def start_all(makers: Mapping[str, Opening], context: RunContext, stack: ExitStack) -> dict[str, Session]:
+def start_all(makers: Mapping[str, Opening], context: RunContext, stack: ExitStack) -> dict[str, ChildSession]:
     """Start all children; the stack ends them.
 
     Raises:
@@ -45,7 +45,7 @@ def start_all(makers: Mapping[str, Opening], context: RunContext, stack: ExitSta
     """
     with ThreadPoolExecutor(len(makers), "start") as pool:
         started = {name: pool.submit(_start, maker, context) for name, maker in makers.items()}
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, ChildSession] = {}
     failed: BaseException | None = None
     for name, future in started.items():
         error = future.exception()
@@ -70,6 +70,6 @@ def roomy(context: RunContext, children: int) -> RunContext:
     return replace(context, limits=limits)
 
 
-def _start(maker: Opening, context: RunContext) -> tuple[AbstractContextManager[Session], Session]:
+def _start(maker: Opening, context: RunContext) -> tuple[AbstractContextManager[ChildSession], ChildSession]:
     manager = opened(maker(), context)
     return manager, manager.__enter__()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_runner.channel import Channel, Closed, Frame
-from gpu_runner.codec import Kind
+from gpu_runner.codec import FrameKind
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.sandbox import SandboxPlan, enter
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     frame = channel.receive()
     plan = SandboxPlan.from_dict(frame.meta)
     levels = enter(plan, status_handle)
-    channel.send(Kind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
+    channel.send(FrameKind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
     if Isolation.namespaces in levels:
         # The folder is in a file system that no path of the parent leads to.
         handle = os.open(plan.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -43,7 +43,7 @@ def _serve(channel: Channel, plan: SandboxPlan) -> int:
     from gpu_runner.child import handlers
 
     work = Path(plan.scratch) / "work"
-    state = handlers.State(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
+    state = handlers.ChildState(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
     role: dict[str, handlers.Handler] | None = None
     while True:
         try:
@@ -57,9 +57,9 @@ def _serve(channel: Channel, plan: SandboxPlan) -> int:
                 sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
             meta, tensors = _call(role, state, frame)
         except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
-            channel.send(Kind.error, frame.header.nonce, handlers.report(error, work), ())
+            channel.send(FrameKind.error, frame.header.nonce, handlers.report(error, work), ())
         else:
-            channel.send(Kind.answer, frame.header.nonce, meta, tensors)
+            channel.send(FrameKind.answer, frame.header.nonce, meta, tensors)
 
 
 def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str, Any], list[Any]]:

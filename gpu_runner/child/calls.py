@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
@@ -212,7 +212,7 @@ class _Shaker:
         return torch.randint(0, 2, value.shape, generator=self._streams[value.device], device=value.device)
 
 
-def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
+def settle(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
     """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``order`` the parameters.
 
     With ``reuse`` a buffer of the same name and size is used again, so that a candidate that remembers addresses meets old
@@ -227,7 +227,7 @@ def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, r
 
 
 def _settled(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], inputs: list[dict[str, Any]], prefix: str
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], inputs: list[dict[str, Any]], prefix: str
 ) -> Arguments:
     given = Arguments()
     values: dict[str, Any] = dict(meta["scalars"])
@@ -300,7 +300,7 @@ def _is_same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and bool(value == default)
 
 
-def _kept(state: State, name: str, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _kept(state: ChildState, name: str, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A guarded buffer, and what lies between its guards."""
     cache: dict[tuple[Any, ...], tuple[torch.Tensor, torch.Tensor]] = state.values.setdefault("buffers", {})
     key = (name, tuple(sent.shape), sent.dtype)

@@ -22,9 +22,9 @@ import torch
 
 from gpu_runner.child import at_scale
 from gpu_runner.child.calls import Arguments, settle
-from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
-from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
+from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
 from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
@@ -42,7 +42,7 @@ MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
 
 
-def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Load the candidate into an evaluator; a ``ModelNew`` is built with ``meta["init"]``.
 
     By ``meta["mode"]`` it is evaluated, imported by CPython, or, as an original, which is compared with and never judged, imported
@@ -79,14 +79,14 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return {}, []
 
 
-def _is_of_tiles(state: State, meta: dict[str, Any]) -> bool:
+def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
     """Whether a file of the candidate imports cuTile, which is not imported for others."""
     return any(
         tiles.of_tiles((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
     )
 
 
-def _evaluate(state: State, device: Device | None) -> None:
+def _evaluate(state: ChildState, device: Device | None) -> None:
     """Have the evaluator carry out the host code from now on, told of a device."""
     meta = state.values["meta"]
     where = meta["module"], meta["symbol"]
@@ -111,7 +111,7 @@ def _is_of_library(violation: Violation, meta: dict[str, Any]) -> bool:
     return meta["written"] is not None and violation.path not in meta["written"]
 
 
-def _import(state: State, meta: dict[str, Any]) -> None:
+def _import(state: ChildState, meta: dict[str, Any]) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
@@ -124,7 +124,7 @@ def _import(state: State, meta: dict[str, Any]) -> None:
     state.values["imported"] = True
 
 
-def _take(state: State, found: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
+def _take(state: ChildState, found: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
     meta = state.values["meta"]
     if meta["form"] == "kernelbench":
         found = found(*meta["init"]).to(state.device)
@@ -133,7 +133,7 @@ def _take(state: State, found: Any, where: Callable[[], tuple[str | None, int | 
     state.values["candidate"], state.values["where"] = found, where
 
 
-def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
     try:
         return _run(state, meta, tensors)
@@ -144,7 +144,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
         return _run(state, meta, tensors)
 
 
-def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def _run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     arguments = settle(state, meta, tensors)
     if meta["tolerant"] and "evaluator" in state.values:
         state.values["evaluator"].broken = None  # what stands is judged by in each case that it survives
@@ -163,7 +163,7 @@ def device_of(meta: dict[str, Any]) -> Device | None:
 
 
 @contextmanager
-def _on(state: State, device: Device | None) -> Iterator[None]:
+def _on(state: ChildState, device: Device | None) -> Iterator[None]:
     """Load the program anew for another device, so that it may have asked as it was imported, and the usual one afterwards."""
     if device is None:
         yield
@@ -177,7 +177,7 @@ def _on(state: State, device: Device | None) -> Iterator[None]:
 
 
 def _answer(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
 ) -> Answer:
     log, steps = _prepared(state, meta, tensors, arguments)
     decisions = state.values["decisions"]
@@ -207,13 +207,13 @@ def _answer(
     return facts, [*steps.reply.tensors, *held]
 
 
-def _multiprocessors(state: State, device: Device | None) -> int:
+def _multiprocessors(state: ChildState, device: Device | None) -> int:
     if device is not None and not state.gpu:
         return device.multiprocessors
     return torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0
 
 
-def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Call the candidate forward and backward at the size of a workload, a few programs of each launch; see ``at_scale``.
 
     What it decides there is not noted, since not all of what follows is judged.
@@ -237,7 +237,7 @@ def sampled(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
 
 
 @contextmanager
-def _deciding_apart(state: State) -> Iterator[Decisions]:
+def _deciding_apart(state: ChildState) -> Iterator[Decisions]:
     """Give what is decided meanwhile, of which nothing counts: nobody judges what comes of it."""
     decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
     apart = Decisions()
@@ -252,7 +252,7 @@ def _deciding_apart(state: State) -> Iterator[Decisions]:
             evaluator.decisions = decisions
 
 
-def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the trail of one case, without running its kernels unless that is another one than the trail that is ``expected``."""
     try:
         found = _trail(state, meta, tensors, dry=True)
@@ -263,14 +263,14 @@ def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor])
     return {"trail": found}, []
 
 
-def _trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, dry: bool) -> dict[str, Any]:
+def _trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], *, dry: bool) -> dict[str, Any]:
     log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors), dry=dry)
     with _logged(log, state):
         steps.all()
     return log.trail.to_json()
 
 
-def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def warm(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Compile what forward and backward launch on a case that nobody judges, or run them once where times choose among kernels."""
     with _deciding_apart(state):
         if state.gpu and _compile_ahead(state, meta, tensors):
@@ -283,7 +283,7 @@ def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return {}, []
 
 
-def _compile_ahead(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> bool:
+def _compile_ahead(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> bool:
     """Begin to compile what a case launches, without running or waiting for it; whether that was all there is to do."""
     log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors), compiles_only=True)
     try:
@@ -295,7 +295,7 @@ def _compile_ahead(state: State, meta: dict[str, Any], tensors: list[torch.Tenso
 
 
 def _prepared(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: Any
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: Any
 ) -> tuple[Log, Steps]:
     log = Log(state.values["where"], meta["poison"], state.values["opaque"], has_devices=meta["has_devices"], **how)
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
@@ -304,11 +304,11 @@ def _prepared(
         for tensor in (*given.tensors(), *given.upstream):
             if tensor is not None:
                 log.lies(tensor)
-    return log, Steps(state.values["candidate"], meta, tensors, arguments, log, Reply())
+    return log, Steps(state.values["candidate"], meta, tensors, arguments, log, LabelledTensors())
 
 
 @contextmanager
-def _logged(log: Log, state: State) -> Iterator[None]:
+def _logged(log: Log, state: ChildState) -> Iterator[None]:
     _current.append(log)
     try:
         with log:
@@ -319,12 +319,12 @@ def _logged(log: Log, state: State) -> Iterator[None]:
         _current.pop()
 
 
-def device_there(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def device_there(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give what host code can learn of the GPU."""
     return facts_of_gpu(), []
 
 
-def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
     if not state.gpu:
         return {}, []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
 
 
-def load_problem(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the problem, or run ``source`` in its place; with ``fake``, what it makes at import has no data."""
     state.values["no data"] = meta.get("fake", False)
     with _mode(state) if state.values["no data"] else nullcontext():
@@ -36,7 +36,7 @@ def load_problem(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]
     return {}, []
 
 
-def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def trace(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Trace the reference at the sizes of ``meta``; ``random`` is an operator in it that draws random numbers, or None."""
     from gpu_runner.tracing import whole
     from gpu_runner.tracing.canonical import canonical
@@ -57,7 +57,7 @@ def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return _without_data(state, meta, traced)
 
 
-def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def rounding(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Tell which values of the trace at the sizes of ``meta`` are bfloat16 in eager mode, and beside which float32 parameters not.
 
     The trace goes along, so that it can be seen to be the one that the names are of.
@@ -65,7 +65,7 @@ def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     return _without_data(state, meta, lambda data: _rounding(state, meta, data))
 
 
-def _rounding(state: State, meta: dict[str, Any], data: bool) -> Answer:
+def _rounding(state: ChildState, meta: dict[str, Any], data: bool) -> Answer:
     import torch
 
     from gpu_runner.tracing.canonical import canonical_with_names
@@ -102,7 +102,7 @@ def _rounding(state: State, meta: dict[str, Any], data: bool) -> Answer:
     return {"graph": to_plain(graph), "rounded": sorted(rows)}, []
 
 
-def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run the reference twice on the same inputs, and once in bfloat16; tells whether it agrees with itself, and its dtypes.
 
     ``deterministic`` is None where the inputs, or all ``elements`` of the trace, are too many to be run: then the trace alone says
@@ -135,7 +135,7 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {"deterministic": same, "narrow": narrow}, []
 
 
-def _without_data(state: State, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
+def _without_data(state: ChildState, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
     """Give what ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
     from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, ReadsValues, elements
 
@@ -156,7 +156,7 @@ def _without_data(state: State, meta: dict[str, Any], run: Callable[[bool], Answ
         raise
 
 
-def _mode(state: State) -> FakeTensorMode:
+def _mode(state: ChildState) -> FakeTensorMode:
     """Give the child's one mode of tensors without data: tensors of two of them do not meet."""
     from gpu_runner.tracing.fake import fake_mode
 
@@ -165,7 +165,7 @@ def _mode(state: State) -> FakeTensorMode:
 
 
 def _inputs(
-    state: State, meta: dict[str, Any], data: bool, dtype: torch.dtype | None = None
+    state: ChildState, meta: dict[str, Any], data: bool, dtype: torch.dtype | None = None
 ) -> tuple[list[torch.Tensor], list[int]]:
     """Give the problem's inputs, and the places of those that want a gradient."""
     import torch
@@ -181,7 +181,7 @@ def _inputs(
     return made, [i for i, spec in enumerate(specs) if spec["grad"] and made[i].is_floating_point()]
 
 
-def agrees(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def agrees(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Tell whether a graph gives the outputs and gradients of the reference at the sizes and with the scalars of ``meta``."""
     import torch
 
@@ -233,7 +233,7 @@ def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)))
 
 
-def _bound(state: State, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tensor]], Any]:
+def _bound(state: ChildState, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tensor]], Any]:
     reference = state.values["problem"].reference
     signature = inspect.signature(reference)
     names = [spec["name"] for spec in meta["inputs"]]
@@ -247,7 +247,7 @@ def _bound(state: State, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tenso
 
 
 def describe(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor]
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Give the inputs of the call, the parameters and buffers, and the names of tensors that the model hides from both.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 
 if TYPE_CHECKING:
     import torch
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
 
 
-def echo(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def echo(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give everything back."""
     return meta, tensors
 
 
-def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the module ``meta["module"]`` of the session's files and call its ``main(state, tensors)``, if it has one."""
     module = importlib.import_module(meta["module"])
     if not hasattr(module, "main"):

@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.input_sets import l2_bytes
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -43,7 +43,7 @@ def _multiply_add(x_ptr, rounds, steps: tl.constexpr, block: tl.constexpr):  # t
     tl.store(x_ptr + at, total)
 
 
-def rates(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def rates(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Measure ``parts`` of this GPU; a rate that could not be measured is None, with the reason under ``failed``."""
     properties = torch.cuda.get_device_properties(0)
     failed: dict[str, str] = {}

@@ -2,7 +2,7 @@
 
     HANDLERS: dict[str, Handler]
 
-A handler gets the child's ``State``, the call's metadata and its tensors (on the CPU; they are the child's own copies), and
+A handler gets the child's ``ChildState``, the call's metadata and its tensors (on the CPU; they are the child's own copies), and
 gives metadata (JSON) and tensors (of any device; non-negative strides are kept). What it raises reaches the parent as
 ``ChildError`` with the class name and the line in the files that the session was given. Handlers run inside of the sandbox, in
 the process in which untrusted code runs: nothing that they say is proof of anything.
@@ -29,7 +29,7 @@ _ROLE = re.compile(r"[a-z][a-z_]*")
 
 
 @dataclass
-class State:
+class ChildState:
     """What a child keeps between calls. ``work`` holds the session's files; ``values`` is the handlers' own."""
 
     scratch: Path
@@ -43,7 +43,7 @@ class State:
         return "cuda" if self.gpu else "cpu"
 
 
-Handler = Callable[[State, dict[str, Any], "list[torch.Tensor]"], tuple[dict[str, Any], "list[torch.Tensor]"]]
+Handler = Callable[[ChildState, dict[str, Any], "list[torch.Tensor]"], tuple[dict[str, Any], "list[torch.Tensor]"]]
 
 
 def load(role: str) -> dict[str, Handler]:
@@ -84,7 +84,9 @@ def location(error: BaseException, work: Path) -> tuple[str | None, int | None]:
     return None, None
 
 
-def start(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def start(
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """The first call to every child that computes: the device is opened before any untrusted code is imported.
 
     What fails here is the host's fault and nobody else's.

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 
 from gpu_runner.child.calls import Arguments, arranged, settle
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.verify.inputs import PARAMETER_NOISE
 
 MOST_DOUBLINGS = 2.0  # of the scale, up or down
 MOST_HALF_DOUBLINGS = 1.0  # of float16, which soon overflows
 
 
-def given(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
+def given(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
     """Lay out a workload's arguments: drawn where the call gives a seed, else as they were sent."""
     if meta.get("seed") is None:
         return settle(state, meta, tensors, reuse=False)
@@ -260,7 +260,7 @@ def persisting_reset() -> Callable[[], int] | None:
     return None
 
 
-def cold(state: State) -> Cold:
+def cold(state: ChildState) -> Cold:
     """Give the child's one."""
     found = state.values.get("cold")
     if not isinstance(found, Cold):

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 from gpu_runner.child.input_sets import given, sampled
 from gpu_runner.tracing.joint import math_attention
 from gpu_runner.verify.compare import natural_error
@@ -94,7 +94,7 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
         self._kept += results
 
 
-def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give what the reference's own handler gives, and under ``whole`` the inputs that are read to their last element."""
     facts, _ = reference.traffic(state, meta, tensors)
     arguments = on_shapes(meta)
@@ -106,7 +106,7 @@ def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return {**facts, "whole": sorted(counting.whole)}, []
 
 
-def outline(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the form of the outputs and the operations of each pass, those of matrix products and all others."""
     arguments = on_shapes(meta)
     with torch.device("meta"), math_attention(), Counting() as forward:
@@ -165,7 +165,7 @@ MOST_MEMORY = 0.5  # of the GPU: the contenders lie beside
 CHUNK = 2**26
 
 
-def truth(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def truth(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give rows of every output and gradient for the set of inputs at ``place``, exact and in the reference's own dtype.
 
     ``rows`` is the secret number that says which rows; ``kind`` in the answer, in which dtype the exact ones were computed.
@@ -187,7 +187,7 @@ def truth(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return facts, [item for item in (*exact, *own) if item is not None]
 
 
-def bends(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the exact rows in float64 of inputs that are ``meta["shake"]`` of themselves away, and of such on the other side."""
     found: list[torch.Tensor] = []
     for step in (meta["shake"], -meta["shake"]):
@@ -199,14 +199,14 @@ def bends(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {}, found
 
 
-def forms(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the form of every output from a run; for a reference that does not run on shapes alone."""
     outputs = _outputs(state, given(state, meta, tensors))
     facts = [[list(item.shape), str(item.dtype).removeprefix("torch."), item.requires_grad] for item in outputs]
     return {"outputs": facts}, []
 
 
-def _exact(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], own: Values) -> tuple[Values, str]:
+def _exact(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], own: Values) -> tuple[Values, str]:
     _release(state, MOST_MEMORY)
     for dtype in DTYPES:
         try:
@@ -220,7 +220,7 @@ def _exact(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], own:
 
 
 def _run(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], dtype: torch.dtype | None, step: float = 0.0
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], dtype: torch.dtype | None, step: float = 0.0
 ) -> tuple[Arguments, list[torch.Tensor], Values]:
     arguments = given(state, meta, tensors).rolled(meta["place"])
     arguments = arguments if dtype is None else arguments.promoted(dtype)
@@ -241,7 +241,7 @@ def _run(
     return arguments, outputs, list(found)
 
 
-def _outputs(state: State, arguments: Arguments) -> list[torch.Tensor]:
+def _outputs(state: ChildState, arguments: Arguments) -> list[torch.Tensor]:
     value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     for output in outputs:
@@ -281,7 +281,7 @@ def _rms(tensor: torch.Tensor) -> float:
     return math.sqrt(total / count) if count else 0.0
 
 
-def _release(state: State, share: float) -> None:
+def _release(state: ChildState, share: float) -> None:
     """Give back what is not held any more, and take no more than a share of the GPU from now on."""
     if state.gpu:
         torch.cuda.empty_cache()

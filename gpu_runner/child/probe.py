@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ _COPIES = 20
 
 
 def attempt(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor]
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Try every way out of the table; gives for each whether it was open, and what the system said."""
     return {name: _tried(way, meta) for name, way in WAYS.items()}, []
@@ -108,7 +108,9 @@ WAYS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def gpu(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def gpu(
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Look at the GPU; the bandwidth is that of a copy of 2 GiB on the device, read and written."""
     import torch
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 from gpu_runner.profiler import command, launch
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -29,12 +29,12 @@ MOST_ATTEMPTS = 6  # each leaves out one counter that this GPU does not have
 _OUTPUT_CHARS = 4000
 
 
-def start(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def start(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Begin; the device is opened by the process that is watched, and by no other."""
     return {}, []
 
 
-def count(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def count(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Profile one call with the counters of ``meta`` within ``limit_s``; gives what the profiler printed, and which kernels ran."""
     folder = Path(tempfile.mkdtemp(prefix="profile-", dir=_temporary(state)))
     try:
@@ -103,7 +103,7 @@ def _launched(folder: Path) -> list[str]:
     return [str(name)[:200] for name in names[:200]] if isinstance(names, list) else []
 
 
-def _temporary(state: State) -> Path:
+def _temporary(state: ChildState) -> Path:
     folder = state.scratch / "tmp"
     folder.mkdir(exist_ok=True)
     return folder

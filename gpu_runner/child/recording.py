@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 from gpu_runner.verify.mode import Mode
 
 MOST_LINES = 20_000  # calls that are written down; a script that makes more has been heard
@@ -44,7 +44,9 @@ class _Recorder:
             self.file.flush()
 
 
-def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def run(
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Run the script to its end; what it raises is the answer's error."""
     with (state.work / meta["report"]).open("w") as file, on_paper():
         _stop_clocks_and_kernels()

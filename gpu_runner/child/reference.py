@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gpu_runner.child.calls import listed, on_shapes, second_gradients, settle
-from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.verify.lift import lifted, rounded
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -28,7 +28,7 @@ ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at r
 _ROUNDED = {f"{ROUNDED} {seed}": seed for seed in (1, 2, 3)}
 
 
-def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the problem; a KernelBench model is built, and its inputs, parameters and buffers are given as they come."""
     problem = importlib.import_module("problem")
     if meta["form"] != "kernelbench":
@@ -50,7 +50,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return facts, [tensor.detach() for tensor in held.values()]
 
 
-def inputs(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def inputs(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give fresh inputs of a KernelBench problem from its own ``get_inputs``."""
     torch.manual_seed(meta["seed"])
     made = state.values["problem"].get_inputs()
@@ -59,7 +59,7 @@ def inputs(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     return {"is_tensor": kinds, "scalars": scalars}, [value for value in made if isinstance(value, torch.Tensor)]
 
 
-def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
@@ -84,7 +84,7 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     return _answer(found)
 
 
-def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the gradient of every leaf of the last ``evaluate``, of the same kinds."""
     found: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
@@ -105,7 +105,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     return facts | {"names": list(arguments.leaves)}, answers
 
 
-def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Second gradients of every leaf and upstream gradient along ``directions``, in float64 and in the own dtype.
 
     Raises:
@@ -131,7 +131,7 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     return _answer(found)
 
 
-def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the bytes of a workload's tensors, and of what autograd keeps, from a run on shapes alone."""
     arguments = on_shapes(meta)
     held: dict[int, int] = {}

@@ -20,7 +20,7 @@ MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
 
 
 @dataclass
-class Reply:
+class LabelledTensors:
     """Collects tensors under labels for the answer."""
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Steps:
     tensors: list[torch.Tensor]
     arguments: Arguments
     watch: Log
-    reply: Reply
+    reply: LabelledTensors
     failed: dict[str, str] = field(default_factory=dict)
     overwritten: dict[str, None] = field(default_factory=dict)
     unwritten: dict[str, int] = field(

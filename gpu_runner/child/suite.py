@@ -7,13 +7,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import Handler, State
+from gpu_runner.child.handlers import ChildState, Handler
 
 if TYPE_CHECKING:
     import torch
 
 
-def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def run(
+    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Run ``python -m MODULE`` or a script, its output going to the session's log."""
     roots = [path for path in sys.path if path.startswith(str(state.work))]
     environment = os.environ | {"PYTHONPATH": ":".join([*roots, os.environ.get("PYTHONPATH", "")])}

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.input_sets import Ring, cold, sampled
 from gpu_runner.child.input_sets import given as arguments_of
 
@@ -55,7 +55,7 @@ class _Timed:
         self.gradients.clear()
 
 
-def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import a contender: a candidate, or the problem's reference as it is or by ``torch.compile``."""
     module = importlib.import_module(meta["module"])
     found: Any = module
@@ -70,7 +70,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return {}, []
 
 
-def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def prepare(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Lay out a workload and its ring of inputs, run each pass so that everything is compiled, and see what is overwritten."""
     state.values.pop("timed", None)
     torch.cuda.empty_cache()
@@ -88,7 +88,7 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return {"overwritten": list(ring.overwritten)}, []
 
 
-def release(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def release(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give back the memory of the workload, also of one that could not be laid out to its end."""
     state.values.pop("timed", None)
     gc.collect()
@@ -96,7 +96,7 @@ def release(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return {}, []
 
 
-def host(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def host(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Time the host as it queues a pass, with the device idle before; ``wall_us`` is until the device is done as well."""
     timed: _Timed = state.values["timed"]
     step, ready = _steps(state, timed, meta["pass"])
@@ -137,7 +137,7 @@ def _waits(step: Callable[[Any], None], ready: Callable[[], Any], typical_s: flo
     return queued > typical_s + 0.7 * WAIT_S
 
 
-def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Time ``meta["samples"]`` runs of one pass after ``meta["warm_up"]`` that do not count."""
     timed: _Timed = state.values["timed"]
     timed.forget()
@@ -175,7 +175,7 @@ def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {"device_us": times[meta["warm_up"] :], "late": late}, []
 
 
-def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the peak bytes that one run of a pass takes beyond what was there when it began."""
     timed: _Timed = state.values["timed"]
     timed.forget()
@@ -189,7 +189,7 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     return {"peak_bytes": torch.cuda.max_memory_allocated() - before}, []
 
 
-def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give rows of what was computed last, in a timed run, for one set of inputs; and what was overwritten unforeseen."""
     timed: _Timed = state.values["timed"]
     place = meta["place"]
@@ -210,12 +210,12 @@ def _import_compiler() -> None:
     importlib.import_module("torch._inductor.compile_fx")
 
 
-def _stream(state: State) -> random.Random:
+def _stream(state: ChildState) -> random.Random:
     stream: random.Random = state.values.setdefault("stream", random.Random())  # noqa: S311 - addresses, not a secret
     return stream
 
 
-def _callable(state: State) -> Callable[..., Any]:
+def _callable(state: ChildState) -> Callable[..., Any]:
     plain: Callable[..., Any] = state.values["plain"]
     if not state.values["compiled"]:
         return plain
@@ -227,7 +227,7 @@ def _callable(state: State) -> Callable[..., Any]:
     return compiled
 
 
-def _steps(state: State, timed: _Timed, name: str) -> tuple[Callable[[Any], None], Callable[[], Any]]:
+def _steps(state: ChildState, timed: _Timed, name: str) -> tuple[Callable[[Any], None], Callable[[], Any]]:
     """Give what is timed, and what makes ready for it outside of the time: inputs as they were laid, and the forward's outputs."""
     function = state.values["callable"]
 

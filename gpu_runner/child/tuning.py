@@ -17,7 +17,7 @@ from typing import Any, Self
 import torch
 
 from gpu_runner.child.calls import Arguments
-from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.input_sets import Ring, cold, given
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.contracts.tuning import TABLE
@@ -43,7 +43,7 @@ LEAST_SUM_ERROR = 1e-4
 CHUNK = 2**26
 
 
-class Bound(int):
+class NotingSize(int):
     """A size that is above all others, and notes what it is compared with: so the candidate tells by what it looks settings up."""
 
     seen: set[int]
@@ -81,7 +81,7 @@ class _Tuned:
         return self.ring.sets[0]
 
 
-def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the candidate and find the table in the module that holds it.
 
     Raises:
@@ -112,7 +112,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return {"architecture": f"sm_{major}{minor}", "gpu": torch.cuda.get_device_name()}, []
 
 
-def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def prepare(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Lay out a workload and run each pass with the default settings; gives by what sizes they were looked up, and the defaults."""
     state.values.pop("tuned", None)
     if state.gpu:
@@ -133,7 +133,7 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return facts, []
 
 
-def attempt(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def attempt(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run a pass with settings, and hold what it gives against what the default gives; ``wrong`` says where they differ."""
     tuned: _Tuned = state.values["tuned"]
     wrong = None
@@ -145,7 +145,7 @@ def attempt(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return {"wrong": wrong}, []
 
 
-def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Time ``samples`` runs of a pass with settings, after ``warm_up`` that do not count."""
     tuned: _Tuned = state.values["tuned"]
     name = meta["pass"]
@@ -155,17 +155,19 @@ def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {"device_us": times}, []
 
 
-def alive(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def alive(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """See whether the device still answers: after some faults of a kernel nothing in this process does."""
     return {"sum": int(torch.ones(8, device=state.device).sum().item())}, []
 
 
 @contextmanager
-def _settings(state: State, architecture: str, chosen: dict[str, dict[str, int]]) -> Iterator[dict[str, Bound]]:
+def _settings(
+    state: ChildState, architecture: str, chosen: dict[str, dict[str, int]]
+) -> Iterator[dict[str, NotingSize]]:
     """Have the module look up these settings for every size; its own table stands there again afterwards."""
     table: dict[str, Any] = state.values["table"]
     kept = dict(table)
-    bounds = {name: Bound() for name in ("forward", "backward")}
+    bounds = {name: NotingSize() for name in ("forward", "backward")}
     table.clear()
     table[architecture] = {name: ((bound, dict(chosen.get(name, {}))),) for name, bound in bounds.items()}
     try:
@@ -191,7 +193,7 @@ def _noted_defaults(holder: Any) -> dict[str, dict[str, int]]:
     return noted
 
 
-def _forward(state: State, tuned: _Tuned) -> list[Any]:
+def _forward(state: ChildState, tuned: _Tuned) -> list[Any]:
     value = tuned.arguments.call(state.values["candidate"])
     return list(value) if isinstance(value, tuple | list) else [value]
 
@@ -205,7 +207,7 @@ def _backward(tuned: _Tuned, outputs: list[Any]) -> list[Any]:
     return list(grads)
 
 
-def _once(state: State, tuned: _Tuned, name: str) -> list[Any]:
+def _once(state: ChildState, tuned: _Tuned, name: str) -> list[Any]:
     tuned.ring.restore(0)
     outputs = _forward(state, tuned) if name == "backward" else []
     begin = _clock()
@@ -217,7 +219,7 @@ def _once(state: State, tuned: _Tuned, name: str) -> list[Any]:
     return values
 
 
-def _timed(state: State, tuned: _Tuned, name: str) -> Callable[[], float]:
+def _timed(state: ChildState, tuned: _Tuned, name: str) -> Callable[[], float]:
     """Run a pass once and give what reads its time in microseconds: the device's on a GPU, else the host's."""
     tuned.ring.restore(0)
     outputs = _forward(state, tuned) if name == "backward" else []
@@ -242,7 +244,7 @@ def _timed(state: State, tuned: _Tuned, name: str) -> Callable[[], float]:
     return read
 
 
-def _step(state: State, tuned: _Tuned, name: str, outputs: list[Any]) -> None:
+def _step(state: ChildState, tuned: _Tuned, name: str, outputs: list[Any]) -> None:
     if name == "backward":
         _backward(tuned, outputs)
     else:

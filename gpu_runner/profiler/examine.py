@@ -22,10 +22,10 @@ from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_
 from gpu_runner.contracts.profiling import Bound, GpuPeaks, ProfileRequest, ProfileResult, Roofline
 from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
-from gpu_runner.outline import Operations, Outline, outline_of
+from gpu_runner.outline import Operations, WorkloadOutline, outline_of
 from gpu_runner.profiler import rules
 from gpu_runner.profiler.counting import CounterRun, ProfiledCounters
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.truth import BadProblem, Oracle
@@ -64,7 +64,7 @@ NO_GPU = "No GPU is here: counters exist on a GPU alone. The analysis is of byte
 class _Analysed:
     workload: Workload
     case: Case
-    outline: Outline | None
+    outline: WorkloadOutline | None
     rooflines: tuple[Roofline, ...]
 
 
@@ -114,7 +114,7 @@ def _gpu(request: ProfileRequest, context: RunContext) -> GpuPeaks:
         if named is None:
             raise RunnerError(f"no GPU {request.gpu!r} is known; name one of: {', '.join(peaks.GPUS)}")
         return peaks.predicted(named, request.dtype)
-    with opened(Session("gauge", context.limits, context.require), context) as session:
+    with opened(ChildSession("gauge", context.limits, context.require), context) as session:
         gauged = measure_rates(session, request.dtype)
     rates = gauged.rates
     if rates.bandwidth_gbps is None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gpu_runner.child.calls import Arguments, settle
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 
 CALL, LAUNCHED = "call.json", "launched.json"
 WARM_UP = 2
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     meta = json.loads((folder / CALL).read_text(encoding="utf-8"))
     tensors = [_tensor(folder, place, count) for place, count in enumerate(meta["pieces"])]
     work = Path(meta["work"])
-    state = State(scratch=folder, work=work, gpu=meta["gpu"])
+    state = ChildState(scratch=folder, work=work, gpu=meta["gpu"])
     launched = _noted_launches()
     sys.path[:0] = meta["import_roots"]
     candidate = _loaded(state, meta)
@@ -86,7 +86,7 @@ def _note_runs(kind: Any, names: set[str]) -> None:
     kind.run = run
 
 
-def _loaded(state: State, meta: dict[str, Any]) -> Any:
+def _loaded(state: ChildState, meta: dict[str, Any]) -> Any:
     symbol: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
         symbol = getattr(symbol, part)

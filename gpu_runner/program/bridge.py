@@ -18,7 +18,7 @@ from gpu_runner.program.objects import (
     FIXED,
     GIVEN,
     PASSED,
-    Bound,
+    BoundFunction,
     Class,
     Descriptor,
     Function,
@@ -246,7 +246,7 @@ class _Bridge:
         def init(module: Any, *args: Any, **named: Any) -> None:
             module.__dict__["program_is_ready"] = False
             if made.has("__init__"):
-                evaluator.call(Bound(made.find("__init__"), module), args, named)
+                evaluator.call(BoundFunction(made.find("__init__"), module), args, named)
             else:
                 torch.nn.Module.__init__(module)
             module.__dict__["program_is_ready"] = True
@@ -259,7 +259,7 @@ class _Bridge:
         def forward(module: Any, *args: Any, **named: Any) -> Any:
             with torch.utils._python_dispatch._disable_current_modes():  # noqa: SLF001 - the runner's own look
                 _check_memory(module)
-            return evaluator.call(Bound(made.find("forward"), module), args, named)
+            return evaluator.call(BoundFunction(made.find("forward"), module), args, named)
 
         made.real = type(made.name, (real,), {"__init__": init, "forward": forward, "program_class": made})
 

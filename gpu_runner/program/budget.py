@@ -32,7 +32,7 @@ LOOKS_AT_NONE = frozenset({"len", "isinstance", "callable", "getattr", "hasattr"
 _AT_ONE = words("append add discard get items keys values setdefault extend update startswith endswith")
 
 
-class Budget:
+class CallBudget:
     """What one call has used."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import kernels, language
-from gpu_runner.program.imports import Binding, Library, Origin
+from gpu_runner.program.imports import Binding, Library, NameOrigin
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.scopes import binds, bound_names, is_plain_annotation, own_nodes
 
@@ -48,14 +48,14 @@ _DANGEROUS = frozenset(
 
 
 @dataclass(frozen=True)
-class Remark:
+class RuleRemark:
     """A rule that a file breaks, and the node that breaks it."""
 
     node: ast.AST
     violation: Violation
 
 
-def check(tree: ast.Module, module: str, library: Library) -> list[Remark]:
+def check(tree: ast.Module, module: str, library: Library) -> list[RuleRemark]:
     """What in a parsed file is outside of the language, in the order of its lines."""
     checker = _Checker(tree, module, library)
     found = list(checker.remarks())
@@ -67,7 +67,7 @@ class _Scope:
     """The names of a function, class or module, and the scope around it."""
 
     bound: frozenset[str]
-    imports: dict[str, list[Origin]]
+    imports: dict[str, list[NameOrigin]]
     parent: _Scope | None = None
     is_type: bool = False
     is_constructor: bool = False
@@ -84,7 +84,7 @@ class _Checker:
     top_level: set[str] = field(default_factory=set)
     tuples: set[str] = field(default_factory=set)  # classes under `typing.NamedTuple`
 
-    def remarks(self) -> Iterator[Remark]:
+    def remarks(self) -> Iterator[RuleRemark]:
         names = frozenset(name for node in self.tree.body for own in own_nodes(node) for name in binds(own))
         self.top_level = {
             name for item in self.tree.body if not isinstance(item, ast.Import | ast.ImportFrom) for own in own_nodes(item)
@@ -102,8 +102,8 @@ class _Checker:
 
     # -- what the file binds
 
-    def _imports(self, body: list[ast.stmt]) -> dict[str, list[Origin]]:
-        found: dict[str, list[Origin]] = {}
+    def _imports(self, body: list[ast.stmt]) -> dict[str, list[NameOrigin]]:
+        found: dict[str, list[NameOrigin]] = {}
         for statement in body:
             for node in own_nodes(statement):
                 for name, origin in self.library.imported(node, self.module):
@@ -132,13 +132,13 @@ class _Checker:
 
     # -- the walk
 
-    def _walk(self, body: Any, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[Remark]:
+    def _walk(self, body: Any, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[RuleRemark]:
         for node in body if isinstance(body, list) else [body]:
             yield from self._node(node, scope, owner, None)
 
     def _node(
         self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None
-    ) -> Iterator[Remark]:
+    ) -> Iterator[RuleRemark]:
         yield from self._rules(node, scope, owner, parent)
         if isinstance(node, _FUNCTIONS):
             yield from self._function(node, scope, owner)
@@ -167,7 +167,7 @@ class _Checker:
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: _Scope, owner: ast.ClassDef | None
-    ) -> Iterator[Remark]:
+    ) -> Iterator[RuleRemark]:
         for decorator in node.decorator_list:
             yield from self._node(decorator, scope, owner, node)
         yield from self._arguments(node.args, scope)
@@ -185,7 +185,7 @@ class _Checker:
         for statement in node.body:
             yield from self._node(statement, inner, owner, node)
 
-    def _arguments(self, arguments: ast.arguments, scope: _Scope) -> Iterator[Remark]:
+    def _arguments(self, arguments: ast.arguments, scope: _Scope) -> Iterator[RuleRemark]:
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         for arg in named:
             if arg is not None and arg.annotation is not None:  # CPython evaluates it where the function is defined
@@ -195,7 +195,7 @@ class _Checker:
             if any(self._makes(item, scope) for item in ast.walk(default)):
                 yield _remark(default, "remembers between calls", "A default value that can change keeps state.")
 
-    def _class(self, node: ast.ClassDef, scope: _Scope) -> Iterator[Remark]:
+    def _class(self, node: ast.ClassDef, scope: _Scope) -> Iterator[RuleRemark]:
         for part in [*node.bases, *node.decorator_list]:
             yield from self._node(part, scope, node, node)
         if node.keywords:
@@ -215,11 +215,11 @@ class _Checker:
                 yield _remark(item, "private name", f"A class defines `{item.name}`.")
             yield from self._node(item, inner, node, node)
 
-    def _kernel(self, node: ast.FunctionDef, scope: _Scope, spoken: language.KernelLanguage) -> Iterator[Remark]:
+    def _kernel(self, node: ast.FunctionDef, scope: _Scope, spoken: language.KernelLanguage) -> Iterator[RuleRemark]:
         for violation in kernels.violations_in(node, spoken):
             at = ast.copy_location(ast.Pass(), node)
             at.lineno = violation.line or node.lineno
-            yield Remark(at, violation)
+            yield RuleRemark(at, violation)
         attributes = [child for child in ast.walk(ast.Module(node.body, [])) if isinstance(child, ast.Attribute)]
         inner = {id(child.value) for child in attributes}
         for child in attributes:
@@ -231,7 +231,7 @@ class _Checker:
 
     def _rules(
         self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None
-    ) -> Iterator[Remark]:
+    ) -> Iterator[RuleRemark]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from self._import(node)
         elif isinstance(node, ast.Name):
@@ -258,7 +258,7 @@ class _Checker:
         yield from self._quiet_reads(node)
         yield from self._stores(node, scope, owner)
 
-    def _quiet_reads(self, node: ast.AST) -> Iterator[Remark]:
+    def _quiet_reads(self, node: ast.AST) -> Iterator[RuleRemark]:
         """What reads attributes or runs code without looking so: class patterns, and annotations."""
         for name in node.kwd_attrs if isinstance(node, ast.MatchClass) else ():
             yield from self._value_attribute(node, name, "")
@@ -266,7 +266,7 @@ class _Checker:
             if not is_plain_annotation(annotation):
                 yield _remark(annotation, "annotation", "An annotation holds names, brackets and text alone.")
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Remark]:
+    def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[RuleRemark]:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             yield _remark(node, "unknown module", "A star import hides which names it binds.")
             return
@@ -274,11 +274,11 @@ class _Checker:
             if name.startswith("__"):
                 yield _remark(node, "private name", f"It imports `{name}`.")
             elif origin.kind is Binding.unlisted:
-                yield Remark(node, language.unlisted(origin.path))
+                yield RuleRemark(node, language.unlisted(origin.path))
             elif origin.kind is Binding.missing:
                 yield _remark(node, "unknown module", f"`{origin.path}` is not defined there.")
 
-    def _name(self, node: ast.Name, scope: _Scope, parent: ast.AST | None) -> Iterator[Remark]:
+    def _name(self, node: ast.Name, scope: _Scope, parent: ast.AST | None) -> Iterator[RuleRemark]:
         if not isinstance(node.ctx, ast.Load):
             if node.id.startswith("__") and node.id not in language.DUNDER_NAMES:
                 yield _remark(node, "private name", f"It binds `{node.id}`.")
@@ -298,9 +298,9 @@ class _Checker:
             if is_module and not isinstance(parent, ast.Attribute) and not asks:
                 yield _remark(node, "module as a value", f"The module `{node.id}` is used as a value.")
             elif origin.kind is Binding.unlisted:
-                yield Remark(node, language.unlisted(origin.path))
+                yield RuleRemark(node, language.unlisted(origin.path))
 
-    def _builtin(self, node: ast.Name, parent: ast.AST | None) -> Iterator[Remark]:
+    def _builtin(self, node: ast.Name, parent: ast.AST | None) -> Iterator[RuleRemark]:
         called = isinstance(parent, ast.Call) and parent.func is node
         if node.id in language.RUNS_TEXT:
             yield _remark(node, "runs code from text", f"It uses `{node.id}`.", Status.cheating)
@@ -319,24 +319,24 @@ class _Checker:
                 f"`{node.id}` is neither defined in the file nor a builtin that host code may use.",
             )
 
-    def _attribute(self, node: ast.Attribute, scope: _Scope, parent: ast.AST | None) -> Iterator[Remark]:
+    def _attribute(self, node: ast.Attribute, scope: _Scope, parent: ast.AST | None) -> Iterator[RuleRemark]:
         resolved = self._resolved(node, scope)
         if resolved is not None:
             yield from self._listed(node, resolved, parent)
         elif not isinstance(node.ctx, ast.Store):
             yield from self._value_attribute(node, node.attr, root_of(node) or "")
 
-    def _listed(self, node: ast.Attribute, origin: Origin, parent: ast.AST | None) -> Iterator[Remark]:
+    def _listed(self, node: ast.Attribute, origin: NameOrigin, parent: ast.AST | None) -> Iterator[RuleRemark]:
         if isinstance(node.ctx, ast.Store | ast.Del):
             yield _remark(node, "patches a module", f"It sets `{ast.unparse(node)}`.", Status.cheating)
         elif origin.kind is Binding.unlisted:
-            yield Remark(node, language.unlisted(origin.path))
+            yield RuleRemark(node, language.unlisted(origin.path))
         elif origin.kind is Binding.missing:
             yield _remark(node, "unknown module", f"`{origin.path}` is not defined there.")
         elif origin.kind is Binding.module and not isinstance(parent, ast.Attribute):
             yield _remark(node, "module as a value", f"The module `{origin.path}` is used as a value.")
 
-    def _value_attribute(self, node: ast.AST, name: str, root: str) -> Iterator[Remark]:
+    def _value_attribute(self, node: ast.AST, name: str, root: str) -> Iterator[RuleRemark]:
         if name in language.NAMES or name in language.DUNDER_ATTRIBUTES:
             return
         if name in self.defined and (
@@ -349,7 +349,7 @@ class _Checker:
         message = f"The attribute `{name}` is not among those that host code may use."
         yield _remark(node, "unknown attribute", message)
 
-    def _call(self, node: ast.Call, scope: _Scope) -> Iterator[Remark]:
+    def _call(self, node: ast.Call, scope: _Scope) -> Iterator[RuleRemark]:
         name = node.func.id if isinstance(node.func, ast.Name) and not self._is_bound(node.func.id, scope) else None
         if name in ("getattr", "hasattr"):
             asked = node.args[1] if len(node.args) > 1 else None
@@ -372,7 +372,7 @@ class _Checker:
                     node, "reaches outside", "`format` takes a text that is not written out, or asks for attributes."
                 )
 
-    def _cached(self, node: ast.FunctionDef, scope: _Scope) -> Iterator[Remark]:
+    def _cached(self, node: ast.FunctionDef, scope: _Scope) -> Iterator[RuleRemark]:
         if not any(self._dotted(item, scope) in _CACHES for item in decorators(node)):
             return
         if any(self._makes(item, scope) for statement in node.body for item in ast.walk(statement)):
@@ -387,7 +387,7 @@ class _Checker:
         made = name in self.classes - self.tuples or name in _MAKERS
         return made or self._dotted(node.func, scope) in _TENSOR_MAKERS
 
-    def _stores(self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[Remark]:
+    def _stores(self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[RuleRemark]:
         changed = changed_by(node)
         if changed is not None:
             root = root_of(changed)
@@ -410,7 +410,7 @@ class _Checker:
 
     # -- names
 
-    def _origins(self, name: str, scope: _Scope | None) -> list[Origin] | None:
+    def _origins(self, name: str, scope: _Scope | None) -> list[NameOrigin] | None:
         """Where a name was imported from; None where it is bound in another way, or not at all."""
         first = True
         while scope is not None:
@@ -443,7 +443,7 @@ class _Checker:
             scope = scope.parent
         return bool(functions) and name not in functions[0].bound and any(name in f.bound for f in functions[1:])
 
-    def _resolved(self, node: ast.expr, scope: _Scope) -> Origin | None:
+    def _resolved(self, node: ast.expr, scope: _Scope) -> NameOrigin | None:
         """What a dotted name that begins with an import stands for: the first origin that is not listed, else the first."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -473,8 +473,8 @@ def _tuple(node: ast.ClassDef) -> str | None:
     return node.name if bases == ["NamedTuple"] else None
 
 
-def _remark(node: ast.AST, rule: str, message: str, status: Status = Status.refused) -> Remark:
-    return Remark(node, Violation(rule, message, status))
+def _remark(node: ast.AST, rule: str, message: str, status: Status = Status.refused) -> RuleRemark:
+    return RuleRemark(node, Violation(rule, message, status))
 
 
 def _has_effect(node: ast.AST) -> bool:

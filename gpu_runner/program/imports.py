@@ -25,7 +25,7 @@ class Binding(Enum):
 
 
 @dataclass(frozen=True)
-class Origin:
+class NameOrigin:
     """A name's origin, by its full dotted name."""
 
     kind: Binding
@@ -68,7 +68,7 @@ class Library:
             PurePosixPath(path).is_relative_to(root / inside) for root in self._roots for path in self._sources
         )
 
-    def imported(self, node: ast.AST, module: str) -> Iterator[tuple[str, Origin]]:
+    def imported(self, node: ast.AST, module: str) -> Iterator[tuple[str, NameOrigin]]:
         """The names that an import statement in ``module`` binds, each with its origin."""
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -83,7 +83,7 @@ class Library:
                 if alias.name != "*":
                     yield alias.asname or alias.name, self._from(start, alias.name)
 
-    def step(self, origin: Origin, parts: list[str]) -> Origin | None:
+    def step(self, origin: NameOrigin, parts: list[str]) -> NameOrigin | None:
         """What attributes of an origin stand for, one after the other; None once they are attributes of a value."""
         for part in parts:
             if origin.kind is not Binding.module:
@@ -99,40 +99,42 @@ class Library:
         package = package[: len(package) - (node.level - 1)]
         return ".".join([*package, *([node.module] if node.module else [])])
 
-    def _of_module(self, name: str) -> Origin:
+    def _of_module(self, name: str) -> NameOrigin:
         if self.is_own(name):
-            return Origin(Binding.module, name, True)
-        return Origin(Binding.module if name in language.PREFIXES else Binding.unlisted, name)
+            return NameOrigin(Binding.module, name, True)
+        return NameOrigin(Binding.module if name in language.PREFIXES else Binding.unlisted, name)
 
-    def _from(self, module: str, name: str, depth: int = 0) -> Origin:
+    def _from(self, module: str, name: str, depth: int = 0) -> NameOrigin:
         full = f"{module}.{name}" if module else name
         if not self.is_own(module):
             if full in language.MEMBERS - language.LIBRARY_ONLY:
-                return Origin(Binding.member, full)
-            return Origin(Binding.module if full in language.PREFIXES else Binding.unlisted, full)
+                return NameOrigin(Binding.member, full)
+            return NameOrigin(Binding.module if full in language.PREFIXES else Binding.unlisted, full)
         path = self.path_of(module)
         if path is not None and depth < _DEPTH:
             found = self._bound_in(path, module, name, depth)
             if found is not None:
                 return found
-        return Origin(Binding.module, full, True) if self.is_own(full) else Origin(Binding.missing, full)
+        return NameOrigin(Binding.module, full, True) if self.is_own(full) else NameOrigin(Binding.missing, full)
 
-    def _bound_in(self, path: str, module: str, name: str, depth: int) -> Origin | None:
+    def _bound_in(self, path: str, module: str, name: str, depth: int) -> NameOrigin | None:
         """What a module of the candidate binds a name to; what it imports in any branch must be listed."""
-        found: Origin | None = None
+        found: NameOrigin | None = None
         for statement in self._sources[path].body:
             for node in own_nodes(statement):
                 if name not in binds(node):
                     continue
                 if not isinstance(node, ast.Import | ast.ImportFrom):
-                    found = found or Origin(Binding.own, f"{module}.{name}")
+                    found = found or NameOrigin(Binding.own, f"{module}.{name}")
                     continue
                 for bound, origin in self._handed_on(node, module, depth):
                     if bound == name and (found is None or origin.kind is Binding.unlisted):
                         found = origin
         return found
 
-    def _handed_on(self, node: ast.Import | ast.ImportFrom, module: str, depth: int) -> Iterator[tuple[str, Origin]]:
+    def _handed_on(
+        self, node: ast.Import | ast.ImportFrom, module: str, depth: int
+    ) -> Iterator[tuple[str, NameOrigin]]:
         if isinstance(node, ast.Import):
             yield from self.imported(node, module)
             return

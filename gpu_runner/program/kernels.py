@@ -25,7 +25,7 @@ from gpu_runner.program import lanes, language, tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.evaluator.calls import Calls
 from gpu_runner.program.language import TILE_KERNELS, TRITON_KERNELS, KernelLanguage
-from gpu_runner.program.objects import FIXED, Annotation, Facade, Function, Native, Violation, unproved
+from gpu_runner.program.objects import FIXED, Facade, Function, Native, TypeAnnotation, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
@@ -409,9 +409,9 @@ def _annotation(node: ast.expr, function: Function) -> ast.expr | None:
 def _tile_annotation(node: ast.expr, function: Function) -> ast.expr | None:
     """What cuTile reads of an annotation: whether a parameter is a constant."""
     found = function.evaluator.value(node, function.closure)
-    if isinstance(found, Annotation) and found.path == f"{tiles.MODULE}.Constant":
+    if isinstance(found, TypeAnnotation) and found.path == f"{tiles.MODULE}.Constant":
         return ast.parse("__kernelsmith_ct__.Constant[int]", mode="eval").body
-    if isinstance(found, Annotation | type):
+    if isinstance(found, TypeAnnotation | type):
         return None
     raise unproved(f"The evaluator does not know what cuTile makes of the annotation `{ast.unparse(node)}`.")
 

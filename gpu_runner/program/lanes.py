@@ -537,7 +537,7 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
 
     @functools.wraps(transform)
     def transform_ast(self: Any, text: str) -> ast.AST:
-        if not isinstance(_KERNELS[self.filename], Text):
+        if not isinstance(_KERNELS[self.filename], KernelText):
             return transform(self, text)  # type: ignore[no-any-return]
         self.fn.__globals__.update(noting)
         plain, self.ast_transformer = self.ast_transformer, _Before(self.ast_transformer)
@@ -560,7 +560,7 @@ class _Before:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class KernelText:
     """A kernel's text as Triton has it: its nodes by their first and last place, each with its line in the candidate's file."""
 
     path: str
@@ -663,7 +663,7 @@ def _calls_same(node: ast.expr) -> bool:
     return all(isinstance(call, ast.Attribute) and call.attr in _SAME for call in calls)  # a kernel may have any name
 
 
-class _Files(dict[str, Text | str | None]):
+class _Files(dict[str, KernelText | str | None]):
     """By the name of a file that Triton is given, the kernel's text; _STANDARD for Triton's own functions, None for other files."""
 
     def __missing__(self, name: str) -> str | None:
@@ -682,7 +682,7 @@ def register(place: str, path: str, made: ast.FunctionDef, text: str, bound: fro
         if isinstance(node, ast.expr | ast.AugAssign) and isinstance(original, ast.expr | ast.AugAssign):
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
             nodes[ends] = _in_full(original) if isinstance(original, ast.AugAssign) else original
-    _KERNELS[place] = Text(path, place, nodes, bound, _steps(made), made)
+    _KERNELS[place] = KernelText(path, place, nodes, bound, _steps(made), made)
 
 
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
@@ -706,11 +706,11 @@ def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
 class _Site:
     """Where a kernel stands: at an expression, reached by calls of kernels, in a step of loops of a written number of them."""
 
-    text: Text
+    text: KernelText
     node: ast.expr
     via: str
     place: Place
-    callers: tuple[tuple[Text, ast.expr | None], ...]  # the calls of kernels that reach it, the innermost first
+    callers: tuple[tuple[KernelText, ast.expr | None], ...]  # the calls of kernels that reach it, the innermost first
     is_between: bool  # programs
     is_sorting: bool  # in a step of a sort of Triton's language, which only compares
 
@@ -794,7 +794,9 @@ def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> b
     return site.text.is_fixed(site.node, parameters, constant=constant)
 
 
-def _fixed(text: Text, callers: tuple[tuple[Text, ast.expr | None], ...], decisions: Decisions) -> frozenset[str]:
+def _fixed(
+    text: KernelText, callers: tuple[tuple[KernelText, ast.expr | None], ...], decisions: Decisions
+) -> frozenset[str]:
     """The parameters of a kernel that hang on nothing but the file: of one that others call, those that its call fixes."""
     if not callers:
         return decisions.fixed.get(text.place, frozenset())
@@ -853,7 +855,7 @@ def _site(frame: types.FrameType | None) -> _Site | None:
     while frame is not None:
         code = frame.f_code
         text = _KERNELS[code.co_filename]
-        if type(text) is Text:
+        if type(text) is KernelText:
             if frame is not _reached[0]:
                 # By calls that stay the same for as long as the frame lives, but for that of a generator.
                 _reached[:] = (
@@ -884,7 +886,7 @@ def _forget_frames(interpreter: Any) -> None:
     executor.__call__ = launch
 
 
-_Stand = tuple[Text, ast.expr | None, tuple[Any, ...]]  # where a kernel is, and in which steps of its loops
+_Stand = tuple[KernelText, ast.expr | None, tuple[Any, ...]]  # where a kernel is, and in which steps of its loops
 _reached: list[Any] = [None, ()]  # the innermost kernel's frame that was met last, and where its callers stand
 
 
@@ -894,13 +896,13 @@ def _kernels_above(frame: types.FrameType | None) -> Iterator[_Stand]:
     while frame is not None and passed <= MOST_BETWEEN:
         text = _KERNELS[frame.f_code.co_filename]
         passed += 1
-        if type(text) is Text:
+        if type(text) is KernelText:
             yield _stand(text, frame)
             passed = 0
         frame = frame.f_back
 
 
-def _stand(text: Text, frame: types.FrameType) -> _Stand:
+def _stand(text: KernelText, frame: types.FrameType) -> _Stand:
     node = _node_at(text, frame.f_code, frame.f_lasti)
     names = text.steps.get(node)
     return text, node, tuple([_value_of(frame.f_locals.get(name)) for name in names]) if names else ()
@@ -942,7 +944,7 @@ def _is_between_programs(node: ast.expr) -> bool:
 _NODES: dict[tuple[str, str, int], ast.expr | None] = {}
 
 
-def _node_at(text: Text, code: types.CodeType, at: int) -> ast.expr | None:
+def _node_at(text: KernelText, code: types.CodeType, at: int) -> ast.expr | None:
     key = code.co_filename, code.co_name, at
     if key not in _NODES:
         _NODES[key] = text.nodes.get(_position(code, at))

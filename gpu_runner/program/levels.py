@@ -37,13 +37,13 @@ from gpu_runner.program.objects import (
     FIXED,
     GIVEN,
     PASSED,
-    Annotation,
-    Bound,
+    BoundFunction,
     Class,
     DeviceProperties,
     Facade,
     Function,
     Native,
+    TypeAnnotation,
 )
 from gpu_runner.program.scopes import binds, names_in, own_nodes
 
@@ -81,7 +81,7 @@ _PROPERTIES = (DeviceProperties, getattr(torch._C, "_CudaDeviceProperties", Devi
 _LASTING = (
     bool, int, float, str, type(None), torch.dtype, torch.device, Enum, *IMMUTABLE,
     slice, type, torch.finfo, torch.iinfo, torch.layout, torch.memory_format,
-    Function, Class, Facade, Native, Bound, Annotation,
+    Function, Class, Facade, Native, BoundFunction, TypeAnnotation,
 )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def level_of_result(function: Any, level: int, value: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Stored:
+class BoundNames:
     """What statements may bind, and how they may be left. ``again``: names that are bound to copies of tensors alone."""
 
     names: frozenset[str]
@@ -142,7 +142,7 @@ class Stored:
 
 
 @functools.cache
-def stored_in(statement: ast.stmt) -> Stored:
+def stored_in(statement: ast.stmt) -> BoundNames:
     """What a statement may bind in its own scope."""
     own = list(own_nodes(statement))
     names = [name for node in own for name in binds(node)]
@@ -154,7 +154,7 @@ def stored_in(statement: ast.stmt) -> Stored:
     }
     saves = [node.func.value for node in own if isinstance(node, ast.Call) and _is_save(node)]  # type: ignore[attr-defined]
     attributes |= {(owner.id, "saved_tensors") for owner in saves if isinstance(owner, ast.Name)}
-    return Stored(
+    return BoundNames(
         frozenset(names),
         frozenset(name for name in copied if copied.count(name) == names.count(name)),
         frozenset(attributes),

@@ -11,7 +11,7 @@ from gpu_runner.program import bridge, kernels, models
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.modules import Program
+from gpu_runner.program.modules import CandidateProgram
 
 # How a candidate's host code is carried out: by the evaluator, by CPython, or, where the evaluator cannot, by CPython.
 EVALUATED, IMPORTED, EITHER = "evaluated", "imported", "either"
@@ -34,7 +34,7 @@ def load(
         Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
     """
     evaluator = Evaluator(decisions)
-    program = Program(evaluator, sources, roots, own)
+    program = CandidateProgram(evaluator, sources, roots, own)
     models.install(evaluator, program.freeze, program.is_library)
     kernels.install(evaluator, program.freeze)
     bridge.install(evaluator, program.freeze)

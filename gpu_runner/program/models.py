@@ -16,8 +16,7 @@ import torch
 from gpu_runner.program import tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import (
-    Annotation,
-    Bound,
+    BoundFunction,
     Class,
     Descriptor,
     Facade,
@@ -25,6 +24,7 @@ from gpu_runner.program.objects import (
     Instance,
     Method,
     Native,
+    TypeAnnotation,
     Violation,
     unproved,
 )
@@ -50,7 +50,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None], is_library: Cal
     special["dataclasses.field"] = _Field
     special["enum.auto"] = enum.auto
     special["typing.cast"] = lambda _, value: value
-    special["typing.TypeVar"] = lambda *_, **__: Annotation()
+    special["typing.TypeVar"] = lambda *_, **__: TypeAnnotation()
     special["typing.NewType"] = lambda _, kind: lambda value: value
     special["triton.set_allocator"] = lambda function: _set_allocator(function, freeze)
     special["torch.autograd.function.once_differentiable"] = lambda function: Native(
@@ -239,7 +239,7 @@ def _fill(made: Class, signature: inspect.Signature, instance: Instance, *args: 
             made.evaluator.call(made.defaults[name].default_factory, (), {}) if value is _FACTORY else value
         )
     if made.has("__post_init__"):
-        made.evaluator.call(Bound(made.find("__post_init__"), instance), (), {})
+        made.evaluator.call(BoundFunction(made.find("__post_init__"), instance), (), {})
 
 
 class _GradMode(contextlib.ContextDecorator):

@@ -18,16 +18,16 @@ from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.imports import Library
 from gpu_runner.program.objects import (
-    Annotation,
-    Bound,
+    BoundFunction,
+    CallFrame,
     Class,
     Descriptor,
     Facade,
-    Frame,
     Function,
     Instance,
-    Kind,
     Native,
+    ScopeKind,
+    TypeAnnotation,
     Violation,
     unproved,
 )
@@ -36,12 +36,12 @@ from gpu_runner.program.scopes import binds, own_nodes
 _MISSING = inspect.Parameter.empty
 
 
-class Module:
+class SourceModule:
     """One module. ``lazy``: a statement is evaluated when a name that it binds is asked for, as in a library around a candidate."""
 
-    def __init__(self, program: Program, name: str, path: str, tree: ast.Module, lazy: bool) -> None:
+    def __init__(self, program: CandidateProgram, name: str, path: str, tree: ast.Module, lazy: bool) -> None:
         self.program, self.name, self.path, self.tree = program, name, path, tree
-        self.frame = Frame(Kind.module, self)
+        self.frame = CallFrame(ScopeKind.module, self)
         self.loading = 0
         self.is_deferred = False  # annotations are text
         self.is_package = PurePosixPath(path).name == "__init__.py"
@@ -84,7 +84,7 @@ class Module:
             self.loading -= 1
 
 
-class Program:
+class CandidateProgram:
     """The modules of a candidate: ``sources`` are its parsed files by path, ``roots`` the folders that module names begin in.
 
     ``own`` are the paths that the candidate wrote: they are evaluated whole, the library around them by need.
@@ -97,12 +97,12 @@ class Program:
         self._sources = sources
         self._library = Library(sources, roots)
         self._own = frozenset(own)
-        self._modules: dict[str, Module] = {}
+        self._modules: dict[str, SourceModule] = {}
         evaluator.import_module = self.imported
         evaluator.attribute_of.insert(0, self._attribute)
         evaluator.special["importlib.import_module"] = self._import_by_name
 
-    def module(self, name: str) -> Module | None:
+    def module(self, name: str) -> SourceModule | None:
         """The module of that dotted name, evaluated; None where the candidate has none."""
         if name in self._modules:
             return self._modules[name]
@@ -116,7 +116,7 @@ class Program:
                 return self._modules[name]
         if path in self._own and name.partition(".")[0] in _TAKEN:
             raise unproved(f"A module of the candidate has the name `{name}` of a library's.")
-        made = Module(self, name, path, self._sources[path], path not in self._own)
+        made = SourceModule(self, name, path, self._sources[path], path not in self._own)
         self._modules[name] = made
         if path in self._own:
             try:
@@ -135,7 +135,7 @@ class Program:
             raise language.unlisted("importlib.import_module")
         return self._absolute(name)
 
-    def imported(self, frame: Frame, name: str, level: int) -> Any:
+    def imported(self, frame: CallFrame, name: str, level: int) -> Any:
         """What an import statement binds.
 
         Raises:
@@ -169,7 +169,7 @@ class Program:
             if found is None and not self._library.is_own(f"{value.name}.{name}"):
                 raise AttributeError(f"module '{value.name}' has no attribute '{name}'")
             return found or Package(self, f"{value.name}.{name}")
-        if not isinstance(value, Module):
+        if not isinstance(value, SourceModule):
             return NotImplemented
         if name.startswith("__") and name not in value.frame.names:
             raise Violation("private name", f"It uses `{name}` of a module.")
@@ -199,7 +199,7 @@ class Program:
             if (
                 isinstance(value, language.IMMUTABLE)
                 or id(value) in frozen
-                or getattr(value, "kind", None) is Kind.module
+                or getattr(value, "kind", None) is ScopeKind.module
             ):
                 continue
             if hasattr(type(value), "__next__"):
@@ -207,7 +207,7 @@ class Program:
                     "remembers between calls", "An iterator outlives a call, and every use of it changes it."
                 )
             parts = list(_parts(value))
-            if parts or isinstance(value, list | dict | set | Instance | Frame | Class | Function):
+            if parts or isinstance(value, list | dict | set | Instance | CallFrame | Class | Function):
                 frozen[id(value)] = value
             waiting += parts
 
@@ -215,7 +215,7 @@ class Program:
 class Package:
     """A folder of modules without an ``__init__`` of its own."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: CandidateProgram, name: str) -> None:
         self.program, self.name = program, name
 
 
@@ -236,8 +236,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (parameter.default for parameter in value.signature.parameters.values())
         yield value.closure
         yield value.attributes
-    elif isinstance(value, Frame):
-        if value.kind is not Kind.module:
+    elif isinstance(value, CallFrame):
+        if value.kind is not ScopeKind.module:
             yield from value.names.values()
             yield value.parent
     elif isinstance(value, Class):
@@ -247,7 +247,7 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, Instance):
         yield value.type
         yield from value.fields.values()
-    elif isinstance(value, Bound | Native | Descriptor | functools.partial):
+    elif isinstance(value, BoundFunction | Native | Descriptor | functools.partial):
         yield from _parts_of_function(value)
     elif isinstance(value, BaseException):
         yield from value.args
@@ -262,7 +262,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _parts_of_function(value: Any) -> Iterator[Any]:
-    if isinstance(value, Bound):
+    if isinstance(value, BoundFunction):
         yield from (value.function, value.first)
     elif isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
@@ -272,7 +272,7 @@ def _parts_of_function(value: Any) -> Iterator[Any]:
 
 _TAKEN = {path.partition(".")[0] for path in language.MEMBERS}
 _SAFE = (
-    type, Facade, Annotation, Module, Package, Enum, torch.dtype, torch.device, torch.finfo, torch.iinfo,
+    type, Facade, TypeAnnotation, SourceModule, Package, Enum, torch.dtype, torch.device, torch.finfo, torch.iinfo,
     torch.memory_format, torch.layout, types.BuiltinFunctionType,
 )  # fmt: skip
 _SAFE_NAMES = frozenset(

@@ -15,7 +15,7 @@ from gpu_runner.contracts.verify import Status
 
 if TYPE_CHECKING:
     from gpu_runner.program.evaluator.calls import Calls
-    from gpu_runner.program.modules import Module
+    from gpu_runner.program.modules import SourceModule
 
 
 class Violation(BaseException):
@@ -38,7 +38,7 @@ def unproved(message: str) -> Violation:
     return Violation("not evaluated", message, Status.unproved)
 
 
-class Kind(Enum):
+class ScopeKind(Enum):
     """What a scope belongs to."""
 
     module = auto()
@@ -52,12 +52,12 @@ MISSING = inspect.Parameter.empty  # in the place of a value that there is not
 
 
 @dataclass(eq=False)
-class Frame:
+class CallFrame:
     """The names of one call, class body or module. ``bound`` are those that a function assigns anywhere in its body."""
 
-    kind: Kind
-    module: Module
-    parent: Frame | None = None
+    kind: ScopeKind
+    module: SourceModule
+    parent: CallFrame | None = None
     names: dict[str, Any] = field(default_factory=dict)
     bound: frozenset[str] = frozenset()
     outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal, by which of the two
@@ -77,7 +77,7 @@ class Function:
 
     node: ast.FunctionDef | ast.Lambda
     name: str
-    closure: Frame
+    closure: CallFrame
     signature: inspect.Signature
     evaluator: Calls = field(repr=False)
     owner: Class | None = None
@@ -126,7 +126,7 @@ class Method(Native):
 
 
 @dataclass(eq=False)
-class Bound:
+class BoundFunction:
     """A function of the program with its first argument."""
 
     function: Any
@@ -134,7 +134,7 @@ class Bound:
 
     def __eq__(self, other: object) -> bool:
         """By nothing."""
-        if self is not other and isinstance(other, Bound):
+        if self is not other and isinstance(other, BoundFunction):
             raise unproved("The evaluator compares no methods.")
         return self is other
 
@@ -167,7 +167,7 @@ class Class:
     name: str
     bases: tuple[Any, ...]
     names: dict[str, Any]
-    module: Module
+    module: SourceModule
     evaluator: Calls = field(repr=False)
     real: Any = None
     declared: tuple[str, ...] | None = None  # the fields of a dataclass
@@ -292,7 +292,7 @@ class Instance:
         return bool(self._dunder("__contains__", key))
 
 
-class Annotation:
+class TypeAnnotation:
     """A name that stands in annotations alone, such as ``typing.Optional``; ``parts`` are those of a union."""
 
     def __init__(self, path: str = "typing.Any", parts: tuple[Any, ...] = ()) -> None:

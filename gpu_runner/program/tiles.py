@@ -189,11 +189,11 @@ def watch(current: Callable[[], Log | None]) -> None:
     _current[:] = [current]
 
 
-class _Stream:
+class _TileStream:
     """The stream of kernels that are interpreted."""
 
 
-_STREAM = _Stream()
+_STREAM = _TileStream()
 
 
 def current_stream(*device: Any, **named: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS
-from gpu_runner.tracing.joint import Traced
+from gpu_runner.tracing.joint import JointTrace
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 from gpu_runner.tracing.windows import WINDOW_RULES
 
@@ -391,13 +391,13 @@ TABLE: dict[str, Rule] = (
 )
 
 
-def canonical(traced: Traced, inputs: Sequence[str], wanted: Sequence[str]) -> RawGraph:
+def canonical(traced: JointTrace, inputs: Sequence[str], wanted: Sequence[str]) -> RawGraph:
     """Rewrite a traced graph in the canonical vocabulary, without nodes that nothing needs."""
     return canonical_with_names(traced, inputs, wanted)[0]
 
 
 def canonical_with_names(
-    traced: Traced, inputs: Sequence[str], wanted: Sequence[str]
+    traced: JointTrace, inputs: Sequence[str], wanted: Sequence[str]
 ) -> tuple[RawGraph, dict[str, str]]:
     """Rewrite a traced graph, and give the names of the new nodes by those of the traced ones that they stand for."""
     upstream = [f"upstream_{i}" if has else None for i, has in enumerate(traced.upstream)]

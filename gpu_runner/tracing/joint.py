@@ -22,7 +22,7 @@ _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "co
 
 
 @dataclass(frozen=True)
-class Traced:
+class JointTrace:
     """A joint graph, flat: its inputs are the problem's, then the upstream gradients; its outputs the outputs, then gradients."""
 
     module: GraphModule
@@ -110,7 +110,7 @@ class Joint:
 
 def trace(
     call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], wanted: Sequence[int], watch: Any = None
-) -> Traced:
+) -> JointTrace:
     """Trace ``call`` on ``inputs`` with the gradients of those at ``wanted``; ``watch`` is entered while it runs.
 
     Raises:
@@ -125,7 +125,7 @@ def trace(
         if rewritten:
             pure = torch.func.functionalize(module, remove="mutations")
             module = make_fx(pure, decomposition_table=table)(*flat)
-    return Traced(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output, rewritten)
+    return JointTrace(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output, rewritten)
 
 
 def run(

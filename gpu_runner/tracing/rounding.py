@@ -23,7 +23,7 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Given:
+class TracedTensor:
     """A tensor that an operator gave. ``node`` is its node in the graph that is being traced, None where none is."""
 
     key: Key  # the same for all objects that hold the same elements
@@ -39,7 +39,7 @@ class OperatorCall:
 
     operator: str
     operands: tuple[Key, ...]
-    results: tuple[Given, ...]
+    results: tuple[TracedTensor, ...]
 
     @property
     def casts(self) -> bool:
@@ -67,13 +67,13 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
         self.calls.append(OperatorCall(str(func), operands, results))
         return given
 
-    def _given(self, x: Tensor, view: bool) -> Given:
+    def _given(self, x: Tensor, view: bool) -> TracedTensor:
         if not view:
             self._turns[_address(x)] = self._turns.get(_address(x), 0) + 1
         mode = get_proxy_mode()
         slot = None if mode is None else get_proxy_slot(x, mode.tracer, None)
         node = None if slot is None else slot.proxy.node
-        return Given(self._key(x), x.dtype, view, node and node.name, bool(node and node.users))
+        return TracedTensor(self._key(x), x.dtype, view, node and node.name, bool(node and node.users))
 
     def _key(self, x: Tensor) -> Key:
         address = _address(x)
@@ -172,6 +172,6 @@ def _cast_after(pairs: Sequence[_Pair], eager: Sequence[OperatorCall], narrow: t
                 yield from _node(made)
 
 
-def _node(made: Given) -> Iterator[str]:
+def _node(made: TracedTensor) -> Iterator[str]:
     if made.node is not None and not made.used_inside:
         yield made.node

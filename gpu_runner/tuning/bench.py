@@ -10,10 +10,10 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.tuning import TuneRequest
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.tuning.settings import Settings
 from gpu_runner.verify.opening import candidate_session, opened
-from gpu_runner.verify.proof import Call, Form
+from gpu_runner.verify.proof import CallForm, ChildCall
 
 FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError)
 MOST_RESTARTS = 4
@@ -31,22 +31,22 @@ class TuningBench:
     """One child after the other with the same candidate."""
 
     request: TuneRequest
-    form: Form
+    form: CallForm
     context: RunContext
     architecture: str | None = None
     gpu: str | None = None
     restarts: int = 0
-    _session: Session | None = None
+    _session: ChildSession | None = None
     _entered: Any = None
-    _call: Call | None = None
+    _call: ChildCall | None = None
     _chosen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
-    def laid(self) -> Call | None:
+    def laid(self) -> ChildCall | None:
         """The workload that the child is prepared for."""
         return self._call
 
-    def open(self, session: Session | None = None) -> None:
+    def open(self, session: ChildSession | None = None) -> None:
         """Import the candidate in a child that was started for it, else in a new one.
 
         Raises:
@@ -76,7 +76,7 @@ class TuningBench:
             self._session.close()
         self._entered, self._session = None, None
 
-    def prepare(self, call: Call) -> dict[str, Any]:
+    def prepare(self, call: ChildCall) -> dict[str, Any]:
         """Prepare a workload; returns the sizes by which settings were looked up, and the defaults, by pass.
 
         Raises:
@@ -126,7 +126,7 @@ class TuningBench:
             self._recover(failure)
             return {}, _short(failure)
 
-    def _asked(self, method: str, meta: dict[str, Any], call: Call | None, timeout_s: float) -> dict[str, Any]:
+    def _asked(self, method: str, meta: dict[str, Any], call: ChildCall | None, timeout_s: float) -> dict[str, Any]:
         if self._session is None:
             raise Worn("the child is gone")
         return self._session.call(method, meta, call.tensors if call else (), timeout_s=timeout_s).meta

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_runner.benchmark.roofline import FAULT_SHARE, TimeFloor
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 
 PASSES = (Pass.forward, Pass.backward)
 NEAR = 1.03  # times the floor: what no setting could gain any more is not worth a search
@@ -20,7 +20,7 @@ class TuningJob:
     """One workload, before anything ran; ``floors`` by pass."""
 
     workload: Workload
-    call: Call
+    call: ChildCall
     backward: bool
     input_bytes: int
     floors: Mapping[Pass, TimeFloor]

@@ -45,7 +45,7 @@ class Meter(Protocol):
 
 
 @dataclass
-class Trial:
+class TriedSettings:
     """Settings that were tried: what each block took, or why they cannot be used."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class SettingSearch:
     meter: Meter
     hints: Sequence[Settings] = ()
     seed: int = 0
-    trials: dict[Settings, Trial] = field(default_factory=dict)
+    trials: dict[Settings, TriedSettings] = field(default_factory=dict)
     complete: bool = True
     _whole_s: float = 0.0
 
@@ -160,7 +160,7 @@ class SettingSearch:
         names = list(dict.fromkeys([best, *near]))[:FINALISTS]
         if len(names) == 1:
             return best
-        fresh = {settings: Trial(settings) for settings in names}
+        fresh = {settings: TriedSettings(settings) for settings in names}
         for number in range(LAST_BLOCKS):
             for settings in names if number % 2 == 0 else reversed(names):
                 self._measure(fresh[settings])
@@ -172,11 +172,11 @@ class SettingSearch:
         equals = [settings for settings in names if fresh[settings].cost <= lowest * AS_GOOD]
         return min(equals, key=lambda settings: (len(settings), settings))
 
-    def _trial(self, settings: Settings) -> Trial:
+    def _trial(self, settings: Settings) -> TriedSettings:
         known = self.trials.get(settings)
         if known is not None:
             return known
-        trial = self.trials[settings] = Trial(settings, failure=self.space.refused(settings))
+        trial = self.trials[settings] = TriedSettings(settings, failure=self.space.refused(settings))
         if trial.failure is None:
             trial.failure = self.meter.attempt(settings)
         best = min((other.cost for other in self.trials.values() if other is not trial), default=math.inf)
@@ -188,7 +188,7 @@ class SettingSearch:
                 break
         return trial
 
-    def _measure(self, trial: Trial) -> None:
+    def _measure(self, trial: TriedSettings) -> None:
         samples = self.meter.block(trial.settings)
         if not samples:
             trial.failure = trial.failure or "it failed while it was timed"

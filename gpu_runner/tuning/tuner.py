@@ -25,7 +25,7 @@ from gpu_runner.contracts.tuning import Choice, TuneRequest, TuneResult
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.seeded import seeded
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.tuning.bench import PassMeter, TuningBench, Worn
 from gpu_runner.tuning.plan import PASSES, TuningJob, TuningStep, is_near, share, steps
 from gpu_runner.tuning.search import SettingSearch, TuningOutcome, decide
@@ -86,11 +86,11 @@ def _openings(problem: Problem, request: TuneRequest, context: RunContext) -> di
         CANDIDATE: lambda: candidate_session("tuning", request.candidate, context),
     }
     if has_gpu():
-        made[GAUGE] = lambda: Session("gauge", context.limits, context.require)
+        made[GAUGE] = lambda: ChildSession("gauge", context.limits, context.require)
     return made
 
 
-def _gauged(sessions: dict[str, Session], request: TuneRequest) -> Gauged | None:
+def _gauged(sessions: dict[str, ChildSession], request: TuneRequest) -> Gauged | None:
     """Measure the bandwidth alone; None where it cannot be, and then everything is searched."""
     if GAUGE not in sessions:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gpu_runner.channel import Check
-from gpu_runner.codec import Kind, Shape
+from gpu_runner.codec import FrameKind, Shape
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.program.coverage import BOTH, MOST_DECISIONS
@@ -49,7 +49,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Value:
+class ReturnedValue:
     """One output or gradient. ``tensor`` is None where something else than a tensor came."""
 
     kind: str  # the class's name
@@ -62,7 +62,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Event:
+class TrailEvent:
     """One operator or launch of a run; the digest is of its operands."""
 
     what: str
@@ -72,15 +72,15 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Trail:
+class CaseTrail:
     """What the host code did in a case, in order; ``whole`` is of all of it, of which the first ``events`` are named."""
 
-    events: tuple[Event, ...] = ()
+    events: tuple[TrailEvent, ...] = ()
     whole: str = ""
 
 
 @dataclass(frozen=True, order=True)
-class Decision:
+class SeenDecision:
     """Something in a candidate's text that may be true or false."""
 
     path: str
@@ -91,10 +91,10 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CaseAnswer:
     """All that came back from one case, from a process that ran no Python of the candidate."""
 
-    runs: dict[str, dict[str, Value]]  # first, second, interleaved, ... -> label -> value
+    runs: dict[str, dict[str, ReturnedValue]]  # first, second, interleaved, ... -> label -> value
     launched: dict[str, int]  # kernel -> times
     launches: dict[str, int]  # run -> kernels
     work: tuple[Work, ...]  # what torch computed
@@ -111,8 +111,10 @@ class Answer:
     imported: bool = False  # CPython carried out the host code
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
     asked: bool = False  # it asked about the device in a case that tells of another one
-    trail: Trail = Trail()
-    decisions: Mapping[Decision, int] = field(default_factory=dict)  # how each has ended so far: true, false or both
+    trail: CaseTrail = CaseTrail()
+    decisions: Mapping[SeenDecision, int] = field(
+        default_factory=dict
+    )  # how each has ended so far: true, false or both
 
 
 def expecting(proof: Proof) -> Check:
@@ -127,8 +129,8 @@ def expecting(proof: Proof) -> Check:
     sent = [laid.raw for laid in (*proof.laid.values(), *(item for item in proof.upstream if item is not None))]
     largest = max((item.truth.exact.numel() for item in proof.expected().values() if item is not None), default=1)
 
-    def check(kind: Kind, meta: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
-        if kind is not Kind.answer:
+    def check(kind: FrameKind, meta: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
+        if kind is not FrameKind.answer:
             if shapes:
                 raise ProtocolError("an error came with tensors")
             return
@@ -184,7 +186,7 @@ def _check_raw(shapes: tuple[Shape, ...], sent: list[torch.Tensor]) -> None:
             raise ValueError("an input comes back in another form")
 
 
-def read_answer(reply: ChildReply) -> Answer:
+def read_answer(reply: ChildReply) -> CaseAnswer:
     """Read a reply of the role ``candidate``.
 
     Raises:
@@ -194,7 +196,7 @@ def read_answer(reply: ChildReply) -> Answer:
         return _read(reply)
 
 
-def trail_of(reply: ChildReply) -> Trail:
+def trail_of(reply: ChildReply) -> CaseTrail:
     """Read the trail of a case where nothing else was asked for.
 
     Raises:
@@ -212,10 +214,10 @@ def _of_the_form() -> Iterator[None]:
         raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
 
 
-def _read(reply: ChildReply) -> Answer:
+def _read(reply: ChildReply) -> CaseAnswer:
     meta = reply.meta
     tensors = [buffer.to_torch() for buffer in reply.tensors]
-    runs: dict[str, dict[str, Value]] = {}
+    runs: dict[str, dict[str, ReturnedValue]] = {}
     used = 0
     for entry in meta["values"]:
         run, _, label = entry["label"].partition("/")
@@ -225,7 +227,7 @@ def _read(reply: ChildReply) -> Answer:
     inputs, upstream = tensors[used : used + len(names)], tensors[used + len(names) :]
     if len(upstream) != meta["raw_upstream"] or len(inputs) != len(names):
         raise ValueError("tensors are missing")
-    return Answer(
+    return CaseAnswer(
         runs,
         {str(name): int(count) for name, count in meta["launched"].items()},
         {str(name): int(count) for name, count in meta["launches"].items()},
@@ -248,24 +250,24 @@ def _read(reply: ChildReply) -> Answer:
     )
 
 
-def _read_decisions(rows: Any) -> Iterator[tuple[Decision, int]]:
+def _read_decisions(rows: Any) -> Iterator[tuple[SeenDecision, int]]:
     if len(rows) > MOST_DECISIONS:
         raise ValueError("an answer names too many decisions")
     for path, line, column, in_kernel, text, outcome in rows:
         where = str(path)[:200], int(line), int(column), str(text)[:MAX_NAME_CHARS]
-        yield Decision(*where, bool(in_kernel)), int(outcome) & BOTH
+        yield SeenDecision(*where, bool(in_kernel)), int(outcome) & BOTH
 
 
-def _read_trail(meta: Mapping[str, Any]) -> Trail:
+def _read_trail(meta: Mapping[str, Any]) -> CaseTrail:
     if len(meta["events"]) > MOST_EVENTS:
         raise ValueError("a trail names too many events")
     events = (
-        Event(
+        TrailEvent(
             str(what)[:MAX_NAME_CHARS], None if path is None else str(path)[:200], line and int(line), str(digest)[:64]
         )
         for what, path, line, digest in meta["events"]
     )
-    return Trail(tuple(events), str(meta["whole"])[:64])
+    return CaseTrail(tuple(events), str(meta["whole"])[:64])
 
 
 def read_work(rows: Any) -> Iterator[Work]:
@@ -286,10 +288,10 @@ def read_work(rows: Any) -> Iterator[Work]:
         )
 
 
-def _value(entry: dict[str, object], tensors: list[torch.Tensor]) -> Value:
+def _value(entry: dict[str, object], tensors: list[torch.Tensor]) -> ReturnedValue:
     kind = str(entry["kind"])[:80]
     if "tensor" not in entry:
-        return Value(kind)
+        return ReturnedValue(kind)
     place, shape, stride = entry["tensor"], entry["shape"], entry["stride"]
     if not isinstance(place, int) or not isinstance(shape, list) or not isinstance(stride, list):
         raise TypeError("not a tensor's facts")
@@ -297,4 +299,4 @@ def _value(entry: dict[str, object], tensors: list[torch.Tensor]) -> Value:
     if tuple(shape) != tuple(tensor.shape) or str(entry["dtype"]) != str(tensor.dtype).removeprefix("torch."):
         raise ValueError("a tensor is not what was said of it")
     facts = (tuple(shape), tuple(stride), str(entry["dtype"]), str(entry["device"]), bool(entry["differentiable"]))
-    return Value(kind, tensor, *facts)
+    return ReturnedValue(kind, tensor, *facts)

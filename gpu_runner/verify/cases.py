@@ -82,7 +82,7 @@ class Content(StrEnum):
     odd = "odd"  # some rows hold infinities and NaN
 
 
-class Layout(StrEnum):
+class MemoryLayout(StrEnum):
     """Where a tensor lies in memory."""
 
     dense = "dense"
@@ -99,13 +99,19 @@ class Layout(StrEnum):
     full = "full"  # upstream gradients alone: exactly one, dense, as backward(torch.ones_like(y)) gives
 
 
-_LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
-INPUT_LAYOUTS = (*_LAYOUTS, Layout.level, Layout.windows)
-NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
-EXPANDED = (Layout.expanded, Layout.ones, Layout.scaled, Layout.full)
+_LAYOUTS = (
+    MemoryLayout.apart,
+    MemoryLayout.shifted,
+    MemoryLayout.permuted,
+    MemoryLayout.sliced,
+    MemoryLayout.broadcast,
+)
+INPUT_LAYOUTS = (*_LAYOUTS, MemoryLayout.level, MemoryLayout.windows)
+NEVER_CONSTANT = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)
+EXPANDED = (MemoryLayout.expanded, MemoryLayout.ones, MemoryLayout.scaled, MemoryLayout.full)
 UPSTREAM_LAYOUTS = (*_LAYOUTS, *EXPANDED)
 # In these an element lies in several places of a tensor at once.
-REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, *EXPANDED})
+REPEATED = frozenset({MemoryLayout.broadcast, MemoryLayout.level, MemoryLayout.windows, *EXPANDED})
 
 
 class Upstream(StrEnum):
@@ -181,8 +187,8 @@ class Case:
     dtype: str
     seed: int
     scalars: tuple[tuple[str, Scalar], ...] = ()
-    layout: str = Layout.dense  # of at least one input; where it is not dense, the others are drawn from ``seed``
-    upstream: str = Layout.dense
+    layout: str = MemoryLayout.dense  # of at least one input; where it is not dense, the others are drawn from ``seed``
+    upstream: str = MemoryLayout.dense
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
     special: Special = Special.none
@@ -260,8 +266,11 @@ class Case:
             yield replace(self, special=Special.none)
         if self.wild:
             yield replace(self, special=Special.none, wild=False)
-        if self.layout in (Layout.broadcast, Layout.level):  # the variance of equal elements is what rounding leaves
-            yield replace(self, special=Special.none, wild=False, layout=Layout.apart)
+        if self.layout in (
+            MemoryLayout.broadcast,
+            MemoryLayout.level,
+        ):  # the variance of equal elements is what rounding leaves
+            yield replace(self, special=Special.none, wild=False, layout=MemoryLayout.apart)
 
     @property
     def may_vanish(self) -> bool:
@@ -275,17 +284,17 @@ class Case:
 
 
 _WORDS: dict[str, str] = {
-    Layout.apart: "rows apart",
-    Layout.shifted: "at an odd offset",
-    Layout.permuted: "dimensions permuted",
-    Layout.sliced: "columns sliced",
-    Layout.broadcast: "stride zero in one dimension",
-    Layout.level: "stride zero along the columns",
-    Layout.windows: "overlapping rows",
-    Layout.expanded: "expanded",
-    Layout.ones: "of exactly one",
-    Layout.scaled: "of a loss scale",
-    Layout.full: "of ones",
+    MemoryLayout.apart: "rows apart",
+    MemoryLayout.shifted: "at an odd offset",
+    MemoryLayout.permuted: "dimensions permuted",
+    MemoryLayout.sliced: "columns sliced",
+    MemoryLayout.broadcast: "stride zero in one dimension",
+    MemoryLayout.level: "stride zero along the columns",
+    MemoryLayout.windows: "overlapping rows",
+    MemoryLayout.expanded: "expanded",
+    MemoryLayout.ones: "of exactly one",
+    MemoryLayout.scaled: "of a loss scale",
+    MemoryLayout.full: "of ones",
 }
 
 
@@ -720,7 +729,7 @@ class _Plan:
                 found.append(replace(found[0], name=case.name, again=False, special=special, indices=kind))
                 continue
             if case.content is not Content.ordinary:
-                found.append(replace(case, layout=stream.choice((Layout.dense, Layout.apart))))
+                found.append(replace(case, layout=stream.choice((MemoryLayout.dense, MemoryLayout.apart))))
                 continue
             if place == 0:
                 # The one case that trivial answers must fail: nothing in it is constant.
@@ -732,7 +741,9 @@ class _Plan:
                 if has_whole and shows:
                     in_order = next(orders, None) if case.name == _SPECIAL else None
                     case = replace(case, indices=in_order or next(indices))
-                    layout = Layout.sliced if in_order else layout  # many labels, all different, as a column of a table
+                    layout = (
+                        MemoryLayout.sliced if in_order else layout
+                    )  # many labels, all different, as a column of a table
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 kinds[_SMALL_EPSILON] = Special.faint
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
@@ -741,7 +752,7 @@ class _Plan:
                         case,
                         layout=layout,
                         upstream=back,
-                        may_raise=layout is Layout.shifted,
+                        may_raise=layout is MemoryLayout.shifted,
                         special=special,
                         wild=case.name == _WILD,
                     )
@@ -751,7 +762,7 @@ class _Plan:
                 # What cancels where a gradient is an output is most of it for a norm: usual scales say what rounding leaves.
                 layout = stream.choice(NEVER_CONSTANT)
                 kind = next(indices) if has_whole else Indices.spread
-                may_raise = layout is Layout.shifted
+                may_raise = layout is MemoryLayout.shifted
                 found.append(replace(case, layout=layout, echoes=True, may_raise=may_raise, indices=kind))
                 continue
             if case.name == _BEYOND_AN_AXIS:
@@ -765,8 +776,8 @@ class _Plan:
                 layout = next(layouts) if shows else stream.choice(_LAYOUTS)
             dealt = replace(
                 case,
-                layout=Layout.dense if is_dense else layout,
-                upstream=Layout.dense if is_dense else next(upstream),
+                layout=MemoryLayout.dense if is_dense else layout,
+                upstream=MemoryLayout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
                 indices=self._dealt_indices(case, indices, stream) if has_whole else Indices.spread,
             )
@@ -775,7 +786,7 @@ class _Plan:
             is_special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
             special = self._any_special(stream) if is_special else Special.none
             # What loads by hardware descriptors may demand alignment, and say so.
-            may_raise = dealt.may_raise or dealt.layout is Layout.shifted
+            may_raise = dealt.may_raise or dealt.layout is MemoryLayout.shifted
             wild = is_free and special is not Special.ends and stream.random() < OFTEN
             if case.narrow_grad:
                 special, wild = Special.none, False
@@ -812,7 +823,7 @@ class _Plan:
             if layout not in shown and double:
                 place = (fit or double)[-1]
                 shown[shown.index(cases[place].layout)] = layout
-                may_raise = cases[place].may_raise or layout is Layout.shifted
+                may_raise = cases[place].may_raise or layout is MemoryLayout.shifted
                 special = cases[place].special if fit else Special.none  # what is repeated is not like data
                 cases[place] = replace(cases[place], layout=layout, may_raise=may_raise, special=special)
         return cases
@@ -847,7 +858,7 @@ class _Plan:
                     usual = {"special": Special.none, "wild": False, part: getattr(case, part)}
                     cases[at] = replace(cases[at], **usual)
                 case = replace(case, **{part: new})  # type: ignore[arg-type]
-            may_raise = case.may_raise or case.layout is Layout.shifted
+            may_raise = case.may_raise or case.layout is MemoryLayout.shifted
             cases[place] = replace(case, special=kind, wild=case.name == _WILD, may_raise=may_raise)
         return cases
 
@@ -896,7 +907,7 @@ class _Plan:
         stream, problem = self.draws.stream("related"), self.problem
         cases = []
         deep = sum(len(spec.dims) > 1 and not is_weight(spec) for spec in problem.inputs)
-        for place, layout in enumerate((Layout.windows, *[Layout.level] * min(deep, 2)) if deep else ()):
+        for place, layout in enumerate((MemoryLayout.windows, *[MemoryLayout.level] * min(deep, 2)) if deep else ()):
             cases.append(self._case("repeated", self._sizes(f"repeated {place}", (33, 90), (5, 14)), layout=layout))
         for pair in sorted({names for names in _alike(problem) if len(names) > 1}):
             sizes = self._sizes(f"same {pair[0]}", (33, 90), (5, 14))
@@ -964,7 +975,9 @@ class _Plan:
         """Deal the layouts of upstream gradients that no other case has out to the related ones."""
         stream = self.draws.stream("left")
         left = [layout for layout in UPSTREAM_LAYOUTS if layout not in {case.upstream for case in cases}]
-        able = [place for place, case in enumerate(related) if case.layout is not Layout.level and not case.is_empty]
+        able = [
+            place for place, case in enumerate(related) if case.layout is not MemoryLayout.level and not case.is_empty
+        ]
         places = stream.sample(able, len(able))
         for place, layout in zip(places, stream.sample(left, len(left)), strict=False):
             related[place] = replace(related[place], upstream=layout)
@@ -1005,7 +1018,7 @@ def _of_other_rows(problem: Problem) -> list[tuple[str, str]]:
 
 
 def _is_dense(case: Case) -> bool:
-    return case.layout == case.upstream == Layout.dense
+    return case.layout == case.upstream == MemoryLayout.dense
 
 
 def _repeats(case: Case) -> list[str]:

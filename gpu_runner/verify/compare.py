@@ -18,18 +18,18 @@ from gpu_runner.verify.tolerances import (
     FLOAT32_STEP,
     FLOORS,
     PEER_RATIO,
-    Comparison,
     Floor,
     Truth,
+    ValueComparison,
     natural_error,
 )
 
 __all__ = [
     "FLOAT32_STEP",
     "FLOORS",
-    "Comparison",
     "Floor",
     "Truth",
+    "ValueComparison",
     "compare",
     "is_far",
     "loss_of",
@@ -46,7 +46,7 @@ NEARLY = 1.01  # times the largest number of a dtype: what is closer may be roun
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
-def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = (), loss: float = 0.0) -> Comparison:
+def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = (), loss: float = 0.0) -> ValueComparison:
     """Hold a value of the right shape and dtype against the truth.
 
     Whole numbers and truth values must equal the truth or the reference. ``peers`` are what stands in the repository gave for the
@@ -64,21 +64,21 @@ def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = (),
 
 def scattered(
     first: torch.Tensor, second: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = ()
-) -> Comparison:
+) -> ValueComparison:
     """Compare two runs on the same inputs: in half precision sums in another order move few elements to a neighbour.
 
     Random rounding moves a third of them. What the reference itself loses beyond an ideal rounding allows twice as much.
     """
     if first.dtype not in HALVES or not first.numel():
-        return Comparison(True, "scatter")
+        return ValueComparison(True, "scatter")
     finite = torch.isfinite(first) & torch.isfinite(second)
     share = float(((first != second) & finite).double().mean())
     runs = [Levels.of(value, truth).distribution for value in (first, *peers) if value.dtype == first.dtype]
     found = [distribution for distribution in runs if distribution is not None]
     if not found:
-        return Comparison(True, "scatter")
+        return ValueComparison(True, "scatter")
     allowed = found[0].allowed_share + 2.0 * sum(distribution.share for distribution in found[1:])
-    return Comparison(share <= allowed, "scatter", share, min(allowed, 1.0))
+    return ValueComparison(share <= allowed, "scatter", share, min(allowed, 1.0))
 
 
 def needs_loss(got: torch.Tensor, truth: Truth) -> bool:
@@ -98,18 +98,18 @@ def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
     return found
 
 
-def is_far(comparison: Comparison) -> bool:
+def is_far(comparison: ValueComparison) -> bool:
     """Say whether a value is not inexact but wrong: beyond what roundings and approximations explain."""
     if comparison.passed or comparison.level in DISTRIBUTED:  # the levels before them saw no error as large
         return False
     return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
 
 
-def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], loss: float) -> Comparison:
+def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], loss: float) -> ValueComparison:
     if not got.dtype.is_floating_point:
         return _compare_exact(got, truth, peers)
     if got.numel() == 0:
-        return Comparison(True, "tensor", 0.0, 0.0)
+        return ValueComparison(True, "tensor", 0.0, 0.0)
     if loss and needs_loss(got, truth):
         truth = replace(truth, natural=truth.natural + PEER_RATIO * loss * truth.typical)
     levels = Levels.of(got, truth)
@@ -140,10 +140,14 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
         return beyond[0]
     first, more = failed[0], lent[found.index(failed[0])]
     allowed = max(more.factor * (first.allowed or 0.0), levels.relative(more.error))
-    return Comparison(True, first.level, first.error, allowed, other_kind=not plain and _is_of_another_kind(got, truth))
+    return ValueComparison(
+        True, first.level, first.error, allowed, other_kind=not plain and _is_of_another_kind(got, truth)
+    )
 
 
-def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype) -> list[Lent]:
+def _lent(
+    found: Sequence[ValueComparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype
+) -> list[Lent]:
     """Give what runs of what stands add to what is allowed, by level; where the value passes that is not asked for."""
     known: list[torch.Tensor] = []
     lent = [Lent()] * len(found)
@@ -162,7 +166,9 @@ def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Tru
     return [replace(more, error=scatter * more.error) for more in lent]
 
 
-def _filled_zero(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float) -> Comparison | None:
+def _filled_zero(
+    got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float
+) -> ValueComparison | None:
     """Find numbers where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
 
     Such zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
@@ -185,7 +191,7 @@ def _filled_zero(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor],
         return None
     number, place = float(value[first]), first[0] * value.shape[1] + first[1]
     relative = abs(number) / scale if scale else math.inf
-    return Comparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), number, 0.0)
+    return ValueComparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), number, 0.0)
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
@@ -196,7 +202,7 @@ def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
     return lost
 
 
-def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison:
+def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> ValueComparison:
     right = (got == truth.exact) | (got == truth.own)
     if truth.held is not None:
         right |= ~truth.held
@@ -204,18 +210,18 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
         right |= got == peer
     wrong = ~right.flatten()
     if not bool(wrong.any()):
-        return Comparison(True, "exact", 0.0, 0.0)
+        return ValueComparison(True, "exact", 0.0, 0.0)
     place = int(wrong.to(torch.uint8).argmax())
     share = float(wrong.double().mean())
     got_value, expected = float(got.flatten()[place]), float(truth.exact.flatten()[place])
-    return Comparison(False, "exact", share, 0.0, position_of(place, tuple(got.shape)), got_value, expected)
+    return ValueComparison(False, "exact", share, 0.0, position_of(place, tuple(got.shape)), got_value, expected)
 
 
 def _largest(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).max if dtype.is_floating_point else math.inf
 
 
-def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison | None:
+def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> ValueComparison | None:
     """Find an element that is not finite where it should be, or the other way round.
 
     What is not finite must be seen, since loss scaling and anomaly detection look for it; of which kind it is, torch's own fused
@@ -247,7 +253,7 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     value = float(got.flatten()[place])
     level = "unwritten" if math.isnan(value) and math.isfinite(float(truth.exact.flatten()[place])) else "nonfinite"
     expected = float(truth.exact.flatten()[place])
-    return Comparison(False, level, math.inf, None, position_of(place, tuple(got.shape)), value, expected)
+    return ValueComparison(False, level, math.inf, None, position_of(place, tuple(got.shape)), value, expected)
 
 
 def _is_of_another_kind(got: torch.Tensor, truth: Truth) -> bool:

@@ -22,8 +22,8 @@ from gpu_runner.verify.tolerances import (
     SHARE_FLOOR,
     TAIL_GROWTH,
     TAIL_RATIO,
-    Comparison,
     Truth,
+    ValueComparison,
 )
 
 CUT = 0.6  # share of numbers without their last bits from which on these were thrown away
@@ -290,7 +290,7 @@ def _resolved(truth: Truth) -> torch.Tensor:
     return torch.isfinite(exact) & (own_error(exact, runs) <= UNRESOLVED * half_steps(exact, torch.float32))
 
 
-def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
+def coarser(got: torch.Tensor, truth: Truth) -> ValueComparison | None:
     """A float32 value that throws bits away where the reference rounds correctly: pure arithmetic, with nothing to approximate.
 
     None where the value is as exact as it may be, or the reference itself approximates.
@@ -300,7 +300,7 @@ def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
     resolved = _resolved(truth)
     given, theirs = _share_of_cut(got, resolved), _share_of_cut(truth.own, resolved)
     if given > CUT and theirs < CUT / 2:
-        return Comparison(False, "cut", given, CUT)
+        return ValueComparison(False, "cut", given, CUT)
     if not truth.is_ordinary and not truth.shaken:
         return None
     exact, own, value = (t.flatten()[:SAMPLED].double() for t in (truth.exact, truth.own, got))
@@ -318,11 +318,11 @@ def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
         least = ERROR_RATIO * bent[counted] + OF_SCALE * float(exact.square().mean().sqrt()) + truth.natural
         farthest = float((((value - exact).abs() - least) / step).max())
         if farthest > OUTLIER_STEPS:
-            return Comparison(False, "outlier", farthest, OUTLIER_STEPS)
+            return ValueComparison(False, "outlier", farthest, OUTLIER_STEPS)
     if not truth.is_ordinary:
         return None
     error = float(((value - exact) / step).abs().median())
-    return Comparison(False, "rounding", error, STEPS_ALLOWED) if error > STEPS_ALLOWED else None
+    return ValueComparison(False, "rounding", error, STEPS_ALLOWED) if error > STEPS_ALLOWED else None
 
 
 def _sums(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> torch.Tensor:

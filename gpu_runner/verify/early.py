@@ -17,14 +17,14 @@ from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.sandbox.landlock import abi, handled
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.opening import ORIGINAL, candidate_session, load, loaded, opened
-from gpu_runner.verify.proof import Form, Proof, make_call
+from gpu_runner.verify.proof import CallForm, Proof, make_call
 
 _LOOK_S = 0.2
 
-Door = Callable[[Form], AbstractContextManager[Session]]
+Door = Callable[[CallForm], AbstractContextManager[ChildSession]]
 
 
 def keeps_apart(levels: tuple[Isolation, ...]) -> bool:
@@ -60,8 +60,8 @@ class Early:
         self._is_over = False
         self._stack = ExitStack()
         self._pool = ThreadPoolExecutor(1, "early")
-        self._future: Future[Session | None] | None = None
-        self._busy: Session | None = None  # runs code that is not ours
+        self._future: Future[ChildSession | None] | None = None
+        self._busy: ChildSession | None = None  # runs code that is not ours
         self._is_loaded = False
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class Early:
         self._more.put(make)
 
     @contextmanager
-    def turn(self, form: Form) -> Iterator[Session]:
+    def turn(self, form: CallForm) -> Iterator[ChildSession]:
         """Give the child, loaded; it ends with its turn.
 
         Raises:
@@ -106,7 +106,7 @@ class Early:
                 load(session, self._source, form, mode=EITHER if self._name == ORIGINAL else EVALUATED)
             yield session
 
-    def _prepare(self) -> Session | None:
+    def _prepare(self) -> ChildSession | None:
         """Start the child; None where what it did before its turn left it unfit."""
         session = candidate_session("candidate", self._source, self._context, self._beside, self._name)
         self._stack.enter_context(opened(session, self._context))
@@ -132,7 +132,7 @@ class Early:
         return None if make is None or self._is_over else make()
 
 
-def _is_fit_after_a_run(session: Session, warming: Proof) -> bool:
+def _is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
     call = make_call(warming, poison=True)
     try:
         session.call("warm", call.meta, call.tensors)
@@ -143,7 +143,7 @@ def _is_fit_after_a_run(session: Session, warming: Proof) -> bool:
     return True
 
 
-def _has_its_device(session: Session) -> bool:
+def _has_its_device(session: ChildSession) -> bool:
     """Say whether an error left the device as it was; a fault of a kernel spoils it for the rest of the process."""
     try:
         session.call("start", {})

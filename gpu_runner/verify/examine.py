@@ -12,9 +12,9 @@ import torch
 
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.contracts.verify import Status
-from gpu_runner.verify.answer import Answer, Value
-from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss, scattered
-from gpu_runner.verify.finding import Examined, Notes
+from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
+from gpu_runner.verify.compare import ValueComparison, compare, loss_of, needs_loss, scattered
+from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -25,7 +25,7 @@ from gpu_runner.verify.uses import HINTS, WORDS
 
 
 @dataclass(frozen=True)
-class Fault:
+class FormFault:
     """What is wrong with the form of an output."""
 
     status: Status
@@ -34,30 +34,30 @@ class Fault:
 
 
 def output_fault(
-    item: Expected, value: Value, device: str, wanted: bool, given: Collection[tuple[int, ...]] = ()
-) -> Fault | None:
+    item: Expected, value: ReturnedValue, device: str, wanted: bool, given: Collection[tuple[int, ...]] = ()
+) -> FormFault | None:
     """Give what is wrong with an output's form; ``wanted`` says that an input wants a gradient.
 
     ``given`` are the strides of inputs that may be overwritten, of which one may be handed back.
     """
     if value.tensor is None:
-        return Fault(Status.incorrect_shape, "shape", f"It is a {value.kind}, not a tensor.")
+        return FormFault(Status.incorrect_shape, "shape", f"It is a {value.kind}, not a tensor.")
     if value.shape != item.shape:
-        return Fault(Status.incorrect_shape, "shape", f"The shape is {value.shape}, not {item.shape}.")
+        return FormFault(Status.incorrect_shape, "shape", f"The shape is {value.shape}, not {item.shape}.")
     if value.dtype != item.dtype:
-        return Fault(Status.incorrect_dtype, "dtype", f"The dtype is {value.dtype}, not {item.dtype}.")
+        return FormFault(Status.incorrect_dtype, "dtype", f"The dtype is {value.dtype}, not {item.dtype}.")
     if value.device != device:
-        return Fault(Status.incorrect_shape, "device", f"It lies on {value.device}, not on {device}.")
+        return FormFault(Status.incorrect_shape, "device", f"It lies on {value.device}, not on {device}.")
     if not _fits(value.stride, item) and value.stride not in given:
         message = f"The strides are {value.stride}: neither contiguous nor as the reference's, {item.stride}."
-        return Fault(Status.incorrect_shape, "stride", message)
+        return FormFault(Status.incorrect_shape, "stride", message)
     if wanted and item.differentiable and not value.differentiable:
         message = "It carries no gradient: the output is not connected to the inputs by autograd."
-        return Fault(Status.incorrect_gradient, "gradient", message)
+        return FormFault(Status.incorrect_gradient, "gradient", message)
     return None
 
 
-def gradient_fault(item: Expected | None, value: Value) -> str | None:
+def gradient_fault(item: Expected | None, value: ReturnedValue) -> str | None:
     """Give what is wrong with a gradient's form, or with its being there."""
     if item is None:
         there = value.tensor is not None and bool((value.tensor != 0).any())
@@ -79,7 +79,7 @@ def _fits(stride: tuple[int, ...], item: Expected) -> bool:
     return 0 in item.shape or any(all(stride[place] == form[place] for place in wide) for form in forms)
 
 
-def judge_memory(notes: Notes, proof: Proof, answer: Answer, overwrites: Collection[str]) -> None:
+def judge_memory(notes: CaseNotes, proof: Proof, answer: CaseAnswer, overwrites: Collection[str]) -> None:
     """Hold the memory of inputs and upstream gradients against what was sent; ``overwrites`` names those that may change."""
     if set(answer.raw) != set(proof.laid):
         notes.wrong(Status.cheating, "inputs", "The inputs did not come back.", rule="forged answer")
@@ -100,7 +100,7 @@ def judge_memory(notes: Notes, proof: Proof, answer: Answer, overwrites: Collect
 
 
 def _one(
-    notes: Notes,
+    notes: CaseNotes,
     name: str,
     words: str,
     beside: Collection[Laid],
@@ -130,13 +130,13 @@ def _one(
 
 
 def examine(
-    proof: Proof, answer: Answer, device: str, peer: Peer = NO_PEER, overwrites: Collection[str] = ()
+    proof: Proof, answer: CaseAnswer, device: str, peer: Peer = NO_PEER, overwrites: Collection[str] = ()
 ) -> Examined:
     """Examine everything that came back from one case.
 
     ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
     """
-    notes = Notes(proof.case.label())
+    notes = CaseNotes(proof.case.label())
     examiner = _Examiner(notes, answer, peer, device, proof)
     judge_memory(notes, proof, answer, overwrites)
     examiner.values("values", proof, "first")
@@ -160,13 +160,13 @@ WHOLE_BY_CHANCE = 1 / 32
 class _Examiner:
     """Examines the values of one case; what it finds goes into ``notes``."""
 
-    notes: Notes
-    answer: Answer
+    notes: CaseNotes
+    answer: CaseAnswer
     peer: Peer
     device: str
     case: Proof
     # By the identity of a truth, which the proof keeps alive: values that were compared with it, and what came of them.
-    compared: dict[int, list[tuple[torch.Tensor, Comparison]]] = field(default_factory=dict)
+    compared: dict[int, list[tuple[torch.Tensor, ValueComparison]]] = field(default_factory=dict)
 
     def values(self, check: str, proof: Proof, run: str) -> None:
         given = self.answer.runs.get(run, {})
@@ -176,7 +176,7 @@ class _Examiner:
             self.notes.wrong(Status.incorrect_shape, "shape", message)
             return
         for label, item in proof.expected().items():
-            value = given.get(label, Value("NoneType"))
+            value = given.get(label, ReturnedValue("NoneType"))
             if label.startswith("output"):
                 self._output(check, run, item, value, bool(proof.wanted))
             else:
@@ -220,7 +220,7 @@ class _Examiner:
 
     def _elsewhere(self) -> _Examiner:
         """The same examiner with notes of its own."""
-        return replace(self, notes=Notes(self.notes.workload))
+        return replace(self, notes=CaseNotes(self.notes.workload))
 
     def uses(self, proof: Proof) -> None:
         """Examine what came of other ways to call the candidate."""
@@ -240,17 +240,19 @@ class _Examiner:
         if use.kind == "double":
             if RAISES not in given:
                 for label, item in proof.seconds.items():
-                    self._gradient("double", use.name, label, item, given.get(label, Value("NoneType")))
+                    self._gradient("double", use.name, label, item, given.get(label, ReturnedValue("NoneType")))
             return
         if RAISES in given:
             return  # autograd says that there is no gradient any more
         wanted = {"no_grad": (), "plain": (), "subset": use.names}.get(use.kind, proof.wanted)
         for output in proof.outputs if use.kind not in ("outputs", "changed", "elsewhere") else ():
-            value = given.get(output.label, Value("NoneType"))
+            value = given.get(output.label, ReturnedValue("NoneType"))
             self._output(use.kind, use.name, output, value, False)  # what is not connected gives no gradient
         for name in wanted:
             label = f"gradient of {name}"
-            self._gradient(use.kind, use.name, label, proof.gradients.get(name), given.get(label, Value("NoneType")))
+            self._gradient(
+                use.kind, use.name, label, proof.gradients.get(name), given.get(label, ReturnedValue("NoneType"))
+            )
 
     def _saved(self) -> None:
         if self.answer.saved_changed == 0:
@@ -289,7 +291,9 @@ class _Examiner:
         given = self.answer.runs.get("second backward", {})
         for name, item in proof.gradients.items():
             label = f"gradient of {name}"
-            self._gradient("second_backward", "second backward", label, item, given.get(label, Value("NoneType")))
+            self._gradient(
+                "second_backward", "second backward", label, item, given.get(label, ReturnedValue("NoneType"))
+            )
 
     def _passes_over(self, run: str, check: str) -> bool:
         if run in self.peer.failed:
@@ -297,7 +301,7 @@ class _Examiner:
             return True
         return False
 
-    def _output(self, check: str, run: str, item: Expected | None, value: Value, wanted: bool) -> None:
+    def _output(self, check: str, run: str, item: Expected | None, value: ReturnedValue, wanted: bool) -> None:
         if item is None:
             return
         given = [self.case.laid[name].stride for name in self.case.form.mutates]
@@ -307,14 +311,14 @@ class _Examiner:
         else:
             self.notes.wrong(fault.status, fault.check, fault.message, item.label)
 
-    def _gradient(self, check: str, run: str, label: str, item: Expected | None, value: Value) -> None:
+    def _gradient(self, check: str, run: str, label: str, item: Expected | None, value: ReturnedValue) -> None:
         message = gradient_fault(item, value)
         if message is not None and not self._has_its_form(run, label, "gradient", item, value):
             self.notes.wrong(Status.incorrect_gradient, "gradient", message, label)
         elif item is not None and value.tensor is not None:
             self._one_value(check, run, Status.incorrect_gradient, item, value)
 
-    def _has_its_form(self, run: str, label: str, check: str, item: Expected | None, value: Value) -> bool:
+    def _has_its_form(self, run: str, label: str, check: str, item: Expected | None, value: ReturnedValue) -> bool:
         """Say whether the original's answer has the very form of this one, and values that can be compared."""
         if not self.peer.has_form(run, label, value):
             return False
@@ -323,7 +327,7 @@ class _Examiner:
         self.notes.allow(check)
         return True
 
-    def _one_value(self, check: str, run: str, wrong: Status, item: Expected, value: Value) -> None:
+    def _one_value(self, check: str, run: str, wrong: Status, item: Expected, value: ReturnedValue) -> None:
         if value.tensor is None:
             return
         got = value.tensor.reshape(item.shape)
@@ -343,7 +347,7 @@ class _Examiner:
         message = how(comparison) + remark(self.case, item, comparison)
         self.notes.wrong(wrong, check, message, item.label, comparison)
 
-    def _compared(self, run: str, item: Expected, got: torch.Tensor) -> Comparison:
+    def _compared(self, run: str, item: Expected, got: torch.Tensor) -> ValueComparison:
         peers = self.peer.tensors(run, item.label, item)
         if not peers:
             return self._compared_once(item, got)
@@ -352,7 +356,7 @@ class _Examiner:
             return comparison
         return compare(got, item.truth, peers, self._loss(run))
 
-    def _compared_once(self, item: Expected, got: torch.Tensor) -> Comparison:
+    def _compared_once(self, item: Expected, got: torch.Tensor) -> ValueComparison:
         """Compare a value with its truth; most uses give to the last bit what the first run gave."""
         known = self.compared.setdefault(id(item.truth), [])
         for value, comparison in known:
@@ -369,7 +373,7 @@ class _Examiner:
         return loss_of((tensor, item.truth) for item in items for tensor in self.peer.tensors(run, item.label, item))
 
 
-def _same(first: Value, second: Value | None) -> bool:
+def _same(first: ReturnedValue, second: ReturnedValue | None) -> bool:
     if second is None or (first.tensor is None) != (second.tensor is None):
         return False
     return first.tensor is None or second.tensor is None or bits_equal(first.tensor, second.tensor)

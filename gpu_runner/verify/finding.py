@@ -17,7 +17,7 @@ from gpu_runner.errors import (
     ChildTimeout,
     ProtocolError,
 )
-from gpu_runner.verify.compare import Comparison
+from gpu_runner.verify.compare import ValueComparison
 
 LOG_LINES = 40
 MOST_EXCUSED = 12
@@ -40,7 +40,7 @@ _WILD_WORDS = ("illegal memory access", "misaligned address", "invalid device po
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerdictFinding:
     """One thing that is wrong."""
 
     status: Status
@@ -53,14 +53,14 @@ class Examined:
     """What came of one case: every check, and what is wrong."""
 
     checks: tuple[Check, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[VerdictFinding, ...] = ()
     deterministic: bool | None = True  # None: there was no second run
     overwrites: tuple[str, ...] = ()  # of those that may be
     allowances: tuple[str, ...] = ()
     excused: tuple[Evidence, ...] = ()
 
 
-def decisive(findings: Sequence[Finding]) -> Finding:
+def decisive(findings: Sequence[VerdictFinding]) -> VerdictFinding:
     """The finding that names the verdict: a cheat, else a write where none belongs, which may be why values are wrong."""
     cheats = [finding for finding in findings if finding.status is Status.cheating]
     writes = [finding for finding in findings if finding.status in (Status.out_of_bounds, Status.mutated_input)]
@@ -83,12 +83,12 @@ def _beyond(evidence: Evidence) -> float:
     return evidence.error / evidence.allowed
 
 
-def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | None) -> Finding:
+def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | None) -> VerdictFinding:
     """Give what it says of a candidate that its child failed."""
     status, rule, message = _meaning(error, check)
     log = _first_lines(error.log) if isinstance(error, ChildFailed) else None
     line = error.line if isinstance(error, ChildError) else None
-    return Finding(status, Evidence(check, message, workload, line=line, log=log), rule)
+    return VerdictFinding(status, Evidence(check, message, workload, line=line, log=log), rule)
 
 
 def _meaning(error: ChildFailed | ProtocolError, check: str) -> tuple[Status, str | None, str]:
@@ -149,17 +149,17 @@ def _short(text: str) -> str:
 
 
 @dataclass
-class Notes:
+class CaseNotes:
     """Checks and findings of one case; ``allowances``, ``overwrites`` and ``excused`` as the verdict gives them."""
 
     workload: str
     checks: list[Check] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerdictFinding] = field(default_factory=list)
     allowances: dict[str, None] = field(default_factory=dict)
     overwrites: dict[str, None] = field(default_factory=dict)
     excused: list[Evidence] = field(default_factory=list)
 
-    def ok(self, name: str, output: str | None = None, comparison: Comparison | None = None) -> None:
+    def ok(self, name: str, output: str | None = None, comparison: ValueComparison | None = None) -> None:
         """Note a check that held."""
         error = comparison.error if comparison else None
         allowed = comparison.allowed if comparison else None
@@ -173,11 +173,11 @@ class Notes:
         """Note a check that was let pass because what stands in the repository fails it too."""
         self.allowances[name] = None
 
-    def excuse(self, name: str, message: str, output: str | None, alone: Comparison) -> None:
+    def excuse(self, name: str, message: str, output: str | None, alone: ValueComparison) -> None:
         """Note what would be wrong if what stands in the repository did not err as much."""
         self.excused.append(self._evidence(name, message, output, alone))
 
-    def take(self, other: Notes, before: str = "", after: str = "") -> None:
+    def take(self, other: CaseNotes, before: str = "", after: str = "") -> None:
         """Add the notes of another look at the same case; each sentence of a finding stands between two others."""
         self.checks += other.checks
         self.allowances |= other.allowances
@@ -193,17 +193,17 @@ class Notes:
         name: str,
         message: str,
         output: str | None = None,
-        comparison: Comparison | None = None,
+        comparison: ValueComparison | None = None,
         rule: str | None = None,
         line: int | None = None,
     ) -> None:
         """Note a check that did not hold."""
-        found = comparison or Comparison(False, name)
+        found = comparison or ValueComparison(False, name)
         self.checks.append(Check(name, self.workload, False, output, found.error, found.allowed))
         evidence = replace(self._evidence(name, message, output, found), line=line)
-        self.findings.append(Finding(status, evidence, rule))
+        self.findings.append(VerdictFinding(status, evidence, rule))
 
-    def _evidence(self, name: str, message: str, output: str | None, found: Comparison) -> Evidence:
+    def _evidence(self, name: str, message: str, output: str | None, found: ValueComparison) -> Evidence:
         return Evidence(
             name,
             message,

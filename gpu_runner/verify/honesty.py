@@ -16,8 +16,8 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.contracts.verify import Composed, Status
-from gpu_runner.verify.answer import BY_AUTOGRAD, Answer, Work
-from gpu_runner.verify.finding import Notes
+from gpu_runner.verify.answer import BY_AUTOGRAD, CaseAnswer, Work
+from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, Scale
 
@@ -64,7 +64,7 @@ def _moved(proof: Proof) -> list[bool | None]:
     return found
 
 
-def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:
+def judge_honesty(notes: CaseNotes, proof: Proof, answer: CaseAnswer, peer: Peer = NO_PEER) -> None:
     """Accuse a candidate by what was done in one case; what the original did there too is named as an allowance."""
     if proof.composed is not None:
         for message, rule, line in _of_composed(proof, answer, proof.composed):
@@ -80,7 +80,7 @@ def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PE
         notes.ok("summed_by_torch", f"gradient by `{work.operator}`")
 
 
-def _of_composed(proof: Proof, answer: Answer, composed: Composed) -> Iterator[tuple[str, str, int | None]]:
+def _of_composed(proof: Proof, answer: CaseAnswer, composed: Composed) -> Iterator[tuple[str, str, int | None]]:
     missing = [kernel for kernel in composed.kernels if not answer.launched.get(kernel)]
     if missing and all(tensor.numel() for tensor in proof.inputs.values()):
         yield f"The kernel `{missing[0]}` of a part was not launched.", "a part was not called", None
@@ -89,7 +89,7 @@ def _of_composed(proof: Proof, answer: Answer, composed: Composed) -> Iterator[t
     yield from computed_by_torch(work, proof, (), answer.processors)
 
 
-def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str, int | None]]:
+def _accusations(proof: Proof, answer: CaseAnswer, peer: Peer) -> Iterator[tuple[str, str, int | None]]:
     original = peer.answer
     launches = any(answer.launched.values()) or (original is not None and not any(original.launched.values()))
     if not launches and any(tensor.numel() for tensor in proof.inputs.values()):

@@ -18,7 +18,7 @@ from gpu_runner.verify.cases import (
     Case,
     Content,
     Indices,
-    Layout,
+    MemoryLayout,
     Special,
     Upstream,
     columns_of,
@@ -28,7 +28,7 @@ from gpu_runner.verify.cases import (
     is_weight,
 )
 from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
-from gpu_runner.verify.laying import Laid, Place, lay, place_of
+from gpu_runner.verify.laying import DimensionOrder, Laid, lay, place_of
 from gpu_runner.verify.relations import best_indices, related
 from gpu_runner.verify.scalars import is_ignored
 
@@ -103,40 +103,42 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     return tuple(name for name in able if not case.among or name in case.among)
 
 
-def places_of(problem: Problem, case: Case) -> dict[str, Place]:
+def places_of(problem: Problem, case: Case) -> dict[str, DimensionOrder]:
     """Where each input lies: at least one as the case says, the others so, dense or with a gap after each row."""
-    if case.layout == Layout.dense:
-        return {spec.name: Place() for spec in problem.inputs}
+    if case.layout == MemoryLayout.dense:
+        return {spec.name: DimensionOrder() for spec in problem.inputs}
     stream = random.Random(f"{case.seed}/places")  # noqa: S311 - the case's seed is secret
     able = [spec.name for spec in problem.inputs if _can_lie(problem, spec, case)]
     first = stream.choice(able) if able else ""
-    alone = case.layout in (Layout.broadcast, Layout.level) or (case.layout != Layout.windows and stream.random() < 0.5)
+    alone = case.layout in (MemoryLayout.broadcast, MemoryLayout.level) or (
+        case.layout != MemoryLayout.windows and stream.random() < 0.5
+    )
     places = {}
     for spec in problem.inputs:
         free = spec.name in able or not (is_weight(spec) or spec.name in problem.mutates)
-        others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
-        if spec.name in able and case.layout is not Layout.shifted:
-            others = (*others, Layout.permuted, Layout.sliced)
-        is_table = case.layout == Layout.sliced and (
+        others = (MemoryLayout.dense, MemoryLayout.apart, MemoryLayout.shifted) if free else (MemoryLayout.dense,)
+        if spec.name in able and case.layout is not MemoryLayout.shifted:
+            others = (*others, MemoryLayout.permuted, MemoryLayout.sliced)
+        is_table = case.layout == MemoryLayout.sliced and (
             _is_labels(spec) or _is_of_rows(problem, spec)
         )  # whenever anything is: few cases are
         as_case = spec.name == first or (spec.name in able and (is_table or not alone))
         kind = case.layout if as_case else stream.choice(others)
-        place = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
+        place = place_of(shape_of(spec, case.size_of), MemoryLayout(kind), stream)
         places[spec.name] = place.aligned() if case.aligned else place
     return places
 
 
 def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
     """Whether an input may lie as the case says. Weights may start anywhere, but are one piece."""
-    if case.layout == Layout.shifted:
+    if case.layout == MemoryLayout.shifted:
         return bool(spec.dims)
     if case.layout in REPEATED and (spec.name in problem.mutates or case.content is not Content.ordinary):
         return False
     if is_weight(spec):
         return False
     # What holds one number for each row may be a column of a table; other vectors are one piece, as a bias is.
-    is_column = case.layout == Layout.sliced and (_is_labels(spec) or _is_of_rows(problem, spec))
+    is_column = case.layout == MemoryLayout.sliced and (_is_labels(spec) or _is_of_rows(problem, spec))
     return len(spec.dims) > 1 or is_column
 
 
@@ -160,7 +162,7 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
     stream = torch.Generator().manual_seed((case.seed * 6364136223846793005 + 1442695040888963407) % 2**63)
     grads = []
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if case.upstream == Layout.full:
+        if case.upstream == MemoryLayout.full:
             values = torch.ones(shape)
         elif case.upstream in EXPANDED or (not shape and torch.rand((), generator=stream) < 0.5):
             values = _one_number(shape, case, stream, dtype).expand(shape)
@@ -172,14 +174,14 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
 
 def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
     """What a loss gives each element: exactly one as a sum, a share as a mean, or any number."""
-    if case.upstream == Layout.ones:
+    if case.upstream == MemoryLayout.ones:
         return torch.tensor(1.0)
-    if case.upstream == Layout.scaled:
+    if case.upstream == MemoryLayout.scaled:
         return torch.tensor(LOSS_SCALE if dtype != torch.float16 else LOSS_SCALE_OF_HALF)
     kind = int(torch.randint(3, (), generator=stream))
     if kind == 2 or case.gradients in (Upstream.large, Upstream.small):
         return _random((), stream, _upstream_scale(case, stream, dtype))
-    return torch.tensor(1.0 / max(1, math.prod(shape)) if kind or case.upstream == Layout.expanded else 1.0)
+    return torch.tensor(1.0 / max(1, math.prod(shape)) if kind or case.upstream == MemoryLayout.expanded else 1.0)
 
 
 def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

@@ -26,9 +26,9 @@ from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.program.tiles import of_tiles
 from gpu_runner.scratch import ScratchError
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, Decision, Trail, expecting, read_answer, trail_of
+from gpu_runner.verify.answer import CaseAnswer, CaseTrail, SeenDecision, expecting, read_answer, trail_of
 from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
     INTERPRETED_ROWS,
@@ -44,7 +44,7 @@ from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, n
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
-from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
+from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import demanded, functions_of, kept_functions, one_sided, with_indices_outside
@@ -52,7 +52,7 @@ from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_sessio
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Call, Form, Proof, make_call
+from gpu_runner.verify.proof import CallForm, ChildCall, Proof, make_call
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
@@ -81,19 +81,19 @@ class _Trial:
     """What the candidate's run gave so far."""
 
     examined: list[Examined] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerdictFinding] = field(default_factory=list)
     kernels: dict[str, None] = field(default_factory=dict)
     peaks: Peaks = NO_PEAKS
     imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
-    trails: list[tuple[Proof, Peer, Trail | None, bool]] = field(default_factory=list)
-    decisions: dict[Decision, int] = field(default_factory=dict)  # how each has ended so far
+    trails: list[tuple[Proof, Peer, CaseTrail | None, bool]] = field(default_factory=list)
+    decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
 
-    def take(self, examined: Examined, answer: Answer | None) -> None:
+    def take(self, examined: Examined, answer: CaseAnswer | None) -> None:
         """Add what came of a case."""
         self.examined.append(examined)
         self.findings += examined.findings
@@ -191,7 +191,7 @@ def _judge_composed(
 ) -> Verdict:
     """Run a program of proved parts by CPython, and say what came of it."""
 
-    def door(form: Form) -> AbstractContextManager[Session]:
+    def door(form: CallForm) -> AbstractContextManager[ChildSession]:
         return loaded("candidate", candidate, form, context, mode=IMPORTED)
 
     proofs = [replace(proof, composed=composed) for proof in proofs]
@@ -452,14 +452,14 @@ def _try(
                 _decide_outside(trial, session, cases, overwrites)
                 _try_at_scale(trial, session, () if session.gpu else scaled)
     except ScratchError as error:
-        trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
+        trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
         trial.findings.append(failure_of(error, check, workload))
     return trial
 
 
 def _decide_outside(
-    trial: _Trial, session: Session, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str]
+    trial: _Trial, session: ChildSession, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str]
 ) -> None:
     """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there."""
     if session.gpu or all(seen == BOTH for seen in trial.decisions.values()):
@@ -476,7 +476,7 @@ def _decide_outside(
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
 
 
-def _try_at_scale(trial: _Trial, session: Session, scaled: Sequence[AtScale], *, numbers: bool = True) -> None:
+def _try_at_scale(trial: _Trial, session: ChildSession, scaled: Sequence[AtScale], *, numbers: bool = True) -> None:
     """Call the candidate at the size of a workload, with a few programs of each launch: by far wrong there is `unproved`.
 
     ``numbers``: so is a number of the host that no case had, where no place tells an answer.
@@ -493,7 +493,7 @@ def _try_at_scale(trial: _Trial, session: Session, scaled: Sequence[AtScale], *,
         trial.findings += trial.examined[-1].findings
 
 
-def _sent(call: Call) -> tuple[dict[str, Any], Sequence[Any]]:
+def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
     return call.meta, call.tensors
 
 
@@ -523,7 +523,7 @@ class _Importing:
         several = [proof for proof in small if all(size > 1 for _, size in proof.case.sizes)] or small  # programs
         self._chosen = several[standing.proofs[0].case.seed % len(several)]
         self._pool = ThreadPoolExecutor(1, "importing")
-        self._pending: Future[Session] | None = None
+        self._pending: Future[ChildSession] | None = None
         self._stack = ExitStack()
         self._other = _Trial()
 
@@ -552,7 +552,9 @@ class _Importing:
                 call.meta["has_devices"] = has_devices
                 said = _other_trail(session, proof.case, call, trail)
                 if said:
-                    other.findings.append(Finding(Status.unproved, Evidence("imported", said, label), "imported"))
+                    other.findings.append(
+                        VerdictFinding(Status.unproved, Evidence("imported", said, label), "imported")
+                    )
                     break
         except (ChildFailed, ProtocolError) as error:
             other.findings.append(failure_of(error, "imported", label))
@@ -562,9 +564,11 @@ class _Importing:
         found = other.findings[0].evidence
         how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
         message = f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
-        trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+        trial.findings.append(
+            VerdictFinding(Status.unproved, replace(found, check="imported", message=message), "imported")
+        )
 
-    def _begun(self) -> Session:
+    def _begun(self) -> ChildSession:
         """Load the candidate, and run the one case."""
         source, form = self._candidate, self._chosen.form
         door = loaded("candidate", source, form, self._context, "imported candidate", IMPORTED)
@@ -623,7 +627,7 @@ class _Interpreting:
         self._standing = standing
 
         @contextmanager
-        def entered(form: Form) -> Iterator[Session]:
+        def entered(form: CallForm) -> Iterator[ChildSession]:
             with door(form) as session:
                 self._begin(_facts_of(session))
                 yield session
@@ -707,7 +711,7 @@ class _Interpreting:
     def _one(
         self,
         seen: _Trial,
-        session: Session,
+        session: ChildSession,
         proof: Proof,
         peer: Peer,
         overwrites: Collection[str],
@@ -735,7 +739,7 @@ class _Interpreting:
         if original is None or self._prove is None:
             yield iter(cases)
             return
-        children: list[Session] = []  # the one that runs, if any
+        children: list[ChildSession] = []  # the one that runs, if any
 
         def known(one: tuple[Proof, Peer]) -> list[tuple[Proof, Peer]]:
             proof, standing = one[0], Standing()
@@ -762,7 +766,7 @@ class _Interpreting:
         return not is_open and seen.kernels.keys() >= self._on_gpu.kernels.keys()
 
 
-def _facts_of(session: Session) -> dict[str, Any]:
+def _facts_of(session: ChildSession) -> dict[str, Any]:
     """What host code can learn of the GPU; nothing without one."""
     if not session.gpu:
         return {}
@@ -772,22 +776,22 @@ def _facts_of(session: Session) -> dict[str, Any]:
         raise RunnerError(f"the GPU does not say what it is: {error}") from error
 
 
-def _is_wrong_by_far(finding: Finding) -> bool:
+def _is_wrong_by_far(finding: VerdictFinding) -> bool:
     evidence = finding.evidence
     is_of_values = finding.status in (Status.incorrect_values, Status.incorrect_gradient, Status.unwritten_output)
     return is_of_values and (evidence.error or math.inf) > NARROW * (evidence.allowed or 0.0)
 
 
-def _by_interpreter(finding: Finding) -> Finding:
+def _by_interpreter(finding: VerdictFinding) -> VerdictFinding:
     message = f"In Triton's interpreter it is wrong, though not on the GPU: {finding.evidence.message}"
-    return Finding(Status.unproved, replace(finding.evidence, message=message), INTERPRETED)
+    return VerdictFinding(Status.unproved, replace(finding.evidence, message=message), INTERPRETED)
 
 
-def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> Finding:
+def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> VerdictFinding:
     """That nobody saw what a kernel decides."""
     why = f" It ended with: {refused[0].workload}" if refused else ""
     message = f"The kernel `{kernel}` ran on the GPU and in no case of Triton's interpreter, where it is seen what it decides.{why}"
-    return Finding(Status.unproved, Evidence(INTERPRETED, message), INTERPRETED)
+    return VerdictFinding(Status.unproved, Evidence(INTERPRETED, message), INTERPRETED)
 
 
 def _ordered(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
@@ -830,7 +834,7 @@ def _told_of_a_gpu(proof: Proof) -> Proof:
     return replace(proof, case=replace(proof.case, gpu=gpu.name, multiprocessors=gpu.multiprocessors))
 
 
-def _other_trail(session: Session, case: Case, call: Call, trail: Trail | None) -> str | None:
+def _other_trail(session: ChildSession, case: Case, call: ChildCall, trail: CaseTrail | None) -> str | None:
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
         meta = call.meta | {"expected": None if trail is None else trail.whole}
@@ -867,7 +871,7 @@ class _Comparing:
     def __init__(self, trial: _Trial) -> None:
         self._trial = trial
         self._pool = ThreadPoolExecutor(1, "comparing")
-        self._pending: deque[tuple[Future[Examined], Answer]] = deque()
+        self._pending: deque[tuple[Future[Examined], CaseAnswer]] = deque()
 
     def __enter__(self) -> Self:
         """Do nothing yet."""
@@ -878,7 +882,7 @@ class _Comparing:
         self.end()
         self._pool.shutdown()
 
-    def begin(self, proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
+    def begin(self, proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
         """Begin to compare an answer, once few wait for it: they are held in memory."""
         self._take(MOST_PENDING - 1 if device == "cuda" else 0)
         self._pending.append((self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer))
@@ -896,7 +900,7 @@ class _Comparing:
             self._trial.take(examined, answer)
 
 
-def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> Answer:
+def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> CaseAnswer:
     call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     if not answer.asked:  # CPython's program knows the device that is there alone
@@ -906,17 +910,17 @@ def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrite
     return answer
 
 
-def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
     answer = _answer(trial, session, proof, peer, overwrites)
     trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
 
 
-def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> Call:
+def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
     skip = sorted(peer.failed | {"second"} if proof.once else peer.failed)
     return make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
 
 
-def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
+def _examined(proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
     try:
         with span("comparing"):
@@ -925,7 +929,7 @@ def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites:
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
         evidence = Evidence("comparing", message, proof.case.label())
-        return Examined(findings=(Finding(Status.refused, evidence, "comparing"),))
+        return Examined(findings=(VerdictFinding(Status.refused, evidence, "comparing"),))
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:

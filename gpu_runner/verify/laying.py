@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gpu_runner.verify.cases import Layout
+from gpu_runner.verify.cases import MemoryLayout
 from gpu_runner.verify.poison import GUARD_ELEMENTS
 
 MOST_GAP = 48  # elements after each row
@@ -37,7 +37,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class Place:
+class DimensionOrder:
     """How a tensor lies: ``order`` lists its dimensions outermost in memory first, empty for their own order."""
 
     order: tuple[int, ...] = ()
@@ -59,7 +59,7 @@ class Place:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
 
-    def aligned(self) -> Place:
+    def aligned(self) -> DimensionOrder:
         """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
         return replace(self, shift=16 if self.shift else 0)
 
@@ -75,35 +75,35 @@ class Place:
         return tuple(steps)
 
 
-def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> Place:
+def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random) -> DimensionOrder:
     """A place of this kind, as far as the shape has room for it."""
     rank = len(shape)
     wide = [dim for dim, size in enumerate(shape) if size > 1]
     shift = stream.randint(1, MOST_SHIFT)
-    if layout is Layout.apart:
+    if layout is MemoryLayout.apart:
         # A row's own length: the first or the second half of a projection.
         if rank > 1 and stream.random() < 0.5:
-            return Place(gap=shape[-1], shift=stream.choice((0, shape[-1])))
-        return Place(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
-    if layout is Layout.shifted:
-        return Place(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
-    if layout is Layout.permuted and rank > 1:
+            return DimensionOrder(gap=shape[-1], shift=stream.choice((0, shape[-1])))
+        return DimensionOrder(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
+    if layout is MemoryLayout.shifted:
+        return DimensionOrder(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
+    if layout is MemoryLayout.permuted and rank > 1:
         swapped = (*range(rank - 2), rank - 1, rank - 2)
         drawn = tuple(stream.sample(range(rank), rank))
-        return Place(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
-    if layout is Layout.sliced:
-        return Place(
+        return DimensionOrder(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
+    if layout is MemoryLayout.sliced:
+        return DimensionOrder(
             gap=stream.randint(0, 7) if rank > 1 else 0,
             step=_step(math.prod(shape), stream),
             shift=stream.choice((0, shift)),
         )
-    if layout is Layout.broadcast and wide:
-        return Place(broadcast=stream.choice(wide))
-    if layout is Layout.level and rank - 1 in wide:
-        return Place(broadcast=rank - 1)
-    if layout is Layout.windows and rank > 1 and min(shape[-2:]) > 1:
-        return Place(advance=stream.randint(1, shape[-1] - 1))
-    return Place()
+    if layout is MemoryLayout.broadcast and wide:
+        return DimensionOrder(broadcast=stream.choice(wide))
+    if layout is MemoryLayout.level and rank - 1 in wide:
+        return DimensionOrder(broadcast=rank - 1)
+    if layout is MemoryLayout.windows and rank > 1 and min(shape[-2:]) > 1:
+        return DimensionOrder(advance=stream.randint(1, shape[-1] - 1))
+    return DimensionOrder()
 
 
 def _step(elements: int, stream: random.Random) -> int:
@@ -120,7 +120,7 @@ def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 def lay(
     tensor: torch.Tensor,
-    place: Place = Place(),  # noqa: B008 - it is frozen
+    place: DimensionOrder = DimensionOrder(),  # noqa: B008 - it is frozen
     beyond: int | None = None,
     guard_seed: int | None = None,
 ) -> Laid:

@@ -18,9 +18,9 @@ from gpu_runner.verify.tolerances import (
     PEAK_RATIO,
     SCALE_STEPS,
     TAIL_FLOOR,
-    Comparison,
     Floor,
     Truth,
+    ValueComparison,
 )
 
 # Of so many elements the different ones are counted: of few, the errors of one run and of another differ by chance, and elements
@@ -66,7 +66,7 @@ class Levels:
         """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
         return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
 
-    def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[Comparison]:
+    def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[ValueComparison]:
         """Hold the errors at each level (``NAMES``) against what is allowed, and against what is lent."""
         holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._slope, self._tail)
         return [hold(more) for hold, more in zip(holds, lent, strict=True)]
@@ -106,21 +106,23 @@ class Levels:
         """Give the error over the tensor as a share of its scale."""
         return self.relative(self.sums.overall(self.sums.error))
 
-    def _tensor(self, lent: Lent) -> Comparison:
+    def _tensor(self, lent: Lent) -> ValueComparison:
         error, allowed = self.sums.overall(self.sums.error), max(lent.factor * self._allowed(), lent.error)
         if error <= allowed:
-            return Comparison(True, "tensor", self.relative(error), self.relative(allowed))
+            return ValueComparison(True, "tensor", self.relative(error), self.relative(allowed))
         return self._failed("tensor", self._worst_of_row(int(self.sums.peak.argmax())), error, allowed)
 
-    def _row(self, lent: Lent) -> Comparison:
+    def _row(self, lent: Lent) -> ValueComparison:
         error, allowed = self.sums.mean(self.sums.error), (lent.factor * self._allowed_by_row()).clamp(min=lent.error)
         excess = error - allowed
         worst = int(excess.argmax())
         if float(excess[worst]) <= 0:
-            return Comparison(True, "row", self.relative(float(error[worst])), self.relative(float(allowed[worst])))
+            return ValueComparison(
+                True, "row", self.relative(float(error[worst])), self.relative(float(allowed[worst]))
+            )
         return self._failed("row", self._worst_of_row(worst), float(error[worst]), float(allowed[worst]))
 
-    def _element(self, lent: Lent) -> Comparison:
+    def _element(self, lent: Lent) -> ValueComparison:
         typical, scale = self._typical(), self._row_scale()
         beyond = self.sums.excess > PEAK_RATIO * (typical + self.natural)  # in no other row can an element lie beyond
         found: tuple[float, int, float, float] | None = None
@@ -136,41 +138,41 @@ class Levels:
                 place = (rows.start + row) * self.sums.columns + columns.start + column
                 found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
         if found is None:
-            return Comparison(True, "element", self.relative(float(self.sums.peak.max())))
+            return ValueComparison(True, "element", self.relative(float(self.sums.peak.max())))
         return self._failed("element", *found[1:])
 
-    def _share(self, lent: Lent) -> Comparison:
+    def _share(self, lent: Lent) -> ValueComparison:
         found = self.distribution
         if found is None:
-            return Comparison(True, "share")
+            return ValueComparison(True, "share")
         allowed = max(lent.factor * found.allowed_share, lent.error)
-        return Comparison(found.share <= allowed, "share", found.share, min(allowed, 1.0))
+        return ValueComparison(found.share <= allowed, "share", found.share, min(allowed, 1.0))
 
-    def _spread(self, lent: Lent) -> Comparison:
+    def _spread(self, lent: Lent) -> ValueComparison:
         found = self.distribution
         if found is None or self.sheet.held is not None:
-            return Comparison(True, "spread")
+            return ValueComparison(True, "spread")
         allowed = max(lent.factor * found.allowed_spread, lent.error)
-        return Comparison(found.spread <= allowed, "spread", found.spread, allowed)
+        return ValueComparison(found.spread <= allowed, "spread", found.spread, allowed)
 
-    def _bias(self, lent: Lent) -> Comparison:
+    def _bias(self, lent: Lent) -> ValueComparison:
         found = self.distribution
         if found is None or self.sheet.held is not None:  # values far out have the weight of all the others
-            return Comparison(True, "bias")
+            return ValueComparison(True, "bias")
         allowed = max(lent.factor * found.allowed_bias, lent.error)
-        return Comparison(found.bias <= allowed, "bias", found.bias, allowed)
+        return ValueComparison(found.bias <= allowed, "bias", found.bias, allowed)
 
-    def _slope(self, lent: Lent) -> Comparison:
+    def _slope(self, lent: Lent) -> ValueComparison:
         found = self.distribution
         if found is None or self.sheet.held is not None:
-            return Comparison(True, "slope")
+            return ValueComparison(True, "slope")
         allowed = max(lent.factor * found.allowed_slope, lent.error)
-        return Comparison(found.slope <= allowed, "slope", found.slope, allowed)
+        return ValueComparison(found.slope <= allowed, "slope", found.slope, allowed)
 
-    def _tail(self, lent: Lent) -> Comparison:
+    def _tail(self, lent: Lent) -> ValueComparison:
         found, scale = self.distribution, self._row_scale()
         if found is None:
-            return Comparison(True, "tail")
+            return ValueComparison(True, "tail")
         bulk = self._bulk(found)
         beyond = self.sums.excess > lent.factor * (bulk if found.cancels else TAIL_FLOOR * scale)
         worst: tuple[float, int, float, float] | None = None
@@ -184,7 +186,7 @@ class Levels:
             if float(excess[row, column]) > (worst[0] if worst else 0.0):
                 at = (place[0].start + row) * self.sums.columns + place[1].start + column
                 worst = float(excess[row, column]), at, float(error[row, column]), float(allowed[row, column])
-        return Comparison(True, "tail") if worst is None else self._failed("tail", *worst[1:])
+        return ValueComparison(True, "tail") if worst is None else self._failed("tail", *worst[1:])
 
     def _tails(self, found: Distribution, place: Place, bulk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Give the errors of some rows and columns, and what is allowed there."""
@@ -297,9 +299,9 @@ class Levels:
         error = self.sheet.piece((slice(row, row + 1), slice(None))).error
         return row * self.sums.columns + int(error.argmax())
 
-    def _failed(self, level: str, place: int, error: float, allowed: float) -> Comparison:
+    def _failed(self, level: str, place: int, error: float, allowed: float) -> ValueComparison:
         row, column = divmod(place, self.sums.columns)
-        return Comparison(
+        return ValueComparison(
             False,
             level,
             self.relative(error),

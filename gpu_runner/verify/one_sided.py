@@ -14,7 +14,7 @@ from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
 from gpu_runner.program.coverage import BOTH, HELD, text_of
 from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
 from gpu_runner.program.scopes import binds, bound_names, names_in, own_nodes
-from gpu_runner.verify.answer import Decision
+from gpu_runner.verify.answer import SeenDecision
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.settings import HostCode
@@ -27,7 +27,7 @@ MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch 
 HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
 
 
-def one_sided(outcomes: Mapping[Decision, int], files: Sequence[SourceFile]) -> tuple[Evidence, ...]:
+def one_sided(outcomes: Mapping[SeenDecision, int], files: Sequence[SourceFile]) -> tuple[Evidence, ...]:
     """The decisions of one outcome in ``files``, but for those that change the settings of launches alone."""
     written = {file.path for file in files}
     found = sorted(decision for decision, seen in outcomes.items() if seen != BOTH and decision.path in written)
@@ -58,7 +58,7 @@ def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
     return raw
 
 
-def _evidence(decision: Decision, outcome: int) -> Evidence:
+def _evidence(decision: SeenDecision, outcome: int) -> Evidence:
     is_role = re.fullmatch(r"(`.*`(?: \(.*?\))?) is ([^`]*)", decision.text)
     message = (
         "{} was never {}.".format(*is_role.groups()) if is_role else f"{decision.text} was always {_word(outcome)}."
@@ -81,7 +81,7 @@ def _host_code(files: Sequence[SourceFile]) -> Iterator[tuple[str, HostCode]]:
         yield file.path, HostCode(tree, elsewhere)
 
 
-def _is_of_settings(decision: Decision, code: HostCode | None) -> bool:
+def _is_of_settings(decision: SeenDecision, code: HostCode | None) -> bool:
     if code is None:
         return False
     nodes = [node for node in code.at(decision.line, decision.column) if decision.text.startswith(text_of(node))]

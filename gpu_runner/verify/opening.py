@@ -13,8 +13,8 @@ from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError
 from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.scratch import ScratchError
-from gpu_runner.session import Session
-from gpu_runner.verify.proof import Form
+from gpu_runner.session import ChildSession
+from gpu_runner.verify.proof import CallForm
 from gpu_runner.verify.sources import CandidateFiles
 
 ORIGINAL = "original"  # the name of the child in which what stands in the repository runs, to be judged by
@@ -27,10 +27,10 @@ def reference_session(
     beside: int = 0,
     name: str | None = None,
     gpu: bool | None = None,
-) -> Session:
+) -> ChildSession:
     """Give a child with the problem's file alone; ``beside`` other children run meanwhile. ``name`` and ``gpu`` as of a session."""
     files: dict[str, bytes | str] = {"problem.py": problem_source}
-    return Session(role, context.limits, context.require, gpu, files=files, siblings=beside, name=name)
+    return ChildSession(role, context.limits, context.require, gpu, files=files, siblings=beside, name=name)
 
 
 def candidate_session(
@@ -40,7 +40,7 @@ def candidate_session(
     beside: int = 0,
     name: str | None = None,
     gpu: bool | None = None,
-) -> Session:
+) -> ChildSession:
     """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
 
     By ``name`` it is told where the time went; without one by its role.
@@ -58,7 +58,7 @@ def candidate_session(
     except ValueError as error:
         raise ScratchError(str(error)) from error
     roots = candidate.import_roots
-    return Session(
+    return ChildSession(
         role,
         context.limits,
         context.require,
@@ -72,7 +72,7 @@ def candidate_session(
 
 
 @contextmanager
-def opened(session: Session, context: RunContext) -> Iterator[Session]:
+def opened(session: ChildSession, context: RunContext) -> Iterator[ChildSession]:
     """Start a child and its device.
 
     Raises:
@@ -91,12 +91,12 @@ def opened(session: Session, context: RunContext) -> Iterator[Session]:
 def loaded(
     role: str,
     candidate: CandidateSource,
-    form: Form,
+    form: CallForm,
     context: RunContext,
     name: str | None = None,
     mode: str = EVALUATED,
     gpu: bool | None = None,
-) -> Iterator[Session]:
+) -> Iterator[ChildSession]:
     """Start a child and load a candidate in it; ``name`` and ``gpu`` as of a session.
 
     Raises:
@@ -107,7 +107,7 @@ def loaded(
         yield session
 
 
-def load(session: Session, candidate: CandidateSource, form: Form, *, mode: str = EVALUATED) -> None:
+def load(session: ChildSession, candidate: CandidateSource, form: CallForm, *, mode: str = EVALUATED) -> None:
     """Load a candidate in its child; ``mode`` is how its host code is carried out.
 
     Raises:

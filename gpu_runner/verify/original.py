@@ -13,9 +13,9 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.verify import CandidateSource, Status
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.scratch import ScratchError
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, Value, expecting, read_answer
+from gpu_runner.verify.answer import CaseAnswer, ReturnedValue, expecting, read_answer
 from gpu_runner.verify.cases import Content
 from gpu_runner.verify.compare import compare, is_far
 from gpu_runner.verify.early import Door
@@ -25,7 +25,7 @@ from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import Expected, Form, Proof, make_call
+from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
 
 # Runs on the same inputs as the first: what gives the same bits is not looked at again.
 _SAME_INPUTS = ("first", "second", "interleaved", "second backward")
@@ -34,10 +34,10 @@ _SAME_INPUTS = ("first", "second", "interleaved", "second backward")
 class Look:
     """A look at an original's answer to one case, that holds each value against the truth once."""
 
-    def __init__(self, proof: Proof, answer: Answer) -> None:
+    def __init__(self, proof: Proof, answer: CaseAnswer) -> None:
         self._proof = proof
         self._answer = answer
-        self._known: list[tuple[str, Value, str | None]] = []  # label, value, what is wrong by far with it
+        self._known: list[tuple[str, ReturnedValue, str | None]] = []  # label, value, what is wrong by far with it
 
     def runs_wrong_by_far(self) -> frozenset[str]:
         """Give the runs after the first whose values are wrong by far."""
@@ -78,7 +78,7 @@ class Look:
         return words
 
 
-def _wrong(item: Expected, label: str, value: Value) -> str | None:
+def _wrong(item: Expected, label: str, value: ReturnedValue) -> str | None:
     assert value.tensor is not None
     if value.tensor.numel() != item.truth.exact.numel():
         return f"{label} has the shape {value.shape}, not {item.shape}"
@@ -123,7 +123,7 @@ def learn(
     proofs: Sequence[Proof],
     context: RunContext,
     first: Door | None = None,
-    last: Callable[[Session, list[Proof]], None] | None = None,
+    last: Callable[[ChildSession, list[Proof]], None] | None = None,
 ) -> Standing:
     """Run the original on every case; ``first`` opens its first child, ``last`` is given the child in which the last case ran.
 
@@ -133,7 +133,7 @@ def learn(
     """
     standing = Standing()
 
-    def again(form: Form) -> AbstractContextManager[Session]:
+    def again(form: CallForm) -> AbstractContextManager[ChildSession]:
         return loaded("candidate", original, form, context, ORIGINAL)
 
     rest = list(proofs)
@@ -164,7 +164,11 @@ def learn(
 
 
 def learn_case(
-    standing: Standing, session: Session, proof: Proof, context: RunContext, device: Mapping[str, Any] | None = None
+    standing: Standing,
+    session: ChildSession,
+    proof: Proof,
+    context: RunContext,
+    device: Mapping[str, Any] | None = None,
 ) -> bool:
     """Learn one case, with host code told of a ``device`` in place of the case's; says whether the child is fit for another."""
     label = proof.case.label()
@@ -223,7 +227,7 @@ def describe(
     """
     peaks = [NO_PEAKS]
 
-    def last(session: Session, ran: list[Proof]) -> None:
+    def last(session: ChildSession, ran: list[Proof]) -> None:
         try:
             peaks[0] = peaks_of(session, ran)
         except (ChildFailed, ProtocolError) as error:

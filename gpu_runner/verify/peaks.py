@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify.proof import Proof, make_call
 
 Peaks = tuple[int | None, int | None]  # bytes beyond what was there, of forward and backward
@@ -14,7 +14,7 @@ Peaks = tuple[int | None, int | None]  # bytes beyond what was there, of forward
 NO_PEAKS: Peaks = (None, None)
 
 
-def peaks_of(session: Session, proofs: Sequence[Proof]) -> Peaks:
+def peaks_of(session: ChildSession, proofs: Sequence[Proof]) -> Peaks:
     """Give the peaks of the first measured case; None without a GPU.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.answer import Answer, Value
+from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.proof import Expected
 
 
@@ -14,10 +14,10 @@ from gpu_runner.verify.proof import Expected
 class Peer:
     """The original in one case. ``failed`` names the runs that raise, or give values that are wrong by far."""
 
-    answer: Answer | None = None
+    answer: CaseAnswer | None = None
     failed: frozenset[str] = frozenset()
 
-    def values(self, run: str, label: str) -> list[Value]:
+    def values(self, run: str, label: str) -> list[ReturnedValue]:
         """Give what the original gave under a label in a run; of two plain runs both count, as they may differ in rounding."""
         if self.answer is None:
             return []
@@ -34,7 +34,7 @@ class Peer:
             if tensor is not None and tensor.numel() == item.truth.exact.numel()
         ]
 
-    def has_form(self, run: str, label: str, value: Value) -> bool:
+    def has_form(self, run: str, label: str, value: ReturnedValue) -> bool:
         """Say whether the original gave the same kind, shape, dtype, strides and device there."""
         facts = (value.kind, value.shape, value.stride, value.dtype, value.device, value.differentiable)
         return any(

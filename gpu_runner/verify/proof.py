@@ -17,7 +17,7 @@ from gpu_runner.verify.scalars import Scalar
 
 
 @dataclass(frozen=True)
-class Form:
+class CallForm:
     """How a problem's callable is called."""
 
     name: str  # reference or kernelbench
@@ -81,7 +81,7 @@ class Proof:
     """One case with everything that a candidate's answer is held against."""
 
     case: Case
-    form: Form
+    form: CallForm
     inputs: dict[str, torch.Tensor]
     laid: dict[str, Laid]
     scalars: tuple[tuple[str, Scalar], ...]
@@ -112,7 +112,7 @@ class Proof:
 
 
 @dataclass
-class Call:
+class ChildCall:
     """A handler's metadata and tensors."""
 
     meta: dict[str, Any]
@@ -122,9 +122,9 @@ class Call:
     )  # by the identity of what was sent: parts of one tensor share memory
 
 
-def make_call(proof: Proof, **more: Any) -> Call:
+def make_call(proof: Proof, **more: Any) -> ChildCall:
     """Give the call that runs a case."""
-    call = Call({}, [])
+    call = ChildCall({}, [])
     call.meta = {
         "form": proof.form.name,
         "order": list(proof.form.order),
@@ -167,7 +167,7 @@ def _passes(proof: Proof) -> int:
     return low + proof.case.seed % (high - low + 1) if elements <= MOST_OF_PASSES else 1
 
 
-def _entry(call: Call, name: str, laid: Laid, grad: bool) -> dict[str, Any]:
+def _entry(call: ChildCall, name: str, laid: Laid, grad: bool) -> dict[str, Any]:
     if id(laid.raw) not in call.places:
         call.places[id(laid.raw)] = len(call.tensors)
         call.tensors.append(Buffer.from_torch(laid.raw))

@@ -26,11 +26,11 @@ from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, columns_of
-from gpu_runner.verify.compare import Comparison, compare
+from gpu_runner.verify.compare import ValueComparison, compare
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.finding import Finding
+from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.laying import lay
-from gpu_runner.verify.proof import Call, Expected, Proof, make_call
+from gpu_runner.verify.proof import ChildCall, Expected, Proof, make_call
 from gpu_runner.verify.telling import how
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -77,7 +77,7 @@ class AtScale:
         words += [f"{name}={value}" for name, value in self.proof.case.scalars]
         return f"{' '.join(words)} {self.proof.case.dtype}, a few programs of each launch"
 
-    def call(self) -> Call:
+    def call(self) -> ChildCall:
         """The call that asks for it."""
         call = make_call(self.proof)
         for entry in call.meta["inputs"]:
@@ -101,7 +101,7 @@ class AtScale:
         return item, factor
 
 
-def replace_meta(call: Call, **more: Any) -> Call:
+def replace_meta(call: ChildCall, **more: Any) -> ChildCall:
     """The call with more in its metadata."""
     return replace(call, meta=call.meta | more)
 
@@ -123,7 +123,7 @@ def at_scale(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: D
 
 def examined_at_scale(
     call: AtScale, reply: ChildReply, *, numbers: bool = True
-) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[Check, ...], tuple[VerdictFinding, ...]]:
     """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
     checks, findings = [], []
     for entry in reply.meta["values"]:
@@ -153,22 +153,22 @@ def examined_at_scale(
 
 def _number_of(
     call: AtScale, label: str, path: str, line: int, text: str, number: float, least: float, most: float
-) -> Finding:
+) -> VerdictFinding:
     message = (
         f"At the size of a workload {text} is {number:.6g}, and in no case was it beyond {least:.6g} to {most:.6g}: "
         f"nobody saw whether {label} is right with it. What goes with a size as a product does needs no case."
     )
-    return Finding(Status.unproved, Evidence("at_scale", message, call.label(), line=line), "at scale")
+    return VerdictFinding(Status.unproved, Evidence("at_scale", message, call.label(), line=line), "at scale")
 
 
-def _is_near(comparison: Comparison) -> bool:
+def _is_near(comparison: ValueComparison) -> bool:
     return (comparison.error or math.inf) <= FAR * (comparison.allowed or 0.0)
 
 
-def _finding(call: AtScale, label: str, message: str, comparison: Comparison | None) -> Finding:
+def _finding(call: AtScale, label: str, message: str, comparison: ValueComparison | None) -> VerdictFinding:
     error, allowed = (None, None) if comparison is None else (comparison.error, comparison.allowed)
     message = f"At the size of a workload, which no case has, it is wrong: {message}"
-    return Finding(
+    return VerdictFinding(
         Status.unproved, Evidence("at_scale", message, call.label(), label, error=error, allowed=allowed), "at scale"
     )
 

@@ -6,7 +6,7 @@ import math
 
 from gpu_runner.contracts.verify import Check
 from gpu_runner.verify.cases import Case, Content
-from gpu_runner.verify.compare import Comparison
+from gpu_runner.verify.compare import ValueComparison
 from gpu_runner.verify.extremes import row_words
 from gpu_runner.verify.proof import Expected, Proof
 
@@ -29,7 +29,7 @@ def passed_over(case: Case) -> Check:
     return Check(_LEFT_OUT.format(CHECKS[case.content]), case.label(), True)
 
 
-def how(comparison: Comparison) -> str:
+def how(comparison: ValueComparison) -> str:
     """Say how a value differs from the truth, in one or two sentences."""
     if comparison.level == "unwritten":
         return "It is NaN where the truth is a number: memory that is not part of an input was read, or the formula overflows."
@@ -55,7 +55,7 @@ def how(comparison: Comparison) -> str:
     return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."
 
 
-def remark(proof: Proof, item: Expected, comparison: Comparison) -> str:
+def remark(proof: Proof, item: Expected, comparison: ValueComparison) -> str:
     """Say what the inputs held, and what the row did that is wrong; nothing of a case with ordinary values."""
     if not proof.filled:
         return ""
@@ -64,7 +64,7 @@ def remark(proof: Proof, item: Expected, comparison: Comparison) -> str:
     return f" Some rows of {names} hold {what}{_row(proof, item, comparison)}."
 
 
-def _row(proof: Proof, item: Expected, comparison: Comparison) -> str:
+def _row(proof: Proof, item: Expected, comparison: ValueComparison) -> str:
     if comparison.position is None:
         return ""
     for place, name in enumerate(proof.filled):
@@ -76,7 +76,7 @@ def _row(proof: Proof, item: Expected, comparison: Comparison) -> str:
     return ""
 
 
-def _odd(comparison: Comparison) -> str:
+def _odd(comparison: ValueComparison) -> str:
     got, expected = comparison.got, comparison.expected
     if got is None or expected is None or math.isfinite(got) == math.isfinite(expected):
         return "It is another number than the truth, and one of them is not finite."

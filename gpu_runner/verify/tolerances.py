@@ -105,7 +105,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ValueComparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
@@ -116,7 +116,9 @@ class Comparison:
     position: tuple[int, ...] | None = None
     got: float | None = None
     expected: float | None = None
-    alone: Comparison | None = None  # how it fails without what stands in its place, where it passes only beside that
+    alone: ValueComparison | None = (
+        None  # how it fails without what stands in its place, where it passes only beside that
+    )
     other_kind: bool = False  # somewhere NaN for an infinity or the other way round, which was let pass
 
     @property

@@ -16,14 +16,14 @@ from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import parse
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
-from gpu_runner.session import ChildReply, Session
+from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
-from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, Layout, Special, fallbacks
+from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import Laid, Place, lay, lay_packed, place_of
+from gpu_runner.verify.laying import DimensionOrder, Laid, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
-from gpu_runner.verify.proof import Expected, Form, Proof, make_call
+from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.tolerances import typical_of
@@ -60,8 +60,8 @@ class Oracle:
     """The reference in its child."""
 
     problem: Problem
-    session: Session
-    form: Form
+    session: ChildSession
+    form: CallForm
     held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
     trained: tuple[str, ...] = ()
     dropped: ChildError | None = None  # why the last case was left out
@@ -71,7 +71,7 @@ class Oracle:
     _ahead: tuple[Case, Future[Proof]] | None = None
 
     @classmethod
-    def open(cls, problem: Problem, session: Session, seed: int) -> Oracle:
+    def open(cls, problem: Problem, session: ChildSession, seed: int) -> Oracle:
         """Import the problem in the child.
 
         Raises:
@@ -85,7 +85,7 @@ class Oracle:
         if form is not None:
             return cls(problem, session, form, {})
         names = tuple(reply.meta["parameters"])
-        form = Form("kernelbench", (), (), names, tuple(reply.meta["init"]))
+        form = CallForm("kernelbench", (), (), names, tuple(reply.meta["init"]))
         held = dict(zip(names, _torch(reply), strict=True))
         return cls(problem, session, form, held, tuple(reply.meta["trained"]))
 
@@ -260,7 +260,7 @@ def _keeps_dtype(proof: Proof) -> bool:
 
 def _is_settled(proof: Proof) -> bool:
     """Whether the truth says more than what rounding leaves, where elements are equal along a dimension."""
-    if proof.case.layout not in (Layout.broadcast, Layout.level):
+    if proof.case.layout not in (MemoryLayout.broadcast, MemoryLayout.level):
         return True
     truths = [item.truth for item in proof.expected().values() if item is not None]
     return not _vanishes(proof) and all(
@@ -326,17 +326,17 @@ def _is_rounded(proof: Proof) -> bool:
     return is_half and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_SHAKEN
 
 
-def form_of(problem: Problem) -> Form | None:
+def form_of(problem: Problem) -> CallForm | None:
     """Give how a problem's callable is called; None where only the reference's process can say it."""
     if problem.form == "kernelbench":
         return None
     weights = tuple(spec.name for spec in problem.inputs if spec.parameter)
     defaults = tuple((spec.name, spec.default) for spec in problem.scalars if spec.default is not None)
     by_name = _keyword_only(problem.source)
-    return Form("reference", problem.parameters, by_name, (), (), problem.mutates, weights, defaults)
+    return CallForm("reference", problem.parameters, by_name, (), (), problem.mutates, weights, defaults)
 
 
-def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
+def asked_of(problem: Problem, form: CallForm, case: Case) -> Proof:
     """Make the inputs of a case of a problem with a reference."""
     inputs = make_inputs(problem, case)
     scalars = {spec.name: spec.default for spec in problem.scalars if spec.default is not None}
@@ -386,7 +386,9 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     known: dict[tuple[tuple[int, ...], str], Laid | None] = {}
     for grad, item in zip(made, proof.outputs, strict=True):
         place = (
-            Place() if proof.case.upstream in EXPANDED else place_of(item.shape, Layout(proof.case.upstream), stream)
+            DimensionOrder()
+            if proof.case.upstream in EXPANDED
+            else place_of(item.shape, MemoryLayout(proof.case.upstream), stream)
         )
         place = place.aligned() if proof.case.aligned else place
         back = proof.inputs.get(proof.case.given_back)
@@ -450,7 +452,7 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
         typical, scale, most = typical_of(natural), rms(item.truth.exact), max(upstream, default=0.0)
         if scale <= VANISHES * most:
             natural = max(natural, VANISHING * most)
-        if proof.case.upstream in (*EXPANDED, Layout.broadcast):
+        if proof.case.upstream in (*EXPANDED, MemoryLayout.broadcast):
             most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)
             natural += FLOAT32_STEP * most_terms / 8 * scale
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from gpu_runner.verify.cases import Content, Layout
+from gpu_runner.verify.cases import Content, MemoryLayout
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.laying import Laid, lay
 from gpu_runner.verify.proof import Proof, Use
@@ -75,10 +75,10 @@ class Uses:
             random.Random(case.seed).shuffle(self._left)  # noqa: S311 - the seed is secret
         # What is derived from equal upstream gradients is zero for softmax and the like.
         # And from a copy that a function makes of its input there is no way back to it.
-        can_double = case.layout == Layout.dense and case.upstream == Layout.dense
+        can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
         able = {
             "double": can_double,
-            "elsewhere": case.layout == Layout.apart,
+            "elsewhere": case.layout == MemoryLayout.apart,
         }  # of dense tensors copies lie as they do
         fit = [use for use in self._left if able.get(use.kind, True)]
         fit = sorted(fit, key=lambda use: use.kind not in able)[

@@ -169,9 +169,9 @@ def suite(
     else:
         tell(problem_set_section(entries))
     outcomes = {entry.outcome for entry in entries}
-    if problem_set.Outcome.wrong in outcomes:
+    if problem_set.ProblemOutcome.wrong in outcomes:
         raise typer.Exit(EXIT_FAILED)
-    raise typer.Exit(EXIT_ENVIRONMENT if problem_set.Outcome.error in outcomes else 0)
+    raise typer.Exit(EXIT_ENVIRONMENT if problem_set.ProblemOutcome.error in outcomes else 0)
 
 
 @app.command()

@@ -12,8 +12,8 @@ import typer
 from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, reporting, say
 
 if TYPE_CHECKING:
-    from service.settings import Settings
-    from workers.embedded import Part
+    from service.settings import ServiceSettings
+    from workers.embedded import HostPart
 import re
 
 if TYPE_CHECKING:
@@ -134,17 +134,17 @@ def starting() -> Iterator[None]:
         raise typer.Exit(EXIT_ENVIRONMENT) from error
 
 
-def part_named(only: str | None) -> Part | None:
+def part_named(only: str | None) -> HostPart | None:
     """A part of the workers by name; the command ends with the list of parts where there is none of it."""
-    from workers.embedded import Part
+    from workers.embedded import HostPart
 
-    if only is None or only in set(Part):
-        return None if only is None else Part(only)
-    say(f"--only is one of {', '.join(Part)}")
+    if only is None or only in set(HostPart):
+        return None if only is None else HostPart(only)
+    say(f"--only is one of {', '.join(HostPart)}")
     raise typer.Exit(EXIT_REFUSED)
 
 
-def listening() -> Settings:
+def listening() -> ServiceSettings:
     """The service's settings, once its address is known to be free; the command ends with the fix where it is not."""
     from service.server import AddressError, check_address
 
@@ -157,7 +157,7 @@ def listening() -> Settings:
     return settings
 
 
-def configured() -> Settings:
+def configured() -> ServiceSettings:
     """The service's settings; the command ends with the list of what is missing."""
     from service.settings import ConfigurationError, load_settings
 
@@ -261,7 +261,7 @@ def _workflow(labels: Sequence[str], at: str, budget: int, command: str) -> File
 
 
 def _propose(checkout: Checkout, repository: str | None, change: FileChange) -> None:
-    from service.local.opening import Proposal, propose, repository_at
+    from service.local.opening import PullRequestContent, propose, repository_at
     from service.settings import ConfigurationError, load_credentials
 
     try:
@@ -273,7 +273,7 @@ def _propose(checkout: Checkout, repository: str | None, change: FileChange) -> 
     if name is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         say(f"`origin` names no repository at {settings.html_url}. Give --repository owner/name, or --local.")
         raise typer.Exit(EXIT_REFUSED)
-    made = propose(settings, name, Proposal(BRANCH, change, MESSAGE, TITLE, BODY))
+    made = propose(settings, name, PullRequestContent(BRANCH, change, MESSAGE, TITLE, BODY))
     if made.pull is None:
         say(f"{PATH} is there already, as it would be written.")
     else:

@@ -53,7 +53,7 @@ class Fence:
 
 
 @dataclass(frozen=True)
-class Outline:
+class CommandLines:
     """A comment's lines, the lines that are commands, those that would be if they did not stand in a quote, and the rest."""
 
     lines: tuple[str, ...]
@@ -63,7 +63,7 @@ class Outline:
     hidden: frozenset[int]  # lines of HTML, which nobody sees as text
 
 
-def outline(body: str) -> Outline:
+def outline(body: str) -> CommandLines:
     """Read a comment. Lines count from 0."""
     text = normalise(body)
     lines = text.split("\n")
@@ -75,7 +75,7 @@ def outline(body: str) -> Outline:
     plain, quoted = _marked_lines(tokens)
     fences = tuple(_fences(tokens))
     hidden = {n for token in tokens if token.type == "html_block" and token.map for n in range(*token.map)}
-    return Outline(tuple(lines), tuple(sorted(plain)), tuple(sorted(quoted)), fences, frozenset(hidden))
+    return CommandLines(tuple(lines), tuple(sorted(plain)), tuple(sorted(quoted)), fences, frozenset(hidden))
 
 
 def normalise(body: str) -> str:

@@ -32,7 +32,7 @@ from service.commands.grammar import (
 from service.commands.markdown import (
     COMMAND_LINE,
     PROBLEM_MARKS,
-    Outline,
+    CommandLines,
     choose_problem,
     find_problem_block,
     normalise,
@@ -40,10 +40,10 @@ from service.commands.markdown import (
 )
 from service.commands.values import (
     ABOUT,
+    CommandWord,
     NameFault,
     OptionWord,
-    Source,
-    Word,
+    ProblemPlace,
     check_name,
     existing_name,
     given_options,
@@ -64,18 +64,18 @@ PROSE = ("that", "which", "to", "of", "with", "this", "it", "and", "in", "on")
 NAME_FIRST = "The name stands behind the command, as in `/kernel create reglu`, and words about it behind the name."
 
 
-class _RefusedError(Exception):
+class _RefusedCommandError(Exception):
     def __init__(self, error: CommandError) -> None:
         super().__init__(error.code.value)
         self.error = error
 
 
 @dataclass
-class _Reading:
+class _ArgumentReader:
     """The words that are still to be read, and the options so far."""
 
     rule: Rule
-    words: list[Word]
+    words: list[CommandWord]
     options: dict[str, str] = field(default_factory=dict)
 
     def refuse(
@@ -87,13 +87,13 @@ class _Reading:
         nearest: str | None = None,
         choices: tuple[str, ...] = (),
         reason: str = "",
-    ) -> _RefusedError:
-        return _RefusedError(CommandError(code, word[:200], self.rule.verb, about, nearest, choices, reason))
+    ) -> _RefusedCommandError:
+        return _RefusedCommandError(CommandError(code, word[:200], self.rule.verb, about, nearest, choices, reason))
 
 
-def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: str) -> Command | CommandError:
+def read_arguments(rule: Rule, words: list[CommandWord], rest: str, below: str, host: str) -> Command | CommandError:
     """Read a command's words. ``rest`` is the line after the verb as it was typed, ``below`` what follows the line."""
-    reading = _Reading(rule, list(words))
+    reading = _ArgumentReader(rule, list(words))
     try:
         if rule.arguments and rule.arguments[0].kind is ArgumentKind.text:
             return _read_text(reading, rest, below)
@@ -101,19 +101,19 @@ def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: s
         if "help" in reading.options:
             return Command(Verb.help, topic=rule.verb)
         return READERS.get(rule.arguments[0].kind, _read_simple)(reading, below, host)
-    except _RefusedError as refused:
+    except _RefusedCommandError as refused:
         return refused.error
 
 
-def _read_text(reading: _Reading, rest: str, below: str) -> Command:
+def _read_text(reading: _ArgumentReader, rest: str, below: str) -> Command:
     text = "\n\n".join(part for part in (rest, below) if part.strip())
     if not text:
         raise reading.refuse(ErrorCode.missing_argument, about=reading.rule.arguments[0].usage)
     return Command(reading.rule.verb, text=text)
 
 
-def _take_options(reading: _Reading) -> None:
-    left: list[Word] = []
+def _take_options(reading: _ArgumentReader) -> None:
+    left: list[CommandWord] = []
     words = deque(reading.words)
     while words:
         word = words.popleft()
@@ -131,7 +131,7 @@ def _take_options(reading: _Reading) -> None:
     reading.words = left
 
 
-def _following(rule: Rule, option: Option, words: deque[Word]) -> str:
+def _following(rule: Rule, option: Option, words: deque[CommandWord]) -> str:
     """Take the value behind an option: one word, and of a target or scope without quotes as many as read as one."""
     there = list(itertools.takewhile(lambda word: _is_value(rule, word), words))
     texts = [" ".join(word.text for word in there[:count]) for count in range(len(there) + 1)]
@@ -150,13 +150,13 @@ def _reads(option: Option, text: str) -> bool:
     return True
 
 
-def _is_value(rule: Rule, word: Word) -> bool:
+def _is_value(rule: Rule, word: CommandWord) -> bool:
     """Tell a value from the next option; ``H=4096`` is a value where the command has no option of that name."""
     option = None if word.quoted else read_option(word)
     return option is None or (not option.dashed and rule.option(option.name) is None)
 
 
-def _known_option(reading: _Reading, given: OptionWord) -> Option | None:
+def _known_option(reading: _ArgumentReader, given: OptionWord) -> Option | None:
     option = reading.rule.option(given.name)
     if option or (given.dashed and given.name == "help"):
         return option
@@ -175,7 +175,7 @@ def _known_option(reading: _Reading, given: OptionWord) -> Option | None:
     )
 
 
-def _value(reading: _Reading, option: Option, text: str) -> str:
+def _value(reading: _ArgumentReader, option: Option, text: str) -> str:
     about = f"--{option.name}"
     if not option.value_wanted:
         if text.lower() not in TRUE + FALSE:
@@ -195,7 +195,7 @@ def _value(reading: _Reading, option: Option, text: str) -> str:
         ) from error
 
 
-def _read_named(reading: _Reading, below: str, host: str) -> Command:
+def _read_named(reading: _ArgumentReader, below: str, host: str) -> Command:
     verb, argument = reading.rule.verb, reading.rule.arguments[0]
     _drop_fillers(reading.words)
     unnamed = not reading.words or (not argument.required and reading.words[0].text.lower() == ABOUT)
@@ -214,9 +214,9 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         return Command(verb, name, text=text, options=given_options(reading.options))
     source = read_source(others, host)
     if isinstance(source, CommandError):
-        raise _RefusedError(replace(source, verb=verb))
+        raise _RefusedCommandError(replace(source, verb=verb))
     options = given_options(reading.options)
-    if isinstance(source, Source):
+    if isinstance(source, ProblemPlace):
         return Command(verb, name, problem=source.problem, permalink=source.permalink, options=options)
     if verb is not Verb.create:
         # The kernel is there already, so words beside its name can only be a mistake; what stands below is talk.
@@ -229,13 +229,13 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
     return Command(verb, name, problem=problem, options=options)
 
 
-def _drop_fillers(words: list[Word]) -> None:
+def _drop_fillers(words: list[CommandWord]) -> None:
     """Leave out what stands before a name in a sentence, as in ``create a kernel called reglu``; in backticks it is a name."""
     while len(words) > 1 and words[0].raw.lower() in FILLERS and words[1].text.lower() != ABOUT:
         del words[0]
 
 
-def _range(reading: _Reading, words: list[Word]) -> tuple[str, str]:
+def _range(reading: _ArgumentReader, words: list[CommandWord]) -> tuple[str, str]:
     if not words:
         raise reading.refuse(ErrorCode.missing_argument, about="GOOD..BAD")
     if len(words) > 1:
@@ -248,7 +248,7 @@ def _range(reading: _Reading, words: list[Word]) -> tuple[str, str]:
     return good, bad
 
 
-def _unexpected(reading: _Reading, words: list[Word]) -> _RefusedError:
+def _unexpected(reading: _ArgumentReader, words: list[CommandWord]) -> _RefusedCommandError:
     """Refuse words that belong nowhere; an option without its dashes, such as ``gpu h100``, is what was probably meant."""
     option = reading.rule.option(words[0].text.lower())
     if option is None:
@@ -257,11 +257,11 @@ def _unexpected(reading: _Reading, words: list[Word]) -> _RefusedError:
     return reading.refuse(ErrorCode.unexpected_word, words[0].text, nearest=f"--{option.name}{value}")
 
 
-def _words(others: list[Word], below: str) -> str:
+def _words(others: list[CommandWord], below: str) -> str:
     return "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
 
 
-def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
+def _read_names(reading: _ArgumentReader, _below: str, _host: str) -> Command:
     words = [replace(word, text=part) for word in reading.words for part in word.text.split(",") if part.strip("`")]
     names = tuple(dict.fromkeys(_name(reading, word, ArgumentKind.kernel) for word in words))
     if len(names) > MAX_KERNELS:
@@ -270,7 +270,7 @@ def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
     return Command(reading.rule.verb, names=names, options=given_options(reading.options))
 
 
-def _name(reading: _Reading, word: Word, kind: ArgumentKind) -> str:
+def _name(reading: _ArgumentReader, word: CommandWord, kind: ArgumentKind) -> str:
     name = word.text.strip("`").rstrip(".,:;!?").strip("`").replace("\\_", "_")
     found = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
     if isinstance(found, NameFault):
@@ -279,7 +279,7 @@ def _name(reading: _Reading, word: Word, kind: ArgumentKind) -> str:
     return found
 
 
-def _read_simple(reading: _Reading, _below: str, _host: str) -> Command:
+def _read_simple(reading: _ArgumentReader, _below: str, _host: str) -> Command:
     verb = reading.rule.verb
     (argument,) = reading.rule.arguments
     words = [word.text.strip("`").strip(".,:;!?") for word in reading.words]
@@ -292,19 +292,19 @@ def _read_simple(reading: _Reading, _below: str, _host: str) -> Command:
     return _with_argument(reading, verb, argument, words[0])
 
 
-def _read_model(reading: _Reading, _below: str, host: str) -> Command:
+def _read_model(reading: _ArgumentReader, _below: str, host: str) -> Command:
     verb, words = reading.rule.verb, reading.words
     if not words:
         return Command(verb, options=given_options(reading.options))
-    source = read_source(words if words[0].text.lower() == ABOUT else [Word(ABOUT, ABOUT), *words], host)
-    if not isinstance(source, Source):
+    source = read_source(words if words[0].text.lower() == ABOUT else [CommandWord(ABOUT, ABOUT), *words], host)
+    if not isinstance(source, ProblemPlace):
         assert source is not None, "what stands behind `from` is a source or refused"
-        raise _RefusedError(replace(source, verb=verb))
+        raise _RefusedCommandError(replace(source, verb=verb))
     options = given_options(reading.options)
     return Command(verb, problem=source.problem, permalink=source.permalink, options=options)
 
 
-def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str) -> Command:
+def _with_argument(reading: _ArgumentReader, verb: Verb, argument: Argument, word: str) -> Command:
     if argument.kind is ArgumentKind.sha:
         sha = word.lower()
         if not SHA.fullmatch(sha):
@@ -322,7 +322,7 @@ def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str)
     return Command(verb, topic=topic)
 
 
-READERS: dict[ArgumentKind, Callable[[_Reading, str, str], Command]] = {
+READERS: dict[ArgumentKind, Callable[[_ArgumentReader, str, str], Command]] = {
     ArgumentKind.name: _read_named,
     ArgumentKind.kernel: _read_named,
     ArgumentKind.kernels: _read_names,
@@ -337,7 +337,7 @@ TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile, Verb.port,
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCommand:
     """One command line with its surroundings."""
 
     number: int  # from 0
@@ -387,7 +387,7 @@ def resolve_problem(command: Command, issue_body: str) -> ProblemText:
     return command.problem if block is None else ProblemText(ProblemKind.block, block)
 
 
-def _fresh_lines(read: Outline, previous_body: str | None) -> set[int]:
+def _fresh_lines(read: CommandLines, previous_body: str | None) -> set[int]:
     known = Counter(line.rstrip() for line in normalise(previous_body or "").split("\n"))
     fresh = set()
     for number, line in enumerate(read.lines):
@@ -398,22 +398,22 @@ def _fresh_lines(read: Outline, previous_body: str | None) -> set[int]:
     return fresh
 
 
-def _quoted(read: Outline, number: int) -> CommandError:
+def _quoted(read: CommandLines, number: int) -> CommandError:
     # A line without its own ">" right below a quote belongs to it; its author meant a command, and would wait in vain.
     raw = read.lines[number].strip()[:MAX_RAW]
     return CommandError(ErrorCode.in_quote, word=raw, line=number + 1, raw=raw)
 
 
-def _found(read: Outline, number: int) -> Found:
+def _found(read: CommandLines, number: int) -> FoundCommand:
     end = next((other for other in read.commands if other > number), len(read.lines))
     below = "\n".join(line for n, line in enumerate(read.lines) if number < n < end and n not in read.hidden)
     block = choose_problem((fence for fence in read.fences if number < fence.line < end), last=False)
     line = read.lines[number]
     prefix = COMMAND_LINE.match(line)
-    return Found(number, line, line[prefix.end() if prefix else 0 :].strip(), below.strip("\n").rstrip(), block)
+    return FoundCommand(number, line, line[prefix.end() if prefix else 0 :].strip(), below.strip("\n").rstrip(), block)
 
 
-def _parse_line(found: Found, host: str) -> Command | CommandError:
+def _parse_line(found: FoundCommand, host: str) -> Command | CommandError:
     words = split_words(found.rest[:MAX_LINE])
     if not words:
         return _placed(Command(Verb.help), found)
@@ -469,7 +469,7 @@ def _with_block_above(outcome: Command | CommandError, body: str) -> Command | C
     return outcome
 
 
-def _placed(outcome: Command | CommandError, found: Found) -> Command | CommandError:
+def _placed(outcome: Command | CommandError, found: FoundCommand) -> Command | CommandError:
     return replace(outcome, line=found.number + 1, raw=found.line.strip()[:MAX_RAW])
 
 

@@ -122,7 +122,7 @@ ASSIGNMENT = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Word:
+class CommandWord:
     """One word: ``text`` without quotes, ``raw`` as it was typed."""
 
     text: str
@@ -139,10 +139,10 @@ class OptionWord:
     dashed: bool
 
 
-def split_words(line: str) -> list[Word]:
+def split_words(line: str) -> list[CommandWord]:
     """Split a line at white space, keeping what stands in quotes together; a quote that is never closed is a letter."""
     text = HTML_COMMENT.sub(" ", INVISIBLE.sub("", line))
-    words: list[Word] = []
+    words: list[CommandWord] = []
     position = 0
     while position < len(text):
         if text[position].isspace():
@@ -153,7 +153,7 @@ def split_words(line: str) -> list[Word]:
     return words
 
 
-def _next_word(text: str, start: int) -> tuple[Word, int]:
+def _next_word(text: str, start: int) -> tuple[CommandWord, int]:
     position, plain, quoted = start, "", False
     while position < len(text) and not text[position].isspace():
         end = _closing_quote(text, position) if position == start or text[position - 1] == "=" else None
@@ -164,7 +164,7 @@ def _next_word(text: str, start: int) -> tuple[Word, int]:
             plain += text[position + 1 : end]
             quoted = quoted or position == start
             position = end + 1
-    return Word(plain, text[start:position], quoted), position
+    return CommandWord(plain, text[start:position], quoted), position
 
 
 def _closing_quote(text: str, start: int) -> int | None:
@@ -177,7 +177,7 @@ def _closing_quote(text: str, start: int) -> int | None:
     return None
 
 
-def read_option(word: Word) -> OptionWord | None:
+def read_option(word: CommandWord) -> OptionWord | None:
     """Read a word as an option, whatever its dashes are; None where it is none."""
     if word.quoted:
         return None
@@ -200,14 +200,14 @@ ABOUT = "from"
 
 
 @dataclass(frozen=True)
-class Source:
+class ProblemPlace:
     """Where the problem is."""
 
     problem: ProblemText
     permalink: Permalink | None = None
 
 
-def read_source(words: list[Word], host: str) -> Source | CommandError | None:
+def read_source(words: list[CommandWord], host: str) -> ProblemPlace | CommandError | None:
     """Read the words after a name; None where they are words about the kernel, or none."""
     texts = [word.text for word in words]
     if not texts:
@@ -237,16 +237,16 @@ def _looks_like_source(text: str) -> bool:
     return bool(URL.fullmatch(text) or re.fullmatch(r"[^\s:]+\.py(:[\w.]+)?", text))
 
 
-def _from_url(url: str, host: str) -> Source | CommandError:
+def _from_url(url: str, host: str) -> ProblemPlace | CommandError:
     link = parse_permalink(url, host)
     if link is LinkFault.wrong_host:
         return CommandError(ErrorCode.wrong_host, url[:200], about=ABOUT, choices=(host,))
     if isinstance(link, LinkFault):
         return CommandError(ErrorCode.bad_link, url[:200], about=ABOUT, choices=(host,))
-    return Source(ProblemText(ProblemKind.permalink, url=url), link)
+    return ProblemPlace(ProblemText(ProblemKind.permalink, url=url), link)
 
 
-def _from_path(text: str) -> Source | CommandError:
+def _from_path(text: str) -> ProblemPlace | CommandError:
     path, separator, symbol = text.removeprefix("./").partition(":")
     if not is_relative_path(path):
         reason = "A path is relative to the repository's root and stays inside of it."
@@ -254,7 +254,7 @@ def _from_path(text: str) -> Source | CommandError:
     if separator and not SYMBOL.fullmatch(symbol):
         reason = "After the colon stands the name of a function or class, such as `src/model.py:MLP`."
         return CommandError(ErrorCode.bad_path, text[:200], about=ABOUT, reason=reason)
-    return Source(ProblemText(ProblemKind.path, path=path, symbol=symbol or None))
+    return ProblemPlace(ProblemText(ProblemKind.path, path=path, symbol=symbol or None))
 
 
 ANY_GPU = ("auto", "any", "auto-detect")

@@ -11,7 +11,7 @@ from typing import Protocol
 from service.addresses import Addresses
 from service.github.client import GitHubClient
 from service.github.clients import GitHubClients
-from service.github.credentials import Purpose
+from service.github.credentials import CredentialPurpose
 from workers.contracts import (
     Decision,
     DecisionResult,
@@ -156,7 +156,7 @@ class Desk:
     def client(self, repository: str, installation_id: int | None) -> GitHubClient:
         """A client for one delivery's work."""
         deadline_s = time.monotonic() + self.work_s * WORK_SHARE
-        return self.clients.client(repository, installation_id, Purpose.intake, deadline_s)
+        return self.clients.client(repository, installation_id, CredentialPurpose.intake, deadline_s)
 
     def at_github(self, ours: datetime) -> datetime:
         """GitHub's time when the production's clock, as it is set now, was at ``ours``."""

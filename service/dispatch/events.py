@@ -13,16 +13,16 @@ from service.commands.command import Command, ParsedComment
 from service.commands.parser import may_hold_command, parse_comment
 from service.dispatch.bisecting import bisect
 from service.dispatch.desk import Desk
-from service.dispatch.hearing import Given, Hearing, decide, hear, is_person, moment, reply_once
+from service.dispatch.hearing import GivenDecision, Hearing, decide, hear, is_person, moment, reply_once
 from service.dispatch.payloads import (
-    Actor,
+    EventPlace,
     MalformedPayloadError,
     Payload,
-    Place,
     PullEvent,
     Rerequest,
-    Review,
-    Text,
+    Sender,
+    SubmittedReview,
+    WrittenText,
     comment_text,
     line_text,
     moved_of,
@@ -94,7 +94,7 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
 }
 
 
-def carry_out(desk: Desk, text: Text, *, decided: bool = False) -> str:
+def carry_out(desk: Desk, text: WrittenText, *, decided: bool = False) -> str:
     """Carry out every command of a text; ``decided``: it is a review that decides already, so approve and revise are left out."""
     parsed = parse_comment(text.body, text.previous_body, host=desk.html_host)
     if not parsed.commands and not parsed.errors:
@@ -134,7 +134,7 @@ def _answers(hearing: Hearing, parsed: ParsedComment, *, decided: bool) -> tuple
     return tuple(dict.fromkeys(answers))
 
 
-def _acknowledge(github: GitHubClient, text: Text) -> None:
+def _acknowledge(github: GitHubClient, text: WrittenText) -> None:
     try:
         if text.comment_id is not None:
             github.conversation.react_to_comment(text.comment_id, "eyes")
@@ -148,7 +148,7 @@ def _acknowledge(github: GitHubClient, text: Text) -> None:
 REVIEW_DECISIONS = {"approved": Decision.approve, "changes_requested": Decision.revise}
 
 
-def carry_out_review(desk: Desk, review: Review) -> str:
+def carry_out_review(desk: Desk, review: SubmittedReview) -> str:
     """Decide with a review, and carry out the commands in it."""
     decision = REVIEW_DECISIONS.get(review.state)
     job = _job(desk, review)
@@ -158,7 +158,7 @@ def carry_out_review(desk: Desk, review: Review) -> str:
     return f"{decision.value}: {outcome}; {carry_out(desk, review.text, decided=True)}"
 
 
-def _decide_by_review(desk: Desk, review: Review, decision: Decision, job: JobView) -> str:
+def _decide_by_review(desk: Desk, review: SubmittedReview, decision: Decision, job: JobView) -> str:
     text = review.text
     github = desk.client(text.place.repository, text.place.installation_id)
     hearing = hear(desk, github, text)
@@ -174,7 +174,7 @@ def _decide_by_review(desk: Desk, review: Review, decision: Decision, job: JobVi
         reply_once(desk, github, text, (reply_secret(secret[0], "This review"),))
         return "holds a secret"
     key = f"{text.place.repository}#{text.source}"
-    given = Given(key, decision, review.commit_sha, text.actor.login, text.given_at, text.body, lines)
+    given = GivenDecision(key, decision, review.commit_sha, text.actor.login, text.given_at, text.body, lines)
     result = decide(desk, job, given)
     # A review that was accepted is seen in the status comment; one of a pull request that is finished is for people.
     silent = result.outcome is DecisionOutcome.accepted or (
@@ -185,7 +185,7 @@ def _decide_by_review(desk: Desk, review: Review, decision: Decision, job: JobVi
     return result.outcome.value
 
 
-def _job(desk: Desk, review: Review) -> JobView | None:
+def _job(desk: Desk, review: SubmittedReview) -> JobView | None:
     place = review.text.place
     jobs = desk.inbox.find_jobs(place.repository, pull_number=place.number)
     return next((job for job in jobs if job.state is JobState.waiting), jobs[-1] if jobs else None)
@@ -242,20 +242,22 @@ def _approved_by_merge(desk: Desk, job: JobView, event: PullEvent) -> bool:
     return True
 
 
-def _asked_there(desk: Desk, place: Place) -> tuple[JobView, ...]:
+def _asked_there(desk: Desk, place: EventPlace) -> tuple[JobView, ...]:
     """The active jobs whose kernels are those of the pull request's head."""
     found = desk.inbox.find_jobs(place.repository, number=place.number, active=True)
     return tuple(job for job in found if job.request.origin.is_pull and job.request.verb not in ON_BASE)
 
 
-def _of_pull(desk: Desk, place: Place) -> tuple[JobView, ...]:
+def _of_pull(desk: Desk, place: EventPlace) -> tuple[JobView, ...]:
     return desk.inbox.find_jobs(place.repository, active=True, pull_number=place.number)
 
 
-def _as_asked(desk: Desk, job: JobView, place: Place) -> Hearing:
+def _as_asked(desk: Desk, job: JobView, place: EventPlace) -> Hearing:
     """A hearing of whoever asked for the job, with what they may do now."""
     asked = job.request.origin
-    text = Text(place, Actor(asked.author, "User"), f"job-{job.job_id}", "", None, asked.comment_id, asked.url, "")
+    text = WrittenText(
+        place, Sender(asked.author, "User"), f"job-{job.job_id}", "", None, asked.comment_id, asked.url, ""
+    )
     return hear(desk, desk.client(place.repository, place.installation_id), text)
 
 
@@ -269,11 +271,11 @@ def carry_out_rerequest(desk: Desk, rerequest: Rerequest) -> str:
     if job is None or job.request.origin.repository.lower() != rerequest.repository.lower():
         return "no job of ours"
     asked = job.request.origin
-    place = Place(rerequest.repository, asked.number, asked.is_pull, rerequest.installation_id)
+    place = EventPlace(rerequest.repository, asked.number, asked.is_pull, rerequest.installation_id)
     # A comparison, or a job on a fork's head, begins anew on the commit that the check run stands on: what was pushed since, nobody
     # has asked for.
     seen = rerequest.head_sha if job.request.verb in MEASURING or job.request.read_only else ""
-    text = Text(place, rerequest.actor, f"check-{job_id}", "", None, None, asked.url, "", commit_sha=seen)
+    text = WrittenText(place, rerequest.actor, f"check-{job_id}", "", None, None, asked.url, "", commit_sha=seen)
     if not is_person(desk, text):
         return "not from a person"
     hearing = hear(desk, desk.client(place.repository, place.installation_id), text)
@@ -293,7 +295,7 @@ def _decide_by_button(hearing: Hearing, job: JobView, decision: Decision, bound:
     waits = job.checkpoint
     if job.state is not JobState.waiting or waits is None or bound != f"{waits.stage.value}/{waits.attempt}":
         return "that checkpoint does not wait"
-    given = Given(f"{job.job_id}/{decision.value}/{bound}", decision, sha, hearing.text.actor.login, "")
+    given = GivenDecision(f"{job.job_id}/{decision.value}/{bound}", decision, sha, hearing.text.actor.login, "")
     return decide(hearing.desk, job, given).outcome.value
 
 
@@ -421,7 +423,7 @@ def route(event: str, action: str) -> Handler | None:
 
 NOTHING, NO_COMMAND = "nothing to do", "no command"
 SETTLED_BYTES = 128_000  # of a payload that is read before it is kept: most of comments have a tenth
-READERS: dict[Handler, Callable[[Payload], Text]] = {
+READERS: dict[Handler, Callable[[Payload], WrittenText]] = {
     _comment: comment_text,
     _opening: opening_text,
     _line: lambda payload: line_text(payload).text,

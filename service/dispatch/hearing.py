@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 from service.commands.command import Command
 from service.dispatch.desk import Desk
-from service.dispatch.payloads import Text
+from service.dispatch.payloads import WrittenText
 from service.github.client import GitHubClient
 from service.github.errors import ConflictError
 from service.github.records import RepositoryInfo
 from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
 from service.repo_config import LOGIN, PATH, RepoConfig, RepoConfigError, parse_repo_config
-from service.report.layout import NO_JOB, Kind, Links, Marker, find_marker, signed
+from service.report.layout import NO_JOB, Links, Marker, MessageKind, find_marker, signed
 from service.report.replies import reply_configuration
 from workers.contracts import Decision, DecisionResult, JobState, JobView, LineComment
 
@@ -24,7 +24,7 @@ YEARS = (1970, 9998)
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenDecision:
     """A decision as it was given; ``at`` is ISO 8601, empty where it is not known."""
 
     key: str
@@ -36,7 +36,7 @@ class Given:
     lines: tuple[LineComment, ...] = ()
 
 
-def decide(desk: Desk, job: JobView, given: Given) -> DecisionResult:
+def decide(desk: Desk, job: JobView, given: GivenDecision) -> DecisionResult:
     """Carry a decision to the checkpoint that waits, unless it was given before that stage had even begun."""
     # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second, and names no
     # commit of it. The store is asked all the same: it knows what was decided already, when a delivery is handled again.
@@ -74,7 +74,7 @@ class Hearing:
 
     desk: Desk
     github: GitHubClient
-    text: Text
+    text: WrittenText
     repository: RepositoryInfo
     permission: str
     config: RepoConfig
@@ -101,13 +101,13 @@ class Hearing:
         return self.desk.addresses.links(job.job_id, self.text.place.repository, self.bot_login)
 
 
-def is_person(desk: Desk, text: Text) -> bool:
+def is_person(desk: Desk, text: WrittenText) -> bool:
     """Whether somebody wrote it who is to be heard at all; the bot and other bots are not."""
     answer = may_decide("admin", text.actor.login, text.actor.account_type, desk.clients.bot_login())
     return isinstance(answer, Allowed)
 
 
-def hear(desk: Desk, github: GitHubClient, text: Text) -> Hearing:
+def hear(desk: Desk, github: GitHubClient, text: WrittenText) -> Hearing:
     """Ask GitHub what is to be known before words are obeyed: the permission, and the default branch's configuration."""
     repository = github.repository.info()
     config, reply = configuration(github, repository.default_branch)
@@ -137,13 +137,13 @@ def configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str | 
         )
 
 
-def key_of(text: Text) -> str:
+def key_of(text: WrittenText) -> str:
     """What a reply is found by: what was written, in the form it had; an edit gets a reply of its own."""
     digest = hashlib.sha256(text.body.encode("utf-8", "replace")).hexdigest()[:12]
     return f"{text.source}.{digest}"
 
 
-def reply_once(desk: Desk, github: GitHubClient, text: Text, sentences: tuple[str, ...]) -> None:
+def reply_once(desk: Desk, github: GitHubClient, text: WrittenText, sentences: tuple[str, ...]) -> None:
     """Answer what a person wrote, unless it was answered before."""
     if not sentences:
         return
@@ -151,7 +151,7 @@ def reply_once(desk: Desk, github: GitHubClient, text: Text, sentences: tuple[st
     bot = desk.clients.bot_login()
     written = moment(text.given_at)
     for comment in github.conversation.comments(number, written and written - SLACK):
-        if comment.author == bot and find_marker(comment.body) == Marker(NO_JOB, Kind.reply, key):
+        if comment.author == bot and find_marker(comment.body) == Marker(NO_JOB, MessageKind.reply, key):
             return
     body = "\n\n---\n\n".join(sentence.strip() for sentence in sentences)
-    github.conversation.comment(number, signed(body, NO_JOB, Kind.reply, key))
+    github.conversation.comment(number, signed(body, NO_JOB, MessageKind.reply, key))

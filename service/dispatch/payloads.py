@@ -22,7 +22,7 @@ class MalformedPayloadError(Exception):
 
 
 @dataclass(frozen=True)
-class Actor:
+class Sender:
     """Who did it."""
 
     login: str
@@ -30,7 +30,7 @@ class Actor:
 
 
 @dataclass(frozen=True)
-class Place:
+class EventPlace:
     """Where it happened."""
 
     repository: str  # owner/name
@@ -40,14 +40,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Text:
+class WrittenText:
     """Something a person wrote that may hold commands.
 
     ``source`` names it uniquely within the repository; ``comment_id`` is None for the body of an issue, pull request or review.
     """
 
-    place: Place
-    actor: Actor
+    place: EventPlace
+    actor: Sender
     source: str
     body: str
     previous_body: str | None
@@ -60,20 +60,20 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Review:
+class SubmittedReview:
     """A submitted review; ``state`` is ``approved``, ``changes_requested`` or ``commented``."""
 
-    text: Text
+    text: WrittenText
     review_id: int
     state: str
     commit_sha: str
 
 
 @dataclass(frozen=True)
-class Line:
+class PullRequestLine:
     """A comment on a line of a pull request: the first one, which belongs to a review, or a reply to it."""
 
-    text: Text
+    text: WrittenText
     is_reply: bool
 
 
@@ -81,8 +81,8 @@ class Line:
 class PullEvent:
     """A pull request got commits, or was closed."""
 
-    place: Place
-    actor: Actor
+    place: EventPlace
+    actor: Sender
     merged: bool
 
 
@@ -92,18 +92,18 @@ class Rerequest:
 
     repository: str
     installation_id: int | None
-    actor: Actor
+    actor: Sender
     external_id: str
     head_sha: str
     button: str = ""
 
 
-def comment_text(payload: Payload) -> Text:
+def comment_text(payload: Payload) -> WrittenText:
     """Read ``issue_comment`` created and edited."""
     comment, issue = _object(payload, "comment"), _object(payload, "issue")
     place = _place(payload, issue, is_pull=issue.get("pull_request") is not None)
     comment_id = _int(comment, "id")
-    return Text(
+    return WrittenText(
         place,
         _actor(payload, comment),
         f"comment-{comment_id}",
@@ -116,12 +116,12 @@ def comment_text(payload: Payload) -> Text:
     )
 
 
-def opening_text(payload: Payload) -> Text:
+def opening_text(payload: Payload) -> WrittenText:
     """Read ``issues`` and ``pull_request``, opened and edited."""
     is_pull = "pull_request" in payload
     item = _object(payload, "pull_request" if is_pull else "issue")
     place = _place(payload, item, is_pull=is_pull)
-    return Text(
+    return WrittenText(
         place,
         _actor(payload, item),
         f"body-{place.number}",
@@ -135,11 +135,11 @@ def opening_text(payload: Payload) -> Text:
     )
 
 
-def review_of(payload: Payload) -> Review:
+def review_of(payload: Payload) -> SubmittedReview:
     """Read ``pull_request_review`` submitted."""
     review, pull = _object(payload, "review"), _object(payload, "pull_request")
     review_id = _int(review, "id")
-    text = Text(
+    text = WrittenText(
         _place(payload, pull, is_pull=True),
         _actor(payload, review),
         f"review-{review_id}",
@@ -152,13 +152,13 @@ def review_of(payload: Payload) -> Review:
         can_react=False,
         commit_sha=_text(review, "commit_id"),
     )
-    return Review(text, review_id, _text(review, "state").lower(), text.commit_sha)
+    return SubmittedReview(text, review_id, _text(review, "state").lower(), text.commit_sha)
 
 
-def line_text(payload: Payload) -> Line:
+def line_text(payload: Payload) -> PullRequestLine:
     """Read ``pull_request_review_comment`` created and edited."""
     comment, pull = _object(payload, "comment"), _object(payload, "pull_request")
-    text = Text(
+    text = WrittenText(
         _place(payload, pull, is_pull=True),
         _actor(payload, comment),
         f"line-{_int(comment, 'id')}",
@@ -171,7 +171,7 @@ def line_text(payload: Payload) -> Line:
         can_react=False,
         commit_sha=_text(_object(pull, "head"), "sha"),
     )
-    return Line(text, is_reply=comment.get("in_reply_to_id") is not None)
+    return PullRequestLine(text, is_reply=comment.get("in_reply_to_id") is not None)
 
 
 def pull_event_of(payload: Payload) -> PullEvent:
@@ -209,8 +209,8 @@ def rerequest_of(payload: Payload) -> Rerequest:
     )
 
 
-def _place(payload: Payload, item: Payload, *, is_pull: bool) -> Place:
-    return Place(_repository(payload), _int(item, "number"), is_pull, _installation(payload))
+def _place(payload: Payload, item: Payload, *, is_pull: bool) -> EventPlace:
+    return EventPlace(_repository(payload), _int(item, "number"), is_pull, _installation(payload))
 
 
 def _repository(payload: Payload) -> str:
@@ -225,7 +225,7 @@ def _installation(payload: Payload) -> int | None:
     return _int(installation, "id") if isinstance(installation, dict) else None
 
 
-def _actor(payload: Payload, written: Payload) -> Actor:
+def _actor(payload: Payload, written: Payload) -> Sender:
     # The sender is who did this; who edits a comment need not be who wrote it, and answers for the edit.
     sender = _object(payload, "sender")
     author = written.get("user")
@@ -233,7 +233,7 @@ def _actor(payload: Payload, written: Payload) -> Actor:
     login = _text(sender, "login")
     if not LOGIN.fullmatch(login):
         raise MalformedPayloadError("sender.login is not a login")
-    return Actor(login, "Bot" if author_is_bot else _text(sender, "type"))
+    return Sender(login, "Bot" if author_is_bot else _text(sender, "type"))
 
 
 def _previous(payload: Payload) -> str | None:

@@ -449,7 +449,7 @@ MAX_JOINED = 80  # characters of a job's name, which its branch has too
 
 
 @dataclass(frozen=True)
-class Change:
+class ComparedChange:
     """What is compared: ``head_sha`` with ``base_sha``; ``name`` stands for it where no kernel is named."""
 
     name: str
@@ -500,7 +500,7 @@ def _comparison_start(
     return submit(hearing, request, dry_run=dry_run)
 
 
-def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:
+def _change(hearing: Hearing, verb: Verb, against: str | None) -> ComparedChange:
     if against is not None:
         _check_reference(hearing, against)
     change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, verb, against)
@@ -509,7 +509,7 @@ def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:
     return change
 
 
-def _of_pull(hearing: Hearing, against: str | None) -> Change:
+def _of_pull(hearing: Hearing, against: str | None) -> ComparedChange:
     number = hearing.text.place.number
     pull = hearing.github.pulls.get(number)
     check_head(hearing, pull, hearing.text.commit_sha)
@@ -517,17 +517,17 @@ def _of_pull(hearing: Hearing, against: str | None) -> Change:
     if compared is None:
         raise AnswerError(reply_no_comparison(against or pull.base_branch, pull.head_sha))
     base_sha = compared.merge_base_sha if against is None else compared.base_sha
-    return Change(f"pull-{number}", pull.base_branch, base_sha, pull.head_sha)
+    return ComparedChange(f"pull-{number}", pull.base_branch, base_sha, pull.head_sha)
 
 
-def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> Change:
+def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> ComparedChange:
     if against is None:
         raise AnswerError(reply_no_pull(verb))
     branch, head_sha = base(hearing)
     compared = hearing.github.git.compare(against, head_sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(against, head_sha))
-    return Change(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
+    return ComparedChange(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
 
 
 def _check_reference(hearing: Hearing, against: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.commands.command import Command
-from service.dispatch.hearing import SLACK, Given, Hearing, decide, moment
+from service.dispatch.hearing import SLACK, GivenDecision, Hearing, decide, moment
 from service.dispatch.starting import WRITING, AnswerError, measure_again, start_of
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
 from service.report.replies import (
     help_text,
@@ -147,7 +147,9 @@ def _decide(hearing: Hearing, command: Command, decision: Decision) -> str | Non
         return reply_which_job(command.verb, waiting)
     job = waiting[0]
     sha = command.sha or (job.checkpoint.sha if job.checkpoint else None) or ""
-    given = Given(hearing.key(command), decision, sha, hearing.text.actor.login, hearing.text.given_at, command.text)
+    given = GivenDecision(
+        hearing.key(command), decision, sha, hearing.text.actor.login, hearing.text.given_at, command.text
+    )
     return reply_decision(decide(hearing.desk, job, given), decision, sha, job)
 
 
@@ -155,7 +157,7 @@ def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, 
     if not jobs:
         return reply_no_job(command.verb)
     # The store knows a decision that was made by this very command, when its delivery is handled a second time.
-    given = Given(hearing.key(command), decision, command.sha or "", hearing.text.actor.login, "", command.text)
+    given = GivenDecision(hearing.key(command), decision, command.sha or "", hearing.text.actor.login, "", command.text)
     result = decide(hearing.desk, jobs[0], given)
     return reply_decision(result, decision, given.sha, jobs[0]) if result.job_id else reply_nothing_waits(jobs[0])
 
@@ -190,7 +192,7 @@ def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> J
 def triaged(hearing: Hearing, command: Command) -> str:
     """Make what is measured now the base of the issue's series, and close the issue; give the answer."""
     marker = find_marker(hearing.text.issue_body)
-    if marker is None or marker.kind is not Kind.regression or marker.key is None:
+    if marker is None or marker.kind is not MessageKind.regression or marker.key is None:
         return reply_no_regression()
     place = hearing.text.place
     reason = f"{hearing.text.actor.login}: {command.text}"

@@ -22,7 +22,7 @@ from github.CheckRun import CheckRun
 
 from service.github.git_data import GitData, RepositoryReads, Snapshots
 from service.github.records import CheckInfo
-from service.github.session import Session
+from service.github.session import GitHubSession
 
 MAX_COMMENTS = 2_000
 
@@ -288,7 +288,7 @@ class GitHubClient:
     ``deadline_s`` (of ``time.monotonic``) is when the piece of work must have ended; later calls raise ``TransientError``.
     """
 
-    def __init__(self, session: Session, full_name: str, deadline_s: float | None = None) -> None:
+    def __init__(self, session: GitHubSession, full_name: str, deadline_s: float | None = None) -> None:
         self.full_name = full_name
         self._session = session
         self._deadline_s = deadline_s

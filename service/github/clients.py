@@ -18,9 +18,16 @@ from requests.utils import parse_header_links
 
 from service.github.client import GitHubClient
 from service.github.clock import GitHubClock
-from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
+from service.github.credentials import (
+    TIMEOUT_S,
+    AppCredentials,
+    Credential,
+    CredentialPurpose,
+    Credentials,
+    TokenCredentials,
+)
 from service.github.errors import GitHubError, TransientError, UnauthorizedError, translated
-from service.github.session import RateLimits, Session
+from service.github.session import GitHubSession, RateLimits
 
 PAGE_ITEMS = 100
 MAX_PAGES = 20
@@ -164,7 +171,7 @@ class GitHubClients:
         self,
         full_name: str,
         installation_id: int | None = None,
-        purpose: Purpose = Purpose.intake,
+        purpose: CredentialPurpose = CredentialPurpose.intake,
         deadline_s: float | None = None,
     ) -> GitHubClient:
         """A client for a repository.
@@ -173,7 +180,7 @@ class GitHubClients:
             GitHubError: no credentials could be had.
         """
         credential = self._credentials.give(full_name, installation_id, purpose)
-        session = Session(
+        session = GitHubSession(
             self._connection(credential),
             credential.label,
             self.limits,
@@ -229,7 +236,7 @@ class GitHubClients:
     def _repositories(self, credentials: AppCredentials, installation_id: int) -> list[Installed]:
         credential = credentials.listing(installation_id)
         forget = partial(credentials.forget, str(installation_id), None)
-        session = Session(self._connection(credential), credential.label, self.limits, self.clock, forget)
+        session = GitHubSession(self._connection(credential), credential.label, self.limits, self.clock, forget)
         requester = session.github.requester
 
         def ask(verb: str, path: str) -> tuple[dict[str, Any], Any]:

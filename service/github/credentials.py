@@ -22,7 +22,7 @@ LONGEST_TOKEN_S = 3600  # that GitHub gives, whatever this host takes the time t
 TIMEOUT_S = 15
 
 
-class Purpose(StrEnum):
+class CredentialPurpose(StrEnum):
     """What credentials are for."""
 
     intake = "intake"  # read commands and repositories, react, reply
@@ -31,16 +31,21 @@ class Purpose(StrEnum):
 
 
 LISTING: dict[str, str] = {"metadata": "read"}  # of an installation's repositories
-PERMISSIONS: dict[Purpose, dict[str, str]] = {
-    Purpose.intake: {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"},
-    Purpose.publish: {
+PERMISSIONS: dict[CredentialPurpose, dict[str, str]] = {
+    CredentialPurpose.intake: {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"},
+    CredentialPurpose.publish: {
         "metadata": "read",
         "contents": "write",
         "issues": "write",
         "pull_requests": "write",
         "checks": "write",
     },
-    Purpose.workflow: {"metadata": "read", "contents": "write", "pull_requests": "write", "workflows": "write"},
+    CredentialPurpose.workflow: {
+        "metadata": "read",
+        "contents": "write",
+        "pull_requests": "write",
+        "workflows": "write",
+    },
 }
 
 
@@ -55,11 +60,11 @@ class Credential:
 class Credentials(Protocol):
     """Where credentials come from."""
 
-    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+    def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """What requests to a repository are signed with."""
         ...
 
-    def forget(self, full_name: str, purpose: Purpose) -> None:
+    def forget(self, full_name: str, purpose: CredentialPurpose) -> None:
         """Drop what was refused, so that the next request asks anew."""
         ...
 
@@ -75,11 +80,11 @@ class TokenCredentials:
         self._auth = Auth.Token(token)
         self._who = who
 
-    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+    def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """The token."""
         return Credential("token", self._auth)
 
-    def forget(self, full_name: str, purpose: Purpose) -> None:
+    def forget(self, full_name: str, purpose: CredentialPurpose) -> None:
         """Keep the token: there is no other."""
 
     def login(self) -> str:
@@ -111,9 +116,9 @@ class AppCredentials:
         )
         self._lock = threading.Lock()  # of the tokens held
         self._connection = threading.Lock()  # PyGithub's connection is not to be shared by threads
-        self._held: dict[tuple[str, Purpose | None], _Held] = {}
+        self._held: dict[tuple[str, CredentialPurpose | None], _Held] = {}
 
-    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+    def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """A token for one repository, from the cache where it is still good."""
         return self._give((full_name, purpose), lambda: self._ask(full_name, installation_id, purpose))
 
@@ -121,7 +126,7 @@ class AppCredentials:
         """A token that lists an installation's repositories, and reads nothing in them."""
         return self._give((str(installation_id), None), lambda: self._token(installation_id, {"permissions": LISTING}))
 
-    def _give(self, key: tuple[str, Purpose | None], ask: Callable[[], _Held]) -> Credential:
+    def _give(self, key: tuple[str, CredentialPurpose | None], ask: Callable[[], _Held]) -> Credential:
         # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
             held = self._held.get(key)
@@ -129,7 +134,7 @@ class AppCredentials:
                 held = self._held[key] = ask()
         return Credential(f"installation {held.installation_id}", held.auth)
 
-    def forget(self, full_name: str, purpose: Purpose | None) -> None:
+    def forget(self, full_name: str, purpose: CredentialPurpose | None) -> None:
         """Drop a token that was refused; without a purpose, the one that lists an installation's repositories."""
         with self._lock:
             self._held.pop((full_name, purpose), None)
@@ -143,7 +148,7 @@ class AppCredentials:
         """Close the connection."""
         self._integration.close()
 
-    def _ask(self, full_name: str, installation_id: int | None, purpose: Purpose) -> _Held:
+    def _ask(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> _Held:
         if installation_id is None:
             installation_id = int(self._request("GET", f"/repos/{full_name}/installation")["id"])
         wanted = {"repositories": [full_name.partition("/")[2]], "permissions": PERMISSIONS[purpose]}

@@ -66,7 +66,7 @@ class RateLimits:
 T = TypeVar("T")
 
 
-class Session:
+class GitHubSession:
     """PyGithub with one set of credentials. It belongs to one thread: PyGithub keeps a request's state on its connection."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Session:
 class RepositoryCalls:
     """What the groups of calls about one repository have in common."""
 
-    def __init__(self, session: Session, full_name: str, deadline_s: float | None = None) -> None:
+    def __init__(self, session: GitHubSession, full_name: str, deadline_s: float | None = None) -> None:
         self._session = session
         self.full_name = full_name
         self._deadline_s = deadline_s

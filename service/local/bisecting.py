@@ -9,7 +9,7 @@ from gpu_runner.contracts import Status
 from service.local.asking import as_commands
 from service.local.checkout import Checkout
 from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
-from workers.history import WRONG, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
+from workers.history import WRONG, Culprit, Row, StepOutcome, bisect, step_of, value_step, worse_rows
 
 Sizes = tuple[str, ...]  # by their labels; none: all
 Compared = Callable[[str, str, Sizes], MeasuredKernel]  # the older and the newer commit, and what is timed of them
@@ -26,12 +26,12 @@ class RangeSearch:
     rows: frozenset[Row] = frozenset()
     steps: int = 0
     gpu: str = ""  # on which the last comparison ran
-    known: dict[tuple[str, str], Step] = field(default_factory=dict)
+    known: dict[tuple[str, str], StepOutcome] = field(default_factory=dict)
     verdicts: dict[str, Status | None] = field(default_factory=dict)  # on commits, each next to the good end
     wrong: Status | None = None  # at the bad end, where values are what is searched
     good: str = ""  # the good end
 
-    def run(self, good: str, bad: str) -> tuple[Step, tuple[Suspect, ...]]:
+    def run(self, good: str, bad: str) -> tuple[StepOutcome, tuple[Suspect, ...]]:
         """What the last commit is against the first, and who made it so.
 
         Raises:
@@ -50,7 +50,7 @@ class RangeSearch:
         self.rows = worse_rows(whole.benchmark)
         if not self.rows:
             return judged(whole, None), ()
-        self.known[good, bad] = Step.slower
+        self.known[good, bad] = StepOutcome.slower
         found = bisect(len(commits), self._steps(commits))
         return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
 
@@ -62,7 +62,7 @@ class RangeSearch:
         line = self.checkout.text("rev-list", "--first-parent", "--reverse", f"{good}..{bad}").split()
         return (good, *line)
 
-    def _steps(self, commits: Sequence[str]) -> Callable[[int, int], Step]:
+    def _steps(self, commits: Sequence[str]) -> Callable[[int, int], StepOutcome]:
         return lambda old, new: self._step(commits[old], commits[new])
 
     def _verdict(self, commit: str) -> Status | None:
@@ -80,7 +80,7 @@ class RangeSearch:
             self.verdicts[commit] = self.prove(self.good, commit)
         return self.verdicts[commit]
 
-    def _step(self, old: str, new: str) -> Step:
+    def _step(self, old: str, new: str) -> StepOutcome:
         if self.wrong is not None:
             return value_step(self._verdict(old), self._verdict(new), self.wrong)
         if (old, new) not in self.known:
@@ -118,7 +118,7 @@ class RangeSearch:
         )
 
 
-def judged(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> Step:
+def judged(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> StepOutcome:
     """What a comparison says about the rows that count.
 
     Raises:

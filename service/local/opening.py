@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from service.github.client import GitHubClient
 from service.github.clients import GitHubClients, GitHubConfiguration
-from service.github.credentials import Purpose
+from service.github.credentials import CredentialPurpose
 from service.github.errors import (
     ConflictError,
     ForbiddenError,
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Proposal:
+class PullRequestContent:
     """What a pull request brings, and where from."""
 
     branch: str
@@ -41,7 +41,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Proposed:
+class OpenedPullRequest:
     """The pull request with what was done: ``opened``, ``updated``, or ``open`` already. None: the file is there as it would be."""
 
     pull: PullInfo | None
@@ -55,7 +55,7 @@ def repository_at(remote: str, html_url: str) -> str | None:
     return found[1] if found else None
 
 
-def propose(configuration: GitHubConfiguration, repository: str, proposal: Proposal) -> Proposed:
+def propose(configuration: GitHubConfiguration, repository: str, proposal: PullRequestContent) -> OpenedPullRequest:
     """Open the pull request, or bring the one that is open up to date.
 
     Raises:
@@ -70,26 +70,26 @@ def propose(configuration: GitHubConfiguration, repository: str, proposal: Propo
         clients.close()
 
 
-def _propose(clients: GitHubClients, repository: str, proposal: Proposal) -> Proposed:
+def _propose(clients: GitHubClients, repository: str, proposal: PullRequestContent) -> OpenedPullRequest:
     refused = f"GitHub does not let these credentials write workflows in {repository}"
-    github = _allowed(refused, lambda: clients.client(repository, purpose=Purpose.workflow))
+    github = _allowed(refused, lambda: clients.client(repository, purpose=CredentialPurpose.workflow))
     info = _allowed(f"{repository} is not there, or these credentials do not see it", github.repository.info)
     branch, change = proposal.branch, proposal.change
     if github.repository.text(change.path, info.default_branch) == change.text:
-        return Proposed(None, "there")
+        return OpenedPullRequest(None, "there")
     found = github.pulls.find(branch)
     pull = found if found is not None and found.state == "open" else None
     moved = _allowed(refused, lambda: _commit(github, info.default_branch, proposal, is_open=pull is not None))
     if pull is not None:
-        return Proposed(pull, "updated" if moved else "open")
+        return OpenedPullRequest(pull, "updated" if moved else "open")
     made = _allowed(
         f"the branch `{branch}` is at {repository}, and GitHub does not let these credentials open its pull request",
         lambda: github.pulls.create(proposal.title, proposal.body, branch, info.default_branch, draft=False),
     )
-    return Proposed(made, "opened")
+    return OpenedPullRequest(made, "opened")
 
 
-def _commit(github: GitHubClient, base_branch: str, proposal: Proposal, *, is_open: bool) -> bool:
+def _commit(github: GitHubClient, base_branch: str, proposal: PullRequestContent, *, is_open: bool) -> bool:
     """Commit the file to the branch; False where it stands there already."""
     git, change = github.git, proposal.change
     head = git.head(proposal.branch)
@@ -109,7 +109,7 @@ def _tree(git: GitData, change: FileChange, on_top_of: str) -> str:
     return git.tree((entry,), git.commit(on_top_of).tree_sha)
 
 
-def _point(git: GitData, proposal: Proposal, head: str | None, sha: str) -> None:
+def _point(git: GitData, proposal: PullRequestContent, head: str | None, sha: str) -> None:
     if head is None:
         git.create_branch(proposal.branch, sha)
     else:

@@ -18,7 +18,7 @@ from service.local.asking import (
     writing_request,
 )
 from service.local.checkout import Checkout
-from service.local.terminal import Choice, StoppedError, Terminal
+from service.local.terminal import StoppedError, Terminal, TerminalChoice
 from service.report.job import checkpoint_comment, report_comment
 from service.report.layout import Links
 from service.report.measure import is_worse
@@ -64,16 +64,16 @@ class Rehearsal(Terminal):
         super().__init__()
         self._left = list(decisions)
 
-    def ask(self, job: JobView) -> Choice:
+    def ask(self, job: JobView) -> TerminalChoice:
         """Decide as it was decided then."""
         if not self._left:
-            return Choice(Decision.approve)
+            return TerminalChoice(Decision.approve)
         decided = self._left.pop(0)
         stage = job.checkpoint.stage.value if job.checkpoint else "this stage"
         self.say(f"{stage}: {decided.decision.value}, as recorded.")
         words = "\n\n".join(point.text for point in decided.feedback if point.path is None)
         lines = tuple(LineComment(p.path, p.line, p.text) for p in decided.feedback if p.path is not None)
-        return Choice(decided.decision, words, lines)
+        return TerminalChoice(decided.decision, words, lines)
 
 
 @dataclass
@@ -208,7 +208,7 @@ class LocalSession:
 
     def _decide(self, job: JobView, auto: bool) -> None:
         # Somebody who began without --auto and goes on with it wants to be asked no more.
-        choice = Choice(Decision.approve) if auto else self.terminal.ask(job)
+        choice = TerminalChoice(Decision.approve) if auto else self.terminal.ask(job)
         sha = (job.checkpoint.sha if job.checkpoint else None) or job.head_sha or job.request.base_sha
         key = f"local:{job.job_id}:{len(job.stages)}:{choice.decision.value}"
         outcome = inbox.decide(

@@ -58,7 +58,7 @@ POLL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Choice:
+class TerminalChoice:
     """What a person decided, and why."""
 
     decision: Decision
@@ -87,7 +87,7 @@ class Terminal:
         self.console.print(Markdown(unfolded(markdown)))
         self.console.print()
 
-    def ask(self, job: JobView) -> Choice:
+    def ask(self, job: JobView) -> TerminalChoice:
         """Ask what to do at a checkpoint.
 
         Raises:
@@ -97,9 +97,9 @@ class Terminal:
         while True:
             answer = typer.prompt(f"{stage}: approve, revise or quit", default="approve", err=True).strip().lower()
             if answer in {"a", "approve", "y", "yes"}:
-                return Choice(Decision.approve)
+                return TerminalChoice(Decision.approve)
             if answer in {"r", "revise"}:
-                return Choice(Decision.revise, typer.prompt("what should change", err=True))
+                return TerminalChoice(Decision.revise, typer.prompt("what should change", err=True))
             if answer in {"q", "quit", "n", "no"}:
                 raise StoppedError
             self.say("Say approve, revise or quit.")

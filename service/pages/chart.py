@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workers.history import ChangeMark, KernelHistory, Line, Point
+from workers.history import ChangeMark, ChartLine, KernelHistory, Point
 
 WIDTH, HEIGHT = 900.0, 340.0
 LEFT, RIGHT, TOP, BOTTOM = 84.0, 16.0, 16.0, 40.0
@@ -34,7 +34,7 @@ class Drawn:
     """A line of the plot; ``band`` is the outline from 20th to 80th percentile, empty where there is none."""
 
     colour: int
-    line: Line
+    line: ChartLine
     path: str
     band: str
     dots: tuple[Dot, ...]
@@ -107,7 +107,7 @@ def spark(values: Sequence[float]) -> str:
 
 def _drawn(
     place: int,
-    line: Line,
+    line: ChartLine,
     x: Callable[[str], float],
     y: Callable[[float], float],
     value_text: Callable[[float], str],

@@ -21,13 +21,13 @@ from service.report.layout import DASH, duration_us, percent, size_bytes
 from workers.contracts import Operation
 from workers.history import (
     KERNEL,
-    Choice,
+    ChartLine,
     CommitComparison,
     ComparedSeries,
     Difference,
+    HistoryChoice,
     KernelHistory,
     KernelState,
-    Line,
     Metric,
     Point,
     Testbed,
@@ -259,14 +259,14 @@ def _names(kind: Hashable) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Option:
+class PageOption:
     """One thing to choose; ``choice`` None: it is chosen."""
 
     text: str
-    choice: Choice | None
+    choice: HistoryChoice | None
 
 
-def choice_groups(history: KernelHistory) -> tuple[tuple[str, tuple[Option, ...]], ...]:
+def choice_groups(history: KernelHistory) -> tuple[tuple[str, tuple[PageOption, ...]], ...]:
     """What can be chosen, field by field; each leads to numbers that there are, as near as can be to what is chosen."""
     chosen, groups = history.chosen, []
     names = {"gpu": "GPU", "metric": "metric", "timed_pass": "pass", "workload": "size"}
@@ -280,14 +280,14 @@ def choice_groups(history: KernelHistory) -> tuple[tuple[str, tuple[Option, ...]
                 key=lambda choice: [getattr(choice, name) == getattr(wanted, name) for name in names],
             )
             text = METRIC_WORDS.get(value, value) if field == "metric" else value
-            options.append(Option(text, None if value == getattr(chosen, field) else near))
+            options.append(PageOption(text, None if value == getattr(chosen, field) else near))
         groups.append((word, tuple(options)))
         left = tuple(choice for choice in left if getattr(choice, field) == getattr(chosen, field))
     return tuple(groups)
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryRow:
     """A point in the table of a history."""
 
     point: Point
@@ -295,14 +295,14 @@ class Row:
     mark: str
 
 
-def _rows(history: KernelHistory) -> list[Row]:
+def _rows(history: KernelHistory) -> list[HistoryRow]:
     places = {commit: place for place, commit in enumerate(history.commits)}
     rows = []
     for number, line in enumerate(history.lines):
         marks = dict.fromkeys(line.change_points, "change point")
         marks |= {change.commit: change.state for change in line.changes if change.state != "quiet"}
         marks |= {change.recovered_commit: "recovery" for change in line.changes if change.recovered_commit}
-        rows += [Row(point, number, marks.get(point.revision, "")) for point in line.points]
+        rows += [HistoryRow(point, number, marks.get(point.revision, "")) for point in line.points]
     return sorted(rows, key=lambda row: (-places[row.point.revision], row.line))
 
 
@@ -316,7 +316,7 @@ def _counts(rows: Sequence[ComparedSeries]) -> list[tuple[str, int]]:
     return [(kind.value, counted[kind]) for kind in Difference if counted[kind]]
 
 
-def line_text(line: Line) -> str:
+def line_text(line: ChartLine) -> str:
     """What a line is of."""
     if line.imported:
         who = "its own kernel" if line.provider == KERNEL else line.provider
@@ -324,17 +324,17 @@ def line_text(line: Line) -> str:
     return testbed_text(line.testbed) if line.provider == KERNEL else f"{line.provider}, {testbed_text(line.testbed)}"
 
 
-def choice_of(state: KernelState) -> Choice:
+def choice_of(state: KernelState) -> HistoryChoice:
     """What stands for a kernel as a choice on its page."""
-    return Choice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
+    return HistoryChoice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
 
 
-def change_elsewhere(state: KernelState) -> Choice | None:
+def change_elsewhere(state: KernelState) -> HistoryChoice | None:
     """The series of a kernel's last change as a choice on its page; None where it is the one that stands for the kernel."""
     change = state.last_change
     if change is None:
         return None
-    choice = Choice(state.gpu, change.metric, change.timed_pass, change.workload)
+    choice = HistoryChoice(state.gpu, change.metric, change.timed_pass, change.workload)
     return None if choice == choice_of(state) else choice
 
 

@@ -54,7 +54,7 @@ TEXT_TYPES = frozenset({"application/json", "application/x-ndjson"})
 
 
 @dataclass(frozen=True)
-class Row:
+class JobRow:
     """One job in the list."""
 
     job_id: str
@@ -97,9 +97,9 @@ class Link:
     url: str
 
 
-def row_of(job: JobView, now: datetime) -> Row:
+def row_of(job: JobView, now: datetime) -> JobRow:
     """A job as a line of the list."""
-    return Row(
+    return JobRow(
         job.job_id,
         f"{job.request.verb} {job.request.kernel}",
         job.request.origin.repository,

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import Protocol
 from urllib.parse import quote
 
-from workers.history import Choice
+from workers.history import HistoryChoice
 from workers.redaction import redact
 
 DEFAULT_LAST = 200  # commits of a history
@@ -27,10 +27,12 @@ class Site(Protocol):
     def overview(self, repository: str) -> str | None:
         """The address of a repository's overview."""
 
-    def kernel(self, repository: str, kernel: str, standing: Choice) -> str:
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
         """The address of a kernel's history on a GPU model, by the series that stands for it in the overview."""
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str | None:
+    def history(
+        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = ""
+    ) -> str | None:
         """The address of a kernel's history, as chosen."""
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
@@ -56,11 +58,11 @@ class LiveSite:
         """The address of a repository's overview."""
         return _query("/kernels", repository=repository)
 
-    def kernel(self, repository: str, kernel: str, standing: Choice) -> str:
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
         """The address of a kernel's history on a GPU model; it begins with the series that stands for it."""
         return _query("/kernels/history", repository=repository, kernel=kernel, gpu=standing.gpu)
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
+    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; ``last`` None is all of it."""
         return _query(
             "/kernels/history",
@@ -105,11 +107,11 @@ class StaticSite:
         """The address of the overview."""
         return "index.html"
 
-    def kernel(self, repository: str, kernel: str, standing: Choice) -> str:
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
         """The address of a kernel's history on a GPU model."""
         return self.history(repository, kernel, standing, None)
 
-    def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
+    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; it is written at one length."""
         return file_name(kernel, choice.gpu, choice.metric, choice.timed_pass, choice.workload) + ".html"
 

@@ -12,7 +12,7 @@ from service.publisher import culprits
 from service.publisher.commits import publish_check
 from service.publisher.publication import Publication
 from service.report.job import asks, checkpoint_comment, reminder_comment, report_comment
-from service.report.layout import NO_JOB, Kind, Marker, find_marker, pictures, signed
+from service.report.layout import NO_JOB, Marker, MessageKind, find_marker, pictures, signed
 from service.report.nightly import (
     Brought,
     digest_comment,
@@ -49,7 +49,7 @@ def publish_status(publication: Publication, _update: StatusUpdate) -> Effect:
     number = job.request.origin.number
     body = status_comment(job, publication.links())
     for marker, comment in publication.own_comments(number):
-        if marker == Marker(job.job_id, Kind.status):
+        if marker == Marker(job.job_id, MessageKind.status):
             if comment.body.strip() != body.strip():
                 conversation.edit_comment(comment.comment_id, body)
             return Effect(comment_id=comment.comment_id)
@@ -66,8 +66,8 @@ def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     urls = publication.image_urls(images)
     text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))
     # A job that was retried ends more than once; each of its ends is a comment of its own.
-    body = signed(text.rpartition("\n")[0], job.job_id, Kind.report, publication.update_id)
-    comment_id = write_once(publication, Marker(job.job_id, Kind.report, publication.update_id), body)
+    body = signed(text.rpartition("\n")[0], job.job_id, MessageKind.report, publication.update_id)
+    comment_id = write_once(publication, Marker(job.job_id, MessageKind.report, publication.update_id), body)
     fold_superseded(publication, comment_id)
     return Effect(comment_id=comment_id, check_run_id=publish_check(publication, update))
 
@@ -86,7 +86,7 @@ def fold_superseded(publication: Publication, comment_id: int) -> None:
     earlier = [
         comment.comment_id
         for marker, comment in publication.own_comments(publication.conversation)
-        if marker.kind in (Kind.checkpoint, Kind.report) and comment.comment_id < comment_id
+        if marker.kind in (MessageKind.checkpoint, MessageKind.report) and comment.comment_id < comment_id
     ]
     if not earlier:
         return
@@ -187,7 +187,7 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
 def publish_digest(publication: Publication, update: DigestUpdate) -> Effect:
     """Tell in a comment what became faster in a week; a digest issue that people have closed stays as it is."""
     issues = publication.github.issues
-    marker = Marker(NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+    marker = Marker(NO_JOB, MessageKind.digest, regression_key("digest", update.gpu))
     issue = _marked(publication, marker)
     if issue is None:
         number = issues.open(digest_title(update), digest_issue(update), (DIGEST_LABEL,))
@@ -196,11 +196,11 @@ def publish_digest(publication: Publication, update: DigestUpdate) -> Effect:
     else:
         return Effect()
     body = digest_comment(update, publication.job.job_id, publication.update_id)
-    return Effect(comment_id=_write_once(publication, number, Kind.digest, body))
+    return Effect(comment_id=_write_once(publication, number, MessageKind.digest, body))
 
 
 def _issue(publication: Publication, update: RegressionUpdate) -> IssueInfo | None:
-    return _marked(publication, Marker(NO_JOB, Kind.regression, update.key()))
+    return _marked(publication, Marker(NO_JOB, MessageKind.regression, update.key()))
 
 
 def _marked(publication: Publication, wanted: Marker) -> IssueInfo | None:
@@ -212,10 +212,10 @@ def _say_once(
     publication: Publication, number: int, update: RegressionUpdate, brought: tuple[Brought, ...], plots: str
 ) -> int:
     body = regression_comment(update, publication.job.job_id, publication.update_id, brought, plots)
-    return _write_once(publication, number, Kind.regression, body)
+    return _write_once(publication, number, MessageKind.regression, body)
 
 
-def _write_once(publication: Publication, number: int, kind: Kind, body: str) -> int:
+def _write_once(publication: Publication, number: int, kind: MessageKind, body: str) -> int:
     marker = Marker(publication.job.job_id, kind, publication.update_id)
     for found, comment in publication.own_comments(number):
         if found == marker:

@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Culprit:
+class CulpritCommit:
     """A commit that made a kernel worse."""
 
     kernel: str
@@ -27,28 +27,28 @@ class Culprit:
     wrong: bool = False  # in its values
 
 
-def of_regression(publication: Publication, update: RegressionUpdate) -> tuple[tuple[Culprit, str], ...]:
+def of_regression(publication: Publication, update: RegressionUpdate) -> tuple[tuple[CulpritCommit, str], ...]:
     """The commits that are known to have made the kernel worse, each with its title: those alone between their two nights."""
-    found: dict[str, tuple[Culprit, str]] = {}
+    found: dict[str, tuple[CulpritCommit, str]] = {}
     confirmed = [change for change in update.changes if change.state == "confirmed"]
     for change in sorted(confirmed, key=_grown, reverse=True):
         line = publication.github.git.line(change.good, change.bad) if change.bad not in found else ()
         if len(line) == 2:
             wrong = change.metric == "wrong_values"
-            culprit = Culprit(update.kernel, update.gpu, change.bad, _grown(change) or None, wrong)
+            culprit = CulpritCommit(update.kernel, update.gpu, change.bad, _grown(change) or None, wrong)
             found[change.bad] = (culprit, (line[1].message.splitlines() or [""])[0])
     return tuple(found.values())
 
 
-def of_bisection(summary: BisectSummary) -> tuple[Culprit, ...]:
+def of_bisection(summary: BisectSummary) -> tuple[CulpritCommit, ...]:
     """The commits that a bisection pinned the change to."""
     single = [one.commits[0] for one in summary.suspects if len(one.commits) == 1]
     # What grew over the whole range is a commit's own doing only where it is the only one.
     ratio = summary.ratio if len(summary.suspects) == 1 else None
-    return tuple(Culprit(summary.kernel, summary.gpu, sha, ratio, summary.by_values) for sha in single)
+    return tuple(CulpritCommit(summary.kernel, summary.gpu, sha, ratio, summary.by_values) for sha in single)
 
 
-def mark(publication: Publication, culprits: tuple[Culprit, ...]) -> dict[str, int]:
+def mark(publication: Publication, culprits: tuple[CulpritCommit, ...]) -> dict[str, int]:
     """Put a check on the pull request that brought each commit; gives their numbers by commit, of those that have one."""
     numbers: dict[str, int] = {}
     for culprit in culprits:
@@ -64,7 +64,7 @@ def mark(publication: Publication, culprits: tuple[Culprit, ...]) -> dict[str, i
     return numbers
 
 
-def _check(publication: Publication, culprit: Culprit, head_sha: str) -> None:
+def _check(publication: Publication, culprit: CulpritCommit, head_sha: str) -> None:
     checks = publication.github.checks
     key = f"culprit:{regression_key(culprit.kernel, culprit.gpu)}:{culprit.sha[:12]}"
     if checks.find(head_sha, key) is not None:

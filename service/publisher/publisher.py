@@ -12,7 +12,7 @@ import structlog
 
 from service.addresses import Addresses
 from service.github.clients import GitHubClients
-from service.github.credentials import Purpose
+from service.github.credentials import CredentialPurpose
 from service.github.errors import ForbiddenError, GitHubError, MissingError, TransientError
 from service.metrics import PUBLISH_SECONDS, UPDATES
 from service.publisher.comments import (
@@ -163,7 +163,7 @@ class Publisher:
     def _effect(self, claimed: ClaimedUpdate) -> Effect:
         origin = claimed.job.request.origin
         deadline_s = time.monotonic() + self.lease_s * LEASE_SHARE
-        client = self.clients.client(origin.repository, origin.installation_id, Purpose.publish, deadline_s)
+        client = self.clients.client(origin.repository, origin.installation_id, CredentialPurpose.publish, deadline_s)
         publication = Publication(claimed, client, self.addresses, self.clients.bot_login(), self.artifact)
         return publish(publication)
 

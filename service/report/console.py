@@ -9,7 +9,7 @@ from gpu_runner.contracts import HostReport, Word
 from service.escape import code, inline
 from service.report.layout import DASH, bullets, counted, folded, paragraphs, percent, table
 from workers.contracts import QuestionUse, RecordingUse, RequestUse, UseSum
-from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, Outcome, counts, fast_p, levels, reasons
+from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, ProblemOutcome, counts, fast_p, levels, reasons
 
 
 def host_section(report: HostReport) -> str:
@@ -93,7 +93,7 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
         for reason, chosen in reasons(entries)
     ]
     return paragraphs(
-        table(("level", "problems", "compiled", *(outcome.value for outcome in Outcome)), shown, range(1, 10)),
+        table(("level", "problems", "compiled", *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 10)),
         _fast(rows),
         table(("not done for", "problems", "such as"), by_reason, (1,)),
     )
@@ -101,7 +101,7 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
 
 def _row(level: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     found = counts(entries)
-    numbers = (found["problems"], found["compiled"], *(found.get(outcome.value, 0) for outcome in Outcome))
+    numbers = (found["problems"], found["compiled"], *(found.get(outcome.value, 0) for outcome in ProblemOutcome))
     return (code(level), *map(str, numbers))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.escape import clip, code, inline, plain, sentence
-from service.report.layout import Kind, Links, bullets, fit, link, paragraphs, signed
+from service.report.layout import Links, MessageKind, bullets, fit, link, paragraphs, signed
 from service.report.status import (
     again,
     decided_by_comment,
@@ -97,7 +97,7 @@ def checkpoint_comment(
         _how(update, job, sha) if asks(update) else "",
         job_footer(job, links),
     )
-    return signed(body, job.job_id, Kind.checkpoint, f"{update.stage.value}-{update.attempt}")
+    return signed(body, job.job_id, MessageKind.checkpoint, f"{update.stage.value}-{update.attempt}")
 
 
 def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
@@ -112,7 +112,7 @@ def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
         f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",
         job_footer(job, links),
     )
-    return signed(body, job.job_id, Kind.reminder, f"{update.stage.value}-{update.attempt}")
+    return signed(body, job.job_id, MessageKind.reminder, f"{update.stage.value}-{update.attempt}")
 
 
 def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
@@ -194,7 +194,7 @@ def report_comment(
     """
     parts = _body(update, job, links, image_urls or {})
     body = paragraphs(parts[0], _moved(job, links, moved_to), *parts[1:], job_footer(job, links))
-    return signed(body, job.job_id, Kind.report, key)
+    return signed(body, job.job_id, MessageKind.report, key)
 
 
 def cancelled_lines(job: JobView, by: str, why: str = "") -> str:

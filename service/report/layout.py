@@ -217,7 +217,7 @@ PATTERN = re.compile(
 )
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """What a message of the bot is."""
 
     status = "status"
@@ -235,11 +235,11 @@ class Marker:
     """Whose message it is: the job (``none`` for a reply to no job), the kind, and what tells two of a kind apart."""
 
     job_id: str
-    kind: Kind
+    kind: MessageKind
     key: str | None = None
 
 
-def marker(job_id: str, kind: Kind, key: str | None = None) -> str:
+def marker(job_id: str, kind: MessageKind, key: str | None = None) -> str:
     """The hidden line.
 
     Raises:
@@ -256,11 +256,11 @@ def find_marker(body: str) -> Marker | None:
     """The marker of a message; only its last line counts, so that no text echoed in it can pose as one."""
     lines = body.rstrip().rsplit("\n", 1)
     found = PATTERN.fullmatch(lines[-1].strip())
-    if found is None or found["kind"] not in set(Kind):
+    if found is None or found["kind"] not in set(MessageKind):
         return None
-    return Marker(found["job"], Kind(found["kind"]), found["key"])
+    return Marker(found["job"], MessageKind(found["kind"]), found["key"])
 
 
-def signed(body: str, job_id: str, kind: Kind, key: str | None = None) -> str:
+def signed(body: str, job_id: str, kind: MessageKind, key: str | None = None) -> str:
     """A message with its marker, shortened where GitHub would refuse it."""
     return fit(body, marker(job_id, kind, key))

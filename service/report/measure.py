@@ -41,7 +41,7 @@ HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "
 
 
 @dataclass(frozen=True)
-class Found:
+class SortedKernels:
     """The kernels of a comparison, sorted by what became of them."""
 
     wrong: tuple[MeasuredKernel, ...]  # head does not compute what it should
@@ -54,11 +54,11 @@ class Found:
     skipped: tuple[MeasuredKernel, ...]
 
 
-def sort_out(summary: MeasureSummary) -> Found:
+def sort_out(summary: MeasureSummary) -> SortedKernels:
     """What became of each kernel; one may be faster in one pass and slower in another."""
     kernels = summary.kernels
     timed = tuple(k for k in kernels if k.benchmark is not None and not k.benchmark.predicted and k.benchmark.rows)
-    return Found(
+    return SortedKernels(
         wrong=tuple(k for k in kernels if is_wrong(k)),
         slower=tuple(k for k in timed if _count(k, Word.slower)),
         faster=tuple(k for k in timed if _count(k, Word.faster)),
@@ -249,7 +249,7 @@ def _memory(kernel: MeasuredKernel) -> float | None:
     return max((known for result in results if (known := memory_ratio(result.rows)) is not None), default=None)
 
 
-def _among(kernels: tuple[MeasuredKernel, ...], found: Found, word: str) -> str:
+def _among(kernels: tuple[MeasuredKernel, ...], found: SortedKernels, word: str) -> str:
     return f"{len(kernels)} of {counted(len(found.timed), 'kernel')} {'is' if len(kernels) == 1 else 'are'} {word}"
 
 
@@ -276,11 +276,11 @@ def _codes(kernels: tuple[MeasuredKernel, ...]) -> str:
     return ", ".join(code(k.kernel) for k in kernels[:MAX_NAMED]) + (" and others" if len(kernels) > MAX_NAMED else "")
 
 
-def _left(found: Found) -> str:
+def _left(found: SortedKernels) -> str:
     return f" {counted(len(found.skipped), 'kernel')} could not be measured." if found.skipped else ""
 
 
-def _first_reason(found: Found) -> str:
+def _first_reason(found: SortedKernels) -> str:
     skipped = found.skipped[0].skipped if found.skipped else None
     return reason(skipped) if skipped is not None else "the runner gave no measurement."
 

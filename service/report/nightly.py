@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from service.escape import code, code_block, inline, plain, sentence
-from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, pictures, signed, table
+from service.report.layout import (
+    NO_JOB,
+    Links,
+    MessageKind,
+    bullets,
+    counted,
+    folded,
+    paragraphs,
+    pictures,
+    signed,
+    table,
+)
 from service.report.status import reason
 from service.report.verdicts import Conclusion, provenance_line
 from workers.contracts import (
@@ -238,7 +249,7 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
         f"<sub>{_how(update.changes)} The issue closes by itself once they are gone.</sub>",
         _first(update_id),
     )
-    return signed(text, NO_JOB, Kind.regression, update.key())
+    return signed(text, NO_JOB, MessageKind.regression, update.key())
 
 
 def regression_comment(
@@ -257,7 +268,7 @@ def regression_comment(
         text = paragraphs(
             f"{head} {_how_recovered(update.changes)} This issue is closed.", changes_table(update.changes)
         )
-    return signed(text, job_id, Kind.regression, update_id)
+    return signed(text, job_id, MessageKind.regression, update_id)
 
 
 def _how(changes: Sequence[NightChange]) -> str:
@@ -287,14 +298,14 @@ def digest_issue(update: DigestUpdate) -> str:
         "A comment a week names the kernels that became faster or smaller, each found in three interleaved runs of both commits. A "
         "week without any has none. Close this issue to hear no more."
     )
-    return signed(text, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+    return signed(text, NO_JOB, MessageKind.digest, regression_key("digest", update.gpu))
 
 
 def digest_comment(update: DigestUpdate, job_id: str, update_id: str) -> str:
     """A week's improvements as a comment."""
     week = datetime.fromtimestamp(update.since, UTC).date().isoformat()
     head = f"**Faster since {week}** at {code(update.revision[:12])}: {_named(_kernels(update.improved))}."
-    return signed(paragraphs(head, changes_table(update.improved)), job_id, Kind.digest, update_id)
+    return signed(paragraphs(head, changes_table(update.improved)), job_id, MessageKind.digest, update_id)
 
 
 def is_first(body: str, update_id: str) -> bool:

@@ -9,7 +9,7 @@ from service.escape import clip, code, code_block, inline, plain, sentence
 from service.report.benchmarks import benchmark_table, memory_table, overall_speedup
 from service.report.create import profile_table
 from service.report.fused import fused_sections, fused_verdict
-from service.report.layout import Kind, Links, bullets, folded, paragraphs, ratio, signed
+from service.report.layout import Links, MessageKind, bullets, folded, paragraphs, ratio, signed
 from service.report.modify import TITLES as CHANGE_TITLES
 from service.report.modify import confirmed_verdict, files_table, modified_verdict, warning
 from service.report.optimize import APPLIED_TITLES, finalized_verdict, lineage, variants_table
@@ -137,7 +137,7 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
         "The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.",
         job_footer(job, links),
     )
-    return signed(body, job.job_id, Kind.pull)
+    return signed(body, job.job_id, MessageKind.pull)
 
 
 def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.escape import code, code_block, inline, sentence
-from service.report.layout import Kind, Links, bullets, counted, folded, link, paragraphs, signed, wait
+from service.report.layout import Links, MessageKind, bullets, counted, folded, link, paragraphs, signed, wait
 from workers.contracts import (
     NOTIFIED_LOSSES,
     CloseUpdate,
@@ -90,7 +90,7 @@ STAGE_WORDS: dict[StageName, str] = {
 def status_comment(job: JobView, links: Links) -> str:
     """The whole status comment of a job, as the job is now."""
     body = paragraphs(_headline(job, links), _next(job), _checklist(job), _details(job), job_footer(job, links))
-    return signed(body, job.job_id, Kind.status)
+    return signed(body, job.job_id, MessageKind.status)
 
 
 def job_line(job: JobView, links: Links) -> str:

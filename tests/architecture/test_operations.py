@@ -17,10 +17,10 @@ from typer.main import get_command
 
 from service.cli import app
 from service.dispatch.events import EVENTS
-from service.github.credentials import PERMISSIONS, Purpose
+from service.github.credentials import PERMISSIONS, CredentialPurpose
 from service.health import FIXES
-from service.settings import Settings as ServiceSettings
-from workers.embedded import Part
+from service.settings import ServiceSettings
+from workers.embedded import HostPart
 from workers.settings import Settings as WorkerSettings
 from workers.stages.code_source import PACKAGE
 
@@ -80,7 +80,7 @@ def assert_runs(command: list[str]) -> None:
         if word.startswith("--"):
             assert word in options, command
         if word == "--only":
-            assert command[place + 1] in set(Part)
+            assert command[place + 1] in set(HostPart)
 
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
@@ -106,7 +106,7 @@ def test_the_app_is_described_with_the_events_and_permissions_that_are_used() ->
     events = next(row for row in rows("## 2. The GitHub App") if row[0] == "Events")
     assert set(re.findall(r"`(\w+)`", events[1])) == EVENTS
     told = next(row for row in rows("## 2. The GitHub App") if row[0] == "Repository permissions")[1]
-    assert set(PERMISSIONS[Purpose.publish]) == {"metadata", "contents", "issues", "pull_requests", "checks"}
+    assert set(PERMISSIONS[CredentialPurpose.publish]) == {"metadata", "contents", "issues", "pull_requests", "checks"}
     assert told.startswith("Metadata: read. Contents, Issues, Pull requests, Checks: read and write.")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Verdict, VerifyRequest, parse_problem
 from gpu_runner.session import has_gpu
-from gpu_runner.verify.cases import Content, Layout
+from gpu_runner.verify.cases import Content, MemoryLayout
 from gpu_runner.verify.judge import choose_cases, judge, prove
 from gpu_runner.verify.proof import Proof
 from tests.cheats.table_new import NEW
@@ -63,7 +63,7 @@ def seen_through(name: str) -> tuple[Proof, ...]:
     plain = [
         proof
         for proof in proofs(name)
-        if proof.case.layout == proof.case.upstream == Layout.dense and proof.case.content == Content.ordinary
+        if proof.case.layout == proof.case.upstream == MemoryLayout.dense and proof.case.content == Content.ordinary
     ]
     again = next(proof for proof in proofs(name) if proof.case.again)
     return (*sorted(plain, key=lambda proof: not proof.case.measured)[:2], again)

@@ -25,7 +25,7 @@ from deploy.localhub.world import utc_now
 from service.app import create_app, make_parts
 from service.github.clients import GitHubClients
 from service.github.session import RateLimits
-from service.settings import Settings
+from service.settings import ServiceSettings
 from tests.conversations.normal import Normal
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.done_once import keys
@@ -139,7 +139,7 @@ def _hub(folder: Path, clock: list[float], public_key: str, files: dict[str, byt
 def _served(
     stack: ExitStack, hub: Hub, server: HubServer, clock: list[float], key: str, desk: Path, errors: list[str]
 ) -> Talk:
-    settings = Settings(
+    settings = ServiceSettings(
         webhook_secrets=(SecretStr(SECRET),),
         app_id=next(iter(hub.world.state.apps.values())).id,
         private_key=SecretStr(key),

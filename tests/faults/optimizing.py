@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.localhub.conversation import CommentEntry
 from gpu_runner.contracts import CaptureResult, RecordResult, TuneResult, to_json
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.conversations.normal import Normal
 from tests.conversations.optimizing import TODAY, so_fast
 from tests.faults.ending import Ending, assert_one_of_everything
@@ -122,7 +122,7 @@ def comments(installation: Installation, number: int) -> dict[str, str]:
     for entry in installation.hub.conversation(REPOSITORY, number):
         mark = find_marker(entry.body) if isinstance(entry, CommentEntry) else None
         if mark is not None and isinstance(entry, CommentEntry):
-            which = f" {mark.key}" if mark.kind is Kind.checkpoint else ""
+            which = f" {mark.key}" if mark.kind is MessageKind.checkpoint else ""
             found[f"{mark.kind.value}{which}"] = normal(installation, entry.body)
     return found
 

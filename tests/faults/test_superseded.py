@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.localhub.conversation import CommentEntry
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.faults.installation import ENDED, REPOSITORY, Installation
 from tests.faults.processes import until
 from tests.few import few
@@ -63,7 +63,7 @@ def test_a_push_ends_the_job_of_the_old_head_wherever_it_is(standing: Installati
     old, again = inbox.find_jobs(REPOSITORY)
     assert (old.state, again.state, again.request.head_sha) == (JobState.cancelled, JobState.done, new)
     assert kinds(standing, number) == sorted(
-        (job.job_id, kind.value) for job in (old, again) for kind in (Kind.status, Kind.report)
+        (job.job_id, kind.value) for job in (old, again) for kind in (MessageKind.status, MessageKind.report)
     )
     assert not inbox.counts()["gpu_requests"].get("running")
 
@@ -76,5 +76,7 @@ def test_a_pull_request_that_is_closed_ends_its_job_wherever_it_is(standing: Ins
     standing.release(place)
     until(lambda: all_told(standing), "all to be told", standing.story)
     (job,) = inbox.find_jobs(REPOSITORY)
-    assert kinds(standing, number) == sorted((job.job_id, kind.value) for kind in (Kind.status, Kind.report))
+    assert kinds(standing, number) == sorted(
+        (job.job_id, kind.value) for kind in (MessageKind.status, MessageKind.report)
+    )
     assert not inbox.counts()["gpu_requests"].get("running")

@@ -12,8 +12,8 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.errors import ChildFailed
-from gpu_runner.verify.cases import Case, Layout, Scalar, columns_of, fallbacks
-from gpu_runner.verify.laying import Laid, Place, lay
+from gpu_runner.verify.cases import Case, MemoryLayout, Scalar, columns_of, fallbacks
+from gpu_runner.verify.laying import DimensionOrder, Laid, lay
 from gpu_runner.verify.proof import Proof, Scale
 from gpu_runner.verify.truth import Oracle
 
@@ -86,7 +86,7 @@ class Drawer:
             dtype=stream.choice(self.dtypes),
             seed=stream.getrandbits(48),
             scalars=self._scalars(stream),
-            upstream=stream.choice((Layout.dense, Layout.dense, Layout.apart, Layout.expanded)),
+            upstream=stream.choice((MemoryLayout.dense, MemoryLayout.dense, MemoryLayout.apart, MemoryLayout.expanded)),
         )
         for attempt in (case, *fallbacks(case)):
             try:
@@ -155,10 +155,10 @@ def _valued(tensor: torch.Tensor, kind: str, stream: random.Random) -> torch.Ten
 def _laid(tensor: torch.Tensor, layout: str, stream: random.Random) -> Laid:
     rank = tensor.dim()
     places = {
-        "apart": Place(gap=32),
-        "offset": Place(shift=stream.randint(1, 5)),
-        "transposed": Place(order=(*range(rank - 2), rank - 1, rank - 2)),
-        "expanded": Place(broadcast=0),
+        "apart": DimensionOrder(gap=32),
+        "offset": DimensionOrder(shift=stream.randint(1, 5)),
+        "transposed": DimensionOrder(order=(*range(rank - 2), rank - 1, rank - 2)),
+        "expanded": DimensionOrder(broadcast=0),
     }
-    place = places.get(layout, Place())
+    place = places.get(layout, DimensionOrder())
     return lay(place.repeated(tensor).contiguous(), place)

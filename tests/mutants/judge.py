@@ -26,13 +26,13 @@ import torch
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.child import candidate
-from gpu_runner.child.handlers import State, report
+from gpu_runner.child.handlers import ChildState, report
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildTimeout, ProtocolError
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.answer import Answer, Work, read_answer
+from gpu_runner.verify.answer import CaseAnswer, Work, read_answer
 from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.examine import examine
@@ -274,7 +274,7 @@ def _looked(given: CandidateSource, proofs: Sequence[Proof], time_s: float) -> I
             yield Looked(wrong=f"{type(error).__name__}: {error}"[:300])
 
 
-def _seen(proof: Proof, answer: Answer) -> Iterator[tuple[str, Seen]]:
+def _seen(proof: Proof, answer: CaseAnswer) -> Iterator[tuple[str, Seen]]:
     for label, item in proof.expected().items():
         value = answer.runs.get("first", {}).get(label)
         if value is None or value.tensor is None or item is None:
@@ -343,15 +343,15 @@ def _worked(work: Sequence[Work], proof: Proof) -> int:
     return sum(w.elements for w in counted if not (w.source and proof.scale.is_small(w.source)))
 
 
-def _state(given: CandidateSource) -> State:
+def _state(given: CandidateSource) -> ChildState:
     work = Path(tempfile.mkdtemp(prefix="mutant-"))
     for file in given.files:
         (work / file.path).parent.mkdir(parents=True, exist_ok=True)
         (work / file.path).write_text(file.text)
-    return State(work, work, gpu=False)
+    return ChildState(work, work, gpu=False)
 
 
-def _load(state: State, given: CandidateSource, proof: Proof) -> None:
+def _load(state: ChildState, given: CandidateSource, proof: Proof) -> None:
     meta = {"module": given.module, "symbol": given.symbol, "form": proof.form.name, "init": list(proof.form.init)}
     meta |= {
         "mode": EVALUATED,
@@ -362,7 +362,7 @@ def _load(state: State, given: CandidateSource, proof: Proof) -> None:
     candidate.load(state, meta, [])
 
 
-def _answer(state: State, proof: Proof, skip: list[str]) -> Answer:
+def _answer(state: ChildState, proof: Proof, skip: list[str]) -> CaseAnswer:
     call = make_call(proof, poison=True, mutates=list(proof.form.mutates), skip=skip)
     facts, tensors = candidate.run(state, call.meta, [buffer.to_torch() for buffer in call.tensors])
     return read_answer(ChildReply(facts, tuple(Buffer.from_torch(tensor) for tensor in tensors)))

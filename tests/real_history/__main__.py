@@ -44,7 +44,7 @@ from workers import embedded
 from workers import history as numbers
 from workers.contracts import UserFacingError
 from workers.layouts.protocol import Layout
-from workers.nightly.detection import FLOOR, Candidate, Evidence, State
+from workers.nightly.detection import FLOOR, Candidate, NightEvidence, SeriesState
 from workers.nightly.series import CANDIDATE, KERNEL, ORIGINAL, Metric, SeriesKey, host_testbed, points_of
 from workers.reports.plots import png_of
 from workers.runtime import current
@@ -473,8 +473,8 @@ def _keep(database: Database, pair: Pair, days: Mapping[str, int]) -> None:
             if row.first is Word.slower and result.gpu is not None:
                 testbed = host_testbed(result.gpu, dict(result.host))
                 key = SeriesKey(REPOSITORY, pair.kernel, KERNEL, row.timed_pass, row.workload, Metric.time_us, testbed)
-                found = Candidate(f"v{pair.old}", f"v{pair.new}", row.ratios[0][0], Evidence.band)
-                state = State.confirmed if row.words[1:2] == (Word.slower,) else State.undecided
+                found = Candidate(f"v{pair.old}", f"v{pair.new}", row.ratios[0][0], NightEvidence.band)
+                state = SeriesState.confirmed if row.words[1:2] == (Word.slower,) else SeriesState.undecided
                 history.keep_change(session, key, found, state, row.ratios[0], at)
 
 

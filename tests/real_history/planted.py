@@ -28,7 +28,7 @@ from tests.real_history.edited import EDITS, NEIGHBOUR, OPS
 from tests.real_history.stand_in import Machine
 from workers import artifacts, embedded, observability, runtime
 from workers.contracts import JobOptions, MeasuredKernel, NightChange, NightlySummary, Verb
-from workers.nightly.detection import Evidence, State
+from workers.nightly.detection import NightEvidence, SeriesState
 from workers.nightly.series import Metric
 
 NEW_SERIES_NIGHTS = 7
@@ -102,7 +102,9 @@ class Play:
         print(f"night {self.night + 1:2}, {what}: {told}{new}", flush=True)
         self.night += 1
         return tuple(
-            one for one in summary.changes if one.state == State.confirmed and one.evidence != Evidence.recovery
+            one
+            for one in summary.changes
+            if one.state == SeriesState.confirmed and one.evidence != NightEvidence.recovery
         )
 
     def search(self, kernel: str, good: str, bad: str) -> list[str]:

@@ -13,7 +13,7 @@ from gpu_runner.contracts import (
     Word,
     WorkloadTiming,
 )
-from workers.calibration import Tools, Trials, calibrate
+from workers.calibration import CalibrationTools, Trials, calibrate
 
 PROBLEM = """
 import torch
@@ -59,7 +59,7 @@ def calibrated(machine: Machine, names: tuple[str, ...] = ("a", "b")):  # type: 
         return "def candidate(x): ...\n"
 
     trials = Trials(comparisons=12, planted=5, slowdown=0.03)
-    return calibrate([(name, PROBLEM) for name in names], trials, Tools(write, machine.race, lambda _: None))
+    return calibrate([(name, PROBLEM) for name in names], trials, CalibrationTools(write, machine.race, lambda _: None))
 
 
 def test_every_comparison_is_counted_and_the_largest_size_is_raced() -> None:

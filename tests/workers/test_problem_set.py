@@ -23,8 +23,8 @@ from gpu_runner.contracts import (
 from service.report.console import problem_set_section
 from workers import byhand
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.contracts.problem_set import Entry, Outcome, counts, fast_p, reasons, report
-from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, Tools, problems_in, work_through
+from workers.contracts.problem_set import Entry, ProblemOutcome, counts, fast_p, reasons, report
+from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, SuiteTools, problems_in, work_through
 
 SUITE = Path(__file__).parents[1] / "suite"
 
@@ -67,7 +67,7 @@ class Bench:
         return BenchmarkResult((row,), False, "a GPU", None)
 
     def over(self, folder: Path, out: Path) -> list[Entry]:
-        tools = Tools(self.compile, self.verify, self.measure if self.times else None)
+        tools = SuiteTools(self.compile, self.verify, self.measure if self.times else None)
         limit: dict[str, Any] = {"author": "compiler", "jobs": 1, "limit_s": 30.0}
         return work_through(folder, out, tools, **limit, name_of=lambda path: path.stem, say=lambda _: None)
 
@@ -98,14 +98,14 @@ def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_pat
     folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
     entries = Bench().over(folder, tmp_path / "out")
     assert [entry.outcome for entry in entries] == [
-        Outcome.right,
-        Outcome.wrong,
-        Outcome.not_judged,
-        Outcome.not_judged,
-        Outcome.refused,
-        Outcome.unusable,
-        Outcome.error,
-        Outcome.error,
+        ProblemOutcome.right,
+        ProblemOutcome.wrong,
+        ProblemOutcome.not_judged,
+        ProblemOutcome.not_judged,
+        ProblemOutcome.refused,
+        ProblemOutcome.unusable,
+        ProblemOutcome.error,
+        ProblemOutcome.error,
     ]
     assert entries[7].sentence == "ZeroDivisionError: of the compiler's own"
     assert [entry.compiled for entry in entries] == [True] * 4 + [False] * 4
@@ -119,7 +119,11 @@ def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_pat
 def test_a_large_problem_is_proved_at_small_sizes_where_it_has_any(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, a="large sized right", b="large sized wrong", c="large right")
     entries = Bench().over(folder, tmp_path / "out")
-    assert [entry.outcome for entry in entries] == [Outcome.right, Outcome.wrong, Outcome.not_judged]
+    assert [entry.outcome for entry in entries] == [
+        ProblemOutcome.right,
+        ProblemOutcome.wrong,
+        ProblemOutcome.not_judged,
+    ]
     assert entries[0].sentence.startswith("at small sizes: its inputs have")
 
 
@@ -142,17 +146,17 @@ def test_a_run_goes_on_from_where_it_was_ended_also_in_the_middle_of_a_line(tmp_
         file.write('{"problem": "c.py", "dig')
     (folder / "b.py").write_text("class Model: 'right'\n")
     again = Bench()
-    assert [entry.outcome for entry in again.over(folder, out)] == [Outcome.right] * 3
+    assert [entry.outcome for entry in again.over(folder, out)] == [ProblemOutcome.right] * 3
     assert again.done == ["b", "c"]
 
 
 def test_a_problem_that_was_changed_is_worked_on_again(tmp_path: Path) -> None:
     folder, out = folder_of(tmp_path, a="wrong"), tmp_path / "out"
-    assert Bench().over(folder, out)[0].outcome is Outcome.wrong
+    assert Bench().over(folder, out)[0].outcome is ProblemOutcome.wrong
     (folder / "a.py").write_text("class Model: 'right'\n")
-    assert Bench().over(folder, out)[0].outcome is Outcome.right
+    assert Bench().over(folder, out)[0].outcome is ProblemOutcome.right
     untouched = Bench()
-    assert untouched.over(folder, out)[0].outcome is Outcome.right
+    assert untouched.over(folder, out)[0].outcome is ProblemOutcome.right
     assert untouched.done == []
 
 
@@ -174,7 +178,7 @@ def test_real_problems_are_captured_compiled_and_judged(tmp_path: Path) -> None:
     said: list[str] = []
     entries = byhand.suite(folder, tmp_path / "out", 2, 200.0, lambda path: path.stem[2:], said.append)
     assert [(entry.outcome, entry.reason) for entry in entries] == [
-        (Outcome.right, None),
-        (Outcome.refused, "aten.max_pool2d_with_indices.default"),
+        (ProblemOutcome.right, None),
+        (ProblemOutcome.refused, "aten.max_pool2d_with_indices.default"),
     ]
     assert len(said) == 3

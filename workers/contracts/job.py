@@ -110,7 +110,7 @@ class Scope(StrEnum):
     backward = "backward"
 
 
-class Part(StrEnum):
+class MeasuredPart(StrEnum):
     """A part of the sizes that are measured: those that ask least of the GPU, or most."""
 
     small = "small"
@@ -121,7 +121,7 @@ class Part(StrEnum):
 class Regime:
     """The sizes that an optimize job is to improve: a part of them, or those at which dimensions have these values."""
 
-    part: Part | None = None
+    part: MeasuredPart | None = None
     sizes: tuple[tuple[str, int], ...] = ()
 
 

@@ -13,7 +13,7 @@ THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
 BASELINES = ("eager", "torch_compile")
 
 
-class Outcome(StrEnum):
+class ProblemOutcome(StrEnum):
     """What became of a problem, the best first."""
 
     right = "right"
@@ -31,7 +31,7 @@ class Entry:
 
     problem: str  # path in the folder
     digest: str  # of the problem's source and the author: a result holds for these alone
-    outcome: Outcome
+    outcome: ProblemOutcome
     sentence: str = ""
     reason: str | None = None
     seconds: float = 0.0
@@ -46,7 +46,10 @@ class Entry:
     @property
     def compiled(self) -> bool:
         """Whether a kernel was written."""
-        return self.outcome in {Outcome.right, Outcome.wrong, Outcome.not_judged} or self.status is not None
+        return (
+            self.outcome in {ProblemOutcome.right, ProblemOutcome.wrong, ProblemOutcome.not_judged}
+            or self.status is not None
+        )
 
 
 def counts(entries: Sequence[Entry]) -> dict[str, int]:
@@ -59,7 +62,7 @@ def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float |
     """The share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
     if not any(baseline in entry.speedups for entry in entries):
         return None
-    fast = sum(e.outcome is Outcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
+    fast = sum(e.outcome is ProblemOutcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
     return fast / len(entries)
 
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from workers.contracts.job import Part, Regime, Scope
+from workers.contracts.job import MeasuredPart, Regime, Scope
 
 UNITS_US = {"u": 1.0, "\u03bc": 1.0, "m": 1e3, "s": 1e6}  # by the first letter
 PATTERN = re.compile(
@@ -78,7 +78,7 @@ def parse_scope(text: str) -> tuple[Scope, Regime]:
         if word and word not in ("and", "pass", "at", "sizes")
     ]
     passes = [Scope(SHORT.get(word, word)) for word in words if SHORT.get(word, word) in set(Scope)]
-    parts = [Part(word) for word in words if word in set(Part)]
+    parts = [MeasuredPart(word) for word in words if word in set(MeasuredPart)]
     sizes = tuple(_size(match) for match in SIZE.finditer(text))
     known = len(passes) + len(parts) == len(words) and len(passes) <= 1 and len(parts) <= 1
     if not known or not (words or sizes) or (parts and sizes) or _repeated(sizes):

@@ -57,7 +57,7 @@ NO_MODEL = Failure(
 NOT_NEEDED = Refusal(Trouble.not_needed, "its answer was not waited for, since another one had decided")
 
 
-class Patience:
+class SiblingPatience:
     """How long what is promised to others is waited for: each of their requests ends in the time that one may take."""
 
     def __init__(self, most_s: float) -> None:
@@ -86,7 +86,7 @@ class RequestLog:
     def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
         """Reserve what a request can use; where the budget has no room, wait for requests in progress."""
         self.close()
-        patience = Patience(self._runtime.settings.model_whole_time_limit_s)
+        patience = SiblingPatience(self._runtime.settings.model_whole_time_limit_s)
         waited = False
         while True:
             if waited and cancelled():
@@ -100,7 +100,7 @@ class RequestLog:
             waited = True
             time.sleep(WAIT_S)
 
-    def _promise(self, provider: Provider, question: Question, patience: Patience) -> Reservation | None:
+    def _promise(self, provider: Provider, question: Question, patience: SiblingPatience) -> Reservation | None:
         settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
         budgets = settings.budgets() if self._paid else ()

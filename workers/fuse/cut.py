@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from workers.fuse.operators import LIBRARY, RESHAPES, Kind, packet_of
+from workers.fuse.operators import LIBRARY, RESHAPES, OperatorKind, packet_of
 from workers.fuse.part import Occurrence, Part, occurrence_of, part_of
 from workers.fuse.traced import Traced, sources
 
@@ -56,13 +56,13 @@ def cut_again(traced: Traced, places: Iterable[Iterable[str]], kept: Mapping[str
 
 def _reason(traced: Traced, name: str) -> str:
     kind, packet = traced.kind(name), packet_of(traced.nodes[name].op)
-    if kind is Kind.library:
+    if kind is OperatorKind.library:
         return LIBRARY.get(packet, "several results")
     words = {
-        Kind.view: "a view: nothing is moved",
-        Kind.made: "it takes no tensor",
-        Kind.whole: "whole numbers",
-        Kind.scalar: "it depends on a number of the call",
+        OperatorKind.view: "a view: nothing is moved",
+        OperatorKind.made: "it takes no tensor",
+        OperatorKind.whole: "whole numbers",
+        OperatorKind.scalar: "it depends on a number of the call",
     }
     return words.get(kind, NOTHING_SAVED)
 
@@ -77,11 +77,11 @@ def groups(traced: Traced) -> list[tuple[str, ...]]:
         before = [
             s for s in dict.fromkeys(sources(traced.nodes[name])) if s in {m for g in members.values() for m in g}
         ]
-        if kind is Kind.view:
+        if kind is OperatorKind.view:
             # What leaves the model as a view shares memory with something, which a kernel's result would not.
             if name in ends or (not before and packet_of(traced.nodes[name].op) in RESHAPES):
                 continue
-        elif kind is not Kind.fusable:
+        elif kind is not OperatorKind.fusable:
             continue
         members[name] = {name}
         for source in before:
@@ -143,7 +143,11 @@ def trim(traced: Traced, group: Iterable[str], *, bare: bool = False) -> set[str
     """
     inside = set(group)
     while True:
-        idle = {name for name in inside if traced.kind(name) is Kind.view and _is_at_an_end(traced, name, inside, bare)}
+        idle = {
+            name
+            for name in inside
+            if traced.kind(name) is OperatorKind.view and _is_at_an_end(traced, name, inside, bare)
+        }
         if not idle:
             return inside
         inside -= idle
@@ -176,7 +180,7 @@ def _divide(
 ) -> None:
     """Take the longest beginning of a group that an author can write, then what is left of it."""
     while group:
-        computed = [name for name in group if traced.kind(name) is not Kind.view]
+        computed = [name for name in group if traced.kind(name) is not OperatorKind.view]
         if len(computed) < 2 or part_at(traced, group)[0].saved_bytes <= 0:
             return
         refusal = holds(part_at(traced, group)[0])

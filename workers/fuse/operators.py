@@ -9,7 +9,7 @@ from enum import StrEnum
 Shape = tuple[int, ...]
 
 
-class Kind(StrEnum):
+class OperatorKind(StrEnum):
     """What may become of an operator."""
 
     view = "view"  # another shape or strides for the same memory

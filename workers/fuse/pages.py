@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.fuse.cut import Cut, in_order
-from workers.fuse.operators import Kind, packet_of
+from workers.fuse.operators import OperatorKind, packet_of
 from workers.fuse.traced import Traced, sources
 
 
@@ -32,7 +32,7 @@ def subgraphs(cut: Cut) -> list[dict[str, Any]]:
 
 def totals(traced: Traced, cut: Cut) -> dict[str, int]:
     """Bytes and FLOPs of one forward of the model, with each operator a kernel of its own, and what the parts save of them."""
-    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not Kind.view]
+    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not OperatorKind.view]
     moved = sum(traced.bytes(n) + sum(map(traced.bytes, dict.fromkeys(sources(traced.nodes[n])))) for n in computed)
     saved = sum(cut.saving(name) for name in cut.parts)
     return {"bytes": moved, "saved_bytes": saved, "flops": sum(map(traced.flops, computed)), "operators": len(computed)}
@@ -47,7 +47,7 @@ def picture(traced: Traced, cut: Cut) -> str:
             owner |= dict.fromkeys(where.nodes, where.nodes[0])
             names[where.nodes[0]] = name
     order = in_order(traced, owner)
-    hidden = {n for n in order if n not in names and (n in traced.graph.inputs or traced.kind(n) is Kind.view)}
+    hidden = {n for n in order if n not in names and (n in traced.graph.inputs or traced.kind(n) is OperatorKind.view)}
     labels = {unit: names.get(unit) or packet_of(traced.nodes[unit].op) for unit in order if unit not in hidden}
     numbers = {unit: f"n{place}" for place, unit in enumerate(labels)}
     lines = ["flowchart TD"]

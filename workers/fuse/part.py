@@ -13,7 +13,7 @@ from typing import Any
 from gpu_runner.contracts import Expr, Node, NodeRef
 from gpu_runner.contracts.graph import Arg, Dim
 from workers.authors.protocol import SourceStyle
-from workers.fuse.operators import Kind, packet_of
+from workers.fuse.operators import OperatorKind, packet_of
 from workers.fuse.traced import Traced, arguments, names_in, sources
 
 _MOST_NAMED = 3
@@ -78,7 +78,7 @@ def occurrence_of(traced: Traced, nodes: Iterable[str]) -> Occurrence:
 
 def part_of(traced: Traced, where: Occurrence) -> Part:
     """The part that stands at an occurrence."""
-    computed = [name for name in where.nodes if traced.kind(name) is not Kind.view]
+    computed = [name for name in where.nodes if traced.kind(name) is not OperatorKind.view]
     packets = [packet_of(traced.nodes[name].op) for name in computed]
     text = _Text.of(traced, where)
     title = ", ".join(packets[:12]) + (f" and {len(packets) - 12} more" if len(packets) > 12 else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workers.fuse.cut import Cut, Holds, connected, cut_of, is_acyclic, part_at, trim
-from workers.fuse.operators import Kind
+from workers.fuse.operators import OperatorKind
 from workers.fuse.part import Occurrence
 from workers.fuse.traced import Traced, sources
 
@@ -20,20 +20,20 @@ NOT_READ = "It asks nothing of the cut, which is unchanged: what can be asked is
 
 
 @dataclass(frozen=True)
-class Wish:
+class CutWish:
     """Parts by their numbers in the table that was shown: to be one part, or to stay with torch."""
 
     numbers: tuple[int, ...]
     together: bool
 
 
-def wishes(text: str) -> tuple[Wish, ...]:
+def wishes(text: str) -> tuple[CutWish, ...]:
     """What a review asks for, in order; a wish that is denied is none."""
     found = []
     for match in _WISH.finditer(text):
         numbers = match["left"] or match["kept"] or match["joined"]
         if match["denied"] is None:
-            found.append(Wish(tuple(dict.fromkeys(map(int, re.findall(r"\d+", numbers)))), match["left"] is None))
+            found.append(CutWish(tuple(dict.fromkeys(map(int, re.findall(r"\d+", numbers)))), match["left"] is None))
     return tuple(found)
 
 
@@ -72,7 +72,7 @@ def revised(traced: Traced, cut: Cut, texts: Sequence[str], holds: Holds) -> tup
 def _left(traced: Traced, cut: Cut, names: Iterable[str]) -> Cut:
     out = set(names)
     nodes = [node for name in out for where in cut.places[name] for node in where.nodes]
-    kept = dict(cut.kept) | {node: LEFT for node in nodes if traced.kind(node) is not Kind.view}
+    kept = dict(cut.kept) | {node: LEFT for node in nodes if traced.kind(node) is not OperatorKind.view}
     return cut_of([(cut.parts[n], where) for n in cut.parts if n not in out for where in cut.places[n]], kept)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from workers.fuse.cut import groups
-from workers.fuse.operators import LIBRARY, Kind, packet_of
+from workers.fuse.operators import LIBRARY, OperatorKind, packet_of
 from workers.fuse.traced import Traced
 
 
 def route(traced: Traced) -> tuple[str, ...]:
     """A sentence on each kind of operator, and where one kernel may do."""
-    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not Kind.view]
+    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not OperatorKind.view]
     packets = {name: packet_of(traced.nodes[name].op) for name in computed}
     known = Counter(
-        LIBRARY.get(packets[name], "several results") for name in computed if traced.kind(name) is Kind.library
+        LIBRARY.get(packets[name], "several results") for name in computed if traced.kind(name) is OperatorKind.library
     )
     between = [len([name for name in group if name in packets]) for group in groups(traced)]
     longer = sorted((count for count in between if count > 1), reverse=True)

@@ -11,7 +11,7 @@ from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Prob
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Arg, Dim
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.fuse.operators import LIBRARY, VIEWS, Kind, Shape, bytes_of, flops_of, packet_of
+from workers.fuse.operators import LIBRARY, VIEWS, OperatorKind, Shape, bytes_of, flops_of, packet_of
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,21 @@ class Traced:
         """The nodes whose value is several tensors."""
         return frozenset(sources(node)[0] for node in self.graph.nodes if node.op == "getitem")
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> OperatorKind:
         """What may become of a node that is no input."""
         node = self.nodes[name]
         packet = packet_of(node.op)
         if packet in VIEWS:
-            return Kind.view
+            return OperatorKind.view
         if packet in LIBRARY or name in self.tuples or not node.op.startswith("aten."):
-            return Kind.library
+            return OperatorKind.library
         if not sources(node):
-            return Kind.made
+            return OperatorKind.made
         if set().union(*map(names_in, arguments(node))) - self.sizes.keys():
-            return Kind.scalar
+            return OperatorKind.scalar
         values = [self.nodes[source] for source in sources(node)]
         whole = any(not v.meta.dtype.startswith(("float", "bfloat", "bool")) for v in [*values, node])
-        return Kind.whole if whole else Kind.fusable
+        return OperatorKind.whole if whole else OperatorKind.fusable
 
     def size(self, dim: Dim) -> int:
         """The number for a dimension at the first workload."""

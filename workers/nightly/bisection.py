@@ -18,7 +18,7 @@ TIME, MEMORY = "time", "peak memory"
 Row = tuple[str, str, str]  # time or peak memory, pass, size
 
 
-class Step(StrEnum):
+class StepOutcome(StrEnum):
     """What a comparison of two commits came to."""
 
     slower = "slower"  # or larger in memory, or wrong where values are searched
@@ -27,7 +27,7 @@ class Step(StrEnum):
     broken = "broken"  # one of the two does not build, or the kernel is not there
 
 
-Compare = Callable[[int, int], Step]  # the older and the newer commit, by their places in the range
+Compare = Callable[[int, int], StepOutcome]  # the older and the newer commit, by their places in the range
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,21 @@ class Culprit:
 class Bisected:
     """``whole`` is the comparison of the last commit with the first; without ``slower`` there is nothing to look for."""
 
-    whole: Step
+    whole: StepOutcome
     culprits: tuple[Culprit, ...]
 
 
 def bisect(count: int, compare: Compare) -> Bisected:
     """Find the culprits among commits 0 to ``count - 1``, of which 0 is good. About log2 of the count comparisons for each."""
     last = count - 1
-    whole = compare(0, last) if last > 0 else Step.same
+    whole = compare(0, last) if last > 0 else StepOutcome.same
     culprits: list[Culprit] = []
     good, remaining = 0, whole
-    while remaining is Step.slower:
+    while remaining is StepOutcome.slower:
         culprit = _first(good, last, compare)
         culprits.append(culprit)
         good = culprit.bad
-        remaining = compare(good, last) if good < last else Step.same
+        remaining = compare(good, last) if good < last else StepOutcome.same
     return Bisected(whole, tuple(culprits))
 
 
@@ -74,9 +74,9 @@ def _first(good: int, bad: int, compare: Compare) -> Culprit:
         # The nearest to the middle that has not been tried: what cannot be judged is stepped around.
         middle = min(left, key=lambda place: (abs(2 * place - low - high), place))
         step = compare(good, middle)
-        if step is Step.slower:
+        if step is StepOutcome.slower:
             high = middle
-        elif step is Step.same:
+        elif step is StepOutcome.same:
             low = middle
         else:
             unjudged.add(middle)
@@ -87,15 +87,15 @@ def _first(good: int, bad: int, compare: Compare) -> Culprit:
 UNBUILT = (Status.compile_error, Status.launch_error)
 
 
-def value_step(old: Status | None, new: Status | None, bad: Status | None) -> Step:
+def value_step(old: Status | None, new: Status | None, bad: Status | None) -> StepOutcome:
     """Whether values became wrong from one commit to another, by the verdicts on both; ``bad`` is that on the bad end."""
 
     def is_wrong(status: Status | None) -> bool:
         return status in WRONG and (status in UNBUILT) == (bad in UNBUILT)
 
     if is_wrong(new):
-        return Step.same if is_wrong(old) else Step.slower
-    return Step.same if new is Status.passed else Step.broken
+        return StepOutcome.same if is_wrong(old) else StepOutcome.slower
+    return StepOutcome.same if new is Status.passed else StepOutcome.broken
 
 
 def worse_rows(result: BenchmarkResult | None) -> frozenset[Row]:
@@ -103,16 +103,16 @@ def worse_rows(result: BenchmarkResult | None) -> frozenset[Row]:
     return frozenset(row for row, word in _words(result).items() if word is Word.slower)
 
 
-def step_of(result: BenchmarkResult | None, rows: frozenset[Row] | None = None) -> Step:
+def step_of(result: BenchmarkResult | None, rows: frozenset[Row] | None = None) -> StepOutcome:
     """What a comparison says about the rows that count, by default all; None: one of the two commits could not be measured."""
     words = _words(result)
     wanted = frozenset(words) if rows is None else rows
     counted = [words[row] for row in sorted(wanted) if row in words]
     if any(word is Word.slower for word in counted):
-        return Step.slower
+        return StepOutcome.slower
     if result is None or len(counted) < len(wanted):
-        return Step.broken
-    return Step.undecided if any(word is Word.undecided for word in counted) else Step.same
+        return StepOutcome.broken
+    return StepOutcome.undecided if any(word is Word.undecided for word in counted) else StepOutcome.same
 
 
 def _words(result: BenchmarkResult | None) -> dict[Row, Word]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from gpu_runner.contracts import Status, Word
-from workers.nightly.series import Metric, Point, Source
+from workers.nightly.series import Metric, Point, PointSource
 
 FLOOR = 0.01  # a smaller change is not looked into, however quiet a series is
 UNKNOWN_BAND = 0.03  # of a series with too short a past to have a band of its own
@@ -45,7 +45,7 @@ WRONG = frozenset(
 )
 
 
-class State(StrEnum):
+class SeriesState(StrEnum):
     """Where a series, or a change in it, is."""
 
     quiet = "quiet"  # within its band; of a change: the comparison found none
@@ -57,10 +57,10 @@ class State(StrEnum):
     improved = "improved"  # the comparison found it faster or smaller than a week before
 
 
-OPEN = (State.candidate, State.confirmed, State.undecided)
+OPEN = (SeriesState.candidate, SeriesState.confirmed, SeriesState.undecided)
 
 
-class Evidence(StrEnum):
+class NightEvidence(StrEnum):
     """Why a night's number is looked into."""
 
     band = "band"  # outside of the band that the series' own past deltas give
@@ -76,7 +76,7 @@ class Change:
 
     good: str
     bad: str
-    state: State
+    state: SeriesState
     ratio: float = 1.0
     recovered: str | None = None
 
@@ -88,7 +88,7 @@ class Candidate:
     good: str
     bad: str
     ratio: float
-    evidence: Evidence
+    evidence: NightEvidence
 
 
 @dataclass(frozen=True)
@@ -138,25 +138,25 @@ def improvement(points: Sequence[Point], since: float, changes: Sequence[Change]
         return None
     middle = expected.level * math.sqrt(ratio)
     good = next((point for point in reversed(past) if point.value >= middle), past[-1])
-    return Candidate(good.revision, points[-1].revision, ratio, Evidence.faster)
+    return Candidate(good.revision, points[-1].revision, ratio, NightEvidence.faster)
 
 
 def own_past(points: Sequence[Point], changes: Sequence[Change]) -> tuple[Point, ...]:
     """The points that say where a series stands and how it varies: its nights since the newest change that stands."""
-    nights = [point for point in points if point.source is Source.night and point.value > 0]
+    nights = [point for point in points if point.source is PointSource.night and point.value > 0]
     usable = _sound(nights, changes)
     return tuple(usable[max(_begin(usable, changes), len(usable) - MOST_POINTS) :])
 
 
-def settle(candidate: Candidate, word: Word | None) -> State:
+def settle(candidate: Candidate, word: Word | None) -> SeriesState:
     """What a comparison of ``bad`` with ``good`` makes of a candidate; None: they could not be compared."""
-    if candidate.evidence is Evidence.faster:
-        return State.improved if word is Word.faster else State.quiet
-    if candidate.evidence is Evidence.recovery:
-        return State.recovered if word in (Word.same, Word.faster) else State.confirmed
+    if candidate.evidence is NightEvidence.faster:
+        return SeriesState.improved if word is Word.faster else SeriesState.quiet
+    if candidate.evidence is NightEvidence.recovery:
+        return SeriesState.recovered if word in (Word.same, Word.faster) else SeriesState.confirmed
     if word is None or word is Word.undecided:
-        return State.undecided
-    return State.confirmed if word is Word.slower else State.quiet
+        return SeriesState.undecided
+    return SeriesState.confirmed if word is Word.slower else SeriesState.quiet
 
 
 # Runs of both commits that must agree before anything is reported. Two processes of one source may differ by more than the interval
@@ -167,17 +167,17 @@ RUNS = 3
 
 # What is news of a candidate, and what is left of it where a further run does not say so too.
 NEWS = {
-    Evidence.recovery: (State.recovered, State.confirmed),
-    Evidence.faster: (State.improved, State.quiet),
+    NightEvidence.recovery: (SeriesState.recovered, SeriesState.confirmed),
+    NightEvidence.faster: (SeriesState.improved, SeriesState.quiet),
 }
 
 
-def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> State:
+def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> SeriesState:
     """Compare the two revisions of a candidate, and again before anything is reported: all runs must say the same.
 
     Runs that differ by the luck of their processes seldom agree.
     """
-    news, unsure = NEWS.get(candidate.evidence, (State.confirmed, State.undecided))
+    news, unsure = NEWS.get(candidate.evidence, (SeriesState.confirmed, SeriesState.undecided))
     state = settle(candidate, compare())
     if state is not news:
         return state
@@ -201,16 +201,18 @@ def _values(points: Sequence[Point], changes: Sequence[Change]) -> Candidate | N
     tonight = points[-1]
     wrong = _confirmed(changes)
     if wrong:
-        return Candidate(wrong[0].good, tonight.revision, 0.0, Evidence.recovery) if tonight.value == 0 else None
+        return Candidate(wrong[0].good, tonight.revision, 0.0, NightEvidence.recovery) if tonight.value == 0 else None
     right = _last_right(points)
     if tonight.value == 0 or right < 0 or values_accepted(points, changes):
         return None
-    return Candidate(points[right].revision, tonight.revision, 1.0, Evidence.values)
+    return Candidate(points[right].revision, tonight.revision, 1.0, NightEvidence.values)
 
 
 def values_accepted(points: Sequence[Point], changes: Sequence[Change]) -> bool:
     """Whether a person has accepted that a kernel's values are wrong, and no night has found them right since."""
-    accepted = max((_place(points, change.bad) for change in changes if change.state is State.triaged), default=-1)
+    accepted = max(
+        (_place(points, change.bad) for change in changes if change.state is SeriesState.triaged), default=-1
+    )
     return accepted > _last_right(points)
 
 
@@ -236,23 +238,23 @@ def _recovery(points: Sequence[Point], changes: Sequence[Change]) -> Candidate |
         ratio = tonight.value / before.level
         # Nearer to the old level than to the new one, so that a small change does not recover by the width of the band.
         if ratio <= min(before.high, math.sqrt(max(change.ratio, 1.0))):
-            return Candidate(change.good, tonight.revision, ratio, Evidence.recovery)
+            return Candidate(change.good, tonight.revision, ratio, NightEvidence.recovery)
     return None
 
 
 def _confirmed(changes: Sequence[Change]) -> list[Change]:
-    return [change for change in changes if change.state is State.confirmed]
+    return [change for change in changes if change.state is SeriesState.confirmed]
 
 
 def _begin(points: Sequence[Point], changes: Sequence[Change]) -> int:
     """The place from which the past counts: the newest change that stands."""
-    standing = [change.bad for change in changes if change.state in (State.confirmed, State.triaged)]
+    standing = [change.bad for change in changes if change.state in (SeriesState.confirmed, SeriesState.triaged)]
     return max([0, *(_place(points, revision) for revision in standing)])
 
 
 def _after(window: Sequence[Point], changes: Sequence[Change]) -> int:
     """The place behind which a change point is news: earlier ones were compared, and nothing was found."""
-    return max((_place(window, change.bad) for change in changes if change.state is State.quiet), default=-1)
+    return max((_place(window, change.bad) for change in changes if change.state is SeriesState.quiet), default=-1)
 
 
 def _place(points: Sequence[Point], revision: str) -> int:
@@ -270,7 +272,7 @@ def _outside(window: Sequence[Point]) -> Candidate | None:
     # The last one that is nearer to the old level than to tonight's: yesterday's may show the change already, within its band.
     middle = expected.level * math.sqrt(ratio)
     good = next((point for point in reversed(past) if point.value <= middle), past[-1])
-    return Candidate(good.revision, tonight.revision, ratio, Evidence.band)
+    return Candidate(good.revision, tonight.revision, ratio, NightEvidence.band)
 
 
 def _moved(window: Sequence[Point], after: int) -> Candidate | None:
@@ -286,7 +288,7 @@ def _moved(window: Sequence[Point], after: int) -> Candidate | None:
     moved = statistics.median(logs[place:]) - statistics.median(logs[:place])
     if moved <= math.log1p(FLOOR):
         return None
-    return Candidate(window[place - 1].revision, window[-1].revision, math.exp(moved), Evidence.change_point)
+    return Candidate(window[place - 1].revision, window[-1].revision, math.exp(moved), NightEvidence.change_point)
 
 
 def _noise(logs: Sequence[float]) -> float:

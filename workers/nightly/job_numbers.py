@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from workers.contracts import JobRequest, MeasureSummary, ProfileSummary, StageName
-from workers.nightly.series import CANDIDATE, ORIGINAL, Numbers, Source, points_of
+from workers.nightly.series import CANDIDATE, ORIGINAL, Numbers, PointSource, points_of
 
 STAGES: dict[StageName, type[MeasureSummary | ProfileSummary]] = {
     StageName.measure: MeasureSummary,
@@ -22,8 +22,10 @@ def base_numbers(request: JobRequest, summary: MeasureSummary | ProfileSummary, 
     if isinstance(summary, MeasureSummary):
         for kernel in summary.kernels:
             if kernel.benchmark is not None:
-                base = (repository, kernel.kernel, summary.base_sha, measured_at, ORIGINAL, Source.job)
+                base = (repository, kernel.kernel, summary.base_sha, measured_at, ORIGINAL, PointSource.job)
                 yield from points_of(kernel.benchmark, *base)
     elif not request.origin.is_pull and not request.read_only:
         name = PurePosixPath(summary.reading.path).stem
-        yield from points_of(summary.benchmark, repository, name, request.base_sha, measured_at, CANDIDATE, Source.job)
+        yield from points_of(
+            summary.benchmark, repository, name, request.base_sha, measured_at, CANDIDATE, PointSource.job
+        )

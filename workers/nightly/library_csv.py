@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
+from workers.nightly.series import KERNEL, Metric, Point, PointSource, SeriesKey, Testbed
 
 REQUIRED = (
     "kernel_name",
@@ -118,7 +118,7 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
         value=_quantity(cells, "y_value_50", scale),
         low=_quantity(cells, "y_value_20", scale) if cells["y_value_20"] else None,
         high=_quantity(cells, "y_value_80", scale) if cells["y_value_80"] else None,
-        source=Source.library,
+        source=PointSource.library,
     )
     if (point.low or point.value) > point.value or (point.high or point.value) < point.value:
         raise ValueError("y_value_50 lies outside of y_value_20 to y_value_80")

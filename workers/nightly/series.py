@@ -23,7 +23,7 @@ class Metric(StrEnum):
     wrong_values = "wrong_values"  # 1 where the verdict was that values are wrong, else 0
 
 
-class Source(StrEnum):
+class PointSource(StrEnum):
     """Where a point comes from."""
 
     night = "night"
@@ -84,7 +84,7 @@ class Point:
     samples: int | None = None
     floor_share: float | None = None
     sm_clock_mhz: int | None = None  # the lowest while it was measured
-    source: Source = Source.night
+    source: PointSource = PointSource.night
 
 
 Numbers = Iterator[tuple[SeriesKey, Point]]
@@ -103,7 +103,7 @@ def points_of(
     revision: str,
     measured_at: float,
     contender: str = CANDIDATE,
-    source: Source = Source.night,
+    source: PointSource = PointSource.night,
 ) -> Numbers:
     """The numbers of one contender of a benchmark; none where times were predicted: nothing was measured then."""
     if result.predicted or result.gpu is None:
@@ -122,7 +122,7 @@ def points_of(
 
 
 def _time(
-    row: WorkloadTiming, timing: Timing, median_us: float, revision: str, measured_at: float, source: Source
+    row: WorkloadTiming, timing: Timing, median_us: float, revision: str, measured_at: float, source: PointSource
 ) -> Point:
     clock = None if row.conditions is None else row.conditions.sm_clock_mhz_low
     share = None if row.floor_us is None else row.floor_us / median_us

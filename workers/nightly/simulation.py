@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gpu_runner.contracts import Word
-from workers.nightly.detection import Candidate, Change, Evidence, State, compared, look
+from workers.nightly.detection import Candidate, Change, NightEvidence, SeriesState, compared, look
 from workers.nightly.series import Metric, Point
 
 SERIES_NOISE = (0.0026, 0.0043, 0.0050, 0.0055, 0.0056, 0.0058, 0.0066, 0.0081, 0.0124, 0.0189)
@@ -118,20 +118,20 @@ def _watch(scenario: Scenario, machine: Sequence[float], stream: random.Random) 
         differs = not scenario.new_testbed and int(candidate.good) < PAST_NIGHTS <= int(candidate.bad)
         step = math.log(scenario.step) if differs else 0.0
         state = compared(candidate, partial(_word, step, pair, stream))
-        seen.undecided += state is State.undecided
-        if state is State.confirmed and candidate.evidence is not Evidence.recovery:
+        seen.undecided += state is SeriesState.undecided
+        if state is SeriesState.confirmed and candidate.evidence is not NightEvidence.recovery:
             seen.false_alarms += step == 0
             seen.delay = seen.delay or (night - PAST_NIGHTS + 1 if step else None)
         changes = _kept(changes, candidate, state)
     return seen
 
 
-def _kept(changes: list[Change], candidate: Candidate, state: State) -> list[Change]:
-    if candidate.evidence is not Evidence.recovery:
+def _kept(changes: list[Change], candidate: Candidate, state: SeriesState) -> list[Change]:
+    if candidate.evidence is not NightEvidence.recovery:
         return [*changes, Change(candidate.good, candidate.bad, state, candidate.ratio)]
-    if state is not State.recovered:
+    if state is not SeriesState.recovered:
         return changes
-    gone = {one.bad for one in changes if one.state is State.confirmed and int(one.good) >= int(candidate.good)}
+    gone = {one.bad for one in changes if one.state is SeriesState.confirmed and int(one.good) >= int(candidate.good)}
     return [replace(one, state=state, recovered=candidate.bad) if one.bad in gone else one for one in changes]
 
 

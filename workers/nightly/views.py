@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from workers.nightly.detection import FLOOR, State, level_changes
-from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
+from workers.nightly.detection import FLOOR, SeriesState, level_changes
+from workers.nightly.series import KERNEL, Metric, Point, PointSource, SeriesKey, Testbed
 
 TREND_WEEKS = 12
 PASSES = ("full", "forward", "backward")  # the first that is there stands for a kernel
-SHOWN = (State.confirmed, State.recovered, State.triaged)  # the states of a change that the overview tells
+SHOWN = (
+    SeriesState.confirmed,
+    SeriesState.recovered,
+    SeriesState.triaged,
+)  # the states of a change that the overview tells
 LEAST_POINTS = 10  # of a line in which change points are looked for
 
 
@@ -88,7 +92,7 @@ class Newest(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choice:
+class HistoryChoice:
     """What can be chosen on the page of a kernel: one line of its history."""
 
     gpu: str
@@ -98,7 +102,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A series in a chart. ``change_points`` are the commits at which its level moved, found in all of its points."""
 
     provider: str
@@ -116,11 +120,11 @@ class KernelHistory:
 
     repository: str
     kernel: str
-    chosen: Choice
-    choices: tuple[Choice, ...]
+    chosen: HistoryChoice
+    choices: tuple[HistoryChoice, ...]
     library_workload: str | None
     library_workloads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     commits: tuple[str, ...]
     of_commits: int
 
@@ -235,17 +239,17 @@ def _state(
         point.high,
         point.floor_share,
         wrong,
-        sum(change.state == State.confirmed for change in changes),
+        sum(change.state == SeriesState.confirmed for change in changes),
         max(changes, key=recency, default=None),
         trend,
     )
 
 
-def choose(choices: Sequence[Choice], wanted: Mapping[str, str], first: Choice) -> Choice:
+def choose(choices: Sequence[HistoryChoice], wanted: Mapping[str, str], first: HistoryChoice) -> HistoryChoice:
     """The choice that fits most of what is wanted, an earlier field before all later ones; ``first`` where nothing is."""
     order = ("gpu", "metric", "timed_pass", "workload")
 
-    def fit(choice: Choice) -> tuple[tuple[bool, bool], ...]:
+    def fit(choice: HistoryChoice) -> tuple[tuple[bool, bool], ...]:
         return tuple(
             (getattr(choice, name) == wanted.get(name), getattr(choice, name) == getattr(first, name)) for name in order
         )
@@ -264,12 +268,12 @@ def _words(workload: str) -> frozenset[str]:
     return frozenset(word.removeprefix("dtype=") for word in workload.split())
 
 
-def line_of(key: SeriesKey, points: Sequence[Point], changes: Sequence[ChangeMark], keep: frozenset[str]) -> Line:
+def line_of(key: SeriesKey, points: Sequence[Point], changes: Sequence[ChangeMark], keep: frozenset[str]) -> ChartLine:
     """A series as a line of a chart of some commits; its change points are those of its whole past."""
-    imported = points[-1].source is Source.library
+    imported = points[-1].source is PointSource.library
     searched = key.provider == KERNEL and not imported and len(points) >= LEAST_POINTS
     moved = level_changes([point.value for point in points]) if searched else ()
-    return Line(
+    return ChartLine(
         key.provider,
         key.workload,
         key.testbed,
@@ -289,7 +293,7 @@ def commits_of(series: Iterable[Sequence[Point]]) -> tuple[str, ...]:
     return tuple(sorted(first, key=lambda revision: (first[revision], revision)))
 
 
-class Reading(NamedTuple):
+class PointReading(NamedTuple):
     """A number with its 20th and 80th percentile."""
 
     value: float
@@ -307,14 +311,14 @@ class ComparedRun(NamedTuple):
 
 
 def compared_series(
-    key: SeriesKey, before: Reading | None, after: Reading | None, run: ComparedRun | None
+    key: SeriesKey, before: PointReading | None, after: PointReading | None, run: ComparedRun | None
 ) -> ComparedSeries:
     """Compare two numbers of a series, by an interleaved run of the same two commits where there was one."""
     ratio = (None, None, None) if key.metric is Metric.wrong_values else _ratio(before, after)
     difference, one_run = _difference(key.metric, before, after, ratio), False
     if before is not None and after is not None and run is not None:
         ratio = ratio if key.metric is Metric.wrong_values else (run.ratio, run.low, run.high)
-        difference, one_run = _of_run(key.metric, run.state), run.state != State.undecided
+        difference, one_run = _of_run(key.metric, run.state), run.state != SeriesState.undecided
     return ComparedSeries(
         key.kernel,
         key.timed_pass,
@@ -329,7 +333,7 @@ def compared_series(
     )
 
 
-def _ratio(before: Reading | None, after: Reading | None) -> tuple[float | None, float | None, float | None]:
+def _ratio(before: PointReading | None, after: PointReading | None) -> tuple[float | None, float | None, float | None]:
     """New over old, with the least and the most that the 20th and 80th percentiles of the two nights leave open."""
     if before is None or after is None or before.value <= 0 or after.value <= 0:
         return None, None, None
@@ -341,8 +345,8 @@ def _ratio(before: Reading | None, after: Reading | None) -> tuple[float | None,
 
 def _difference(
     metric: Metric,
-    before: Reading | None,
-    after: Reading | None,
+    before: PointReading | None,
+    after: PointReading | None,
     ratio: tuple[float | None, float | None, float | None],
 ) -> Difference:
     if before is None or after is None:
@@ -369,8 +373,8 @@ def _difference(
 
 def _of_run(metric: Metric, state: str) -> Difference:
     """What an interleaved comparison said, by the state that it left a change in."""
-    if state == State.quiet:
+    if state == SeriesState.quiet:
         return Difference.same
-    if state not in (State.confirmed, State.recovered, State.triaged):
+    if state not in (SeriesState.confirmed, SeriesState.recovered, SeriesState.triaged):
         return Difference.undecided
     return {Metric.time_us: Difference.slower, Metric.peak_bytes: Difference.larger}.get(metric, Difference.wrong)

@@ -19,7 +19,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout
-from workers.nightly.bisection import MEMORY, TIME, Culprit, Row, Step, bisect, step_of, value_step, worse_rows
+from workers.nightly.bisection import MEMORY, TIME, Culprit, Row, StepOutcome, bisect, step_of, value_step, worse_rows
 from workers.nightly.detection import WRONG
 from workers.reports.plots import RangePlace, against_original, draw_range
 from workers.reports.provenance import provenance
@@ -46,7 +46,7 @@ class Bisect:
         report, host = gate.host()
         if report.gpu is None:
             raise UserFacingError(NO_GPU)
-        search = _Range(context, gate)
+        search = _CommitRange(context, gate)
         last = len(search.commits) - 1
         by_values = search.becomes_wrong()
         whole = None if by_values else search.measured(0, last)
@@ -77,7 +77,7 @@ class Bisect:
 
 
 @dataclass
-class _Range:
+class _CommitRange:
     """The commits of the request. ``rows`` are what became worse over the whole range: nothing else decides a step."""
 
     context: StageContext
@@ -121,7 +121,7 @@ class _Range:
             self._known[old, new] = self._ask(f"{older}-{newer}", old, new, problem)
         return self._known[old, new]
 
-    def step(self, old: int, new: int) -> Step:
+    def step(self, old: int, new: int) -> StepOutcome:
         """What the comparison says about the rows that count."""
         return step_of(self.measured(old, new), self.rows)
 
@@ -129,7 +129,7 @@ class _Range:
         """Whether values are wrong at the last commit, next to the first; then nothing else is searched."""
         return self._verdict(len(self.commits) - 1) in WRONG
 
-    def value_step(self, old: int, new: int) -> Step:
+    def value_step(self, old: int, new: int) -> StepOutcome:
         """Whether values became wrong between two commits."""
         return value_step(self._verdict(old), self._verdict(new), self._verdict(len(self.commits) - 1))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpu_runner.contracts.reading import UNPARSABLE
-from workers.authors.llm.protocol import Fault
+from workers.authors.llm.protocol import AnswerFault
 from workers.contracts import ChangedFile, FileChange
 from workers.layouts.protocol import Changeable, Shared
 from workers.layouts.regions import outside
@@ -150,7 +150,7 @@ LEAST_LINES = 40  # of a file before a share of it says anything
 class EditViolation:
     """Why a change is not even run. The sentence is ours and quotes names alone."""
 
-    fault: Fault
+    fault: AnswerFault
     sentence: str
 
 
@@ -161,7 +161,7 @@ def violation(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tre
         if broken is not None:
             return broken
     if all(change.path in changeable.tests or change.text == tree.read(change.path) for change in changes):
-        return EditViolation(Fault.same, "The kernel's files stay as they are: nothing is changed.")
+        return EditViolation(AnswerFault.same, "The kernel's files stay as they are: nothing is changed.")
     return _of_size(changes, changeable, tree)
 
 
@@ -172,13 +172,13 @@ def within(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) 
 
 def _of_place(change: FileChange, changeable: Changeable, tree: Tree) -> EditViolation | None:
     if change.path not in changeable.paths:
-        return EditViolation(Fault.path, "A file is changed that is none of the kernel's own files and tests.")
+        return EditViolation(AnswerFault.path, "A file is changed that is none of the kernel's own files and tests.")
     if change.text is None:
-        return EditViolation(Fault.path, f"`{change.path}` would be removed.")
+        return EditViolation(AnswerFault.path, f"`{change.path}` would be removed.")
     old = tree.read(change.path) or ""
     if change.path in changeable.tests:
         weaker = weakening(old, change.text)
-        return None if weaker is None else EditViolation(Fault.tests, f"`{change.path}`: {weaker}")
+        return None if weaker is None else EditViolation(AnswerFault.tests, f"`{change.path}`: {weaker}")
     shared = next((item for item in changeable.shared if item.path == change.path), None)
     return None if shared is None else _of_shared(shared, old, change.text)
 
@@ -188,7 +188,7 @@ def _of_shared(shared: Shared, old: str, new: str) -> EditViolation | None:
     if after is not None and after == outside(old, shared.functions):
         return None
     named = ", ".join(f"`{name}`" for name in shared.functions)
-    return EditViolation(Fault.path, f"Other kernels share `{shared.path}`: only {named} may be changed in it.")
+    return EditViolation(AnswerFault.path, f"Other kernels share `{shared.path}`: only {named} may be changed in it.")
 
 
 def _of_size(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree) -> EditViolation | None:
@@ -200,10 +200,10 @@ def _of_size(changes: tuple[FileChange, ...], changeable: Changeable, tree: Tree
         total = len(old.splitlines())
         if total >= LEAST_LINES and removed > MOST_SHARE * total:
             message = f"{removed} of {total} lines of `{change.path}` are replaced, and at most {MOST_SHARE:.0%} may be"
-            return EditViolation(Fault.too_large, f"{message}: change only what the request needs.")
+            return EditViolation(AnswerFault.too_large, f"{message}: change only what the request needs.")
     for is_test, count in lines.items():
         if count > MOST_LINES:
             what = "tests" if is_test else "kernel's files"
             message = f"{count} lines come and go in the {what}, and at most {MOST_LINES} may"
-            return EditViolation(Fault.too_large, f"{message}: change only what the request needs.")
+            return EditViolation(AnswerFault.too_large, f"{message}: change only what the request needs.")
     return None

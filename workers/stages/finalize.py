@@ -232,7 +232,7 @@ class Finalize:
         script, data = run_script(bench.gate, bench.kernel, bench.layout, bench.tree, changes, measured)
         plots = library_plots(bench.gate, bench.layout, bench.tree, data)
         images = draw_plots(context, bench.kernel.name, passed.verdict, measured)
-        logged = Log(bench, known, kept)
+        logged = CommitLog(bench, known, kept)
         summary = FinalizeSummary(
             applied=True,
             winner=passed.variant,
@@ -266,7 +266,7 @@ def _keep(context: StageContext, summary: FinalizeSummary) -> None:
     context.artifact("report.md", page.encode(), "text/markdown")
 
 
-class Log:
+class CommitLog:
     """What is committed: a commit for each that was kept, with the entry of a development log where the repository keeps one."""
 
     def __init__(self, bench: OptimizeBench, known: Profiled, kept: tuple[Passed, ...]) -> None:

@@ -93,7 +93,7 @@ NOTHING_TO_GAIN = Failure(
 
 
 @dataclass(frozen=True)
-class Subject:
+class FuseSubject:
     """What is fused, and where it goes."""
 
     name: str
@@ -102,7 +102,7 @@ class Subject:
     home: FusedHome
 
 
-def fuse_subject(name: str, given: ProblemText, tree: Tree, layout: str | None) -> Subject:
+def fuse_subject(name: str, given: ProblemText, tree: Tree, layout: str | None) -> FuseSubject:
     """Read a fuse command against its repository, running nothing.
 
     Raises:
@@ -115,7 +115,7 @@ def fuse_subject(name: str, given: ProblemText, tree: Tree, layout: str | None) 
     for path in (home.folder, home.suite):
         if tree.exists(path):
             raise existing_failure(name, path)
-    return Subject(name, source, chosen, home)
+    return FuseSubject(name, source, chosen, home)
 
 
 def model_source(given: ProblemText, tree: Tree) -> str:

@@ -42,8 +42,8 @@ from workers.nightly.detection import (
     WRONG,
     Candidate,
     Change,
-    Evidence,
-    State,
+    NightEvidence,
+    SeriesState,
     compared,
     improvement,
     look,
@@ -57,8 +57,8 @@ from workers.nightly.series import (
     ORIGINAL,
     Metric,
     Point,
+    PointSource,
     SeriesKey,
-    Source,
     Testbed,
     host_testbed,
     points_of,
@@ -179,7 +179,8 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
     news = tuple(
         change
         for change in changes
-        if change.state == State.recovered or (change.state == State.confirmed and change.evidence != Evidence.recovery)
+        if change.state == SeriesState.recovered
+        or (change.state == SeriesState.confirmed and change.evidence != NightEvidence.recovery)
     )
     if not news:
         return []
@@ -245,7 +246,7 @@ def _joined(news: RegressionUpdate, before: RegressionUpdate | None) -> Regressi
     left = tuple(
         one
         for one in before.changes
-        if one.state == State.confirmed and (one.timed_pass, one.workload, one.metric) not in seen
+        if one.state == SeriesState.confirmed and (one.timed_pass, one.workload, one.metric) not in seen
     )
     wrong = before.wrong if any(one.metric == Metric.wrong_values for one in left) else None
     return replace(news, changes=news.changes + left, wrong=news.wrong or wrong)
@@ -253,7 +254,7 @@ def _joined(news: RegressionUpdate, before: RegressionUpdate | None) -> Regressi
 
 def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Image, ...]:
     """The series of the change that is the largest, with its nights; none where nothing became slower or larger here."""
-    timed = [one for one in news if one.state == State.confirmed and one.metric != Metric.wrong_values]
+    timed = [one for one in news if one.state == SeriesState.confirmed and one.metric != Metric.wrong_values]
     if not timed:
         return ()
     worst = max(timed, key=lambda one: one.ratio)
@@ -262,7 +263,7 @@ def _drawn(night: Night, kernel: str, news: Sequence[NightChange]) -> tuple[Imag
 
     def draw() -> Any:
         series = night.context.history(lambda s: dict(history.read(s, repository, kernel, night.testbed)))
-        nights = [point for point in series.get(key, ()) if point.source is Source.night]
+        nights = [point for point in series.get(key, ()) if point.source is PointSource.night]
         if not nights:
             return None
         unit = "peak memory, bytes" if metric is Metric.peak_bytes else "time, microseconds"
@@ -534,7 +535,7 @@ def _rows_of_script(
         return
     for key, point in rows.numbers:
         if key.kernel == existing.name and key.provider == KERNEL:
-            tonight = replace(point, revision=night.revision, measured_at=night.begun_at, source=Source.night)
+            tonight = replace(point, revision=night.revision, measured_at=night.begun_at, source=PointSource.night)
             yield replace(key, testbed=night.testbed), tonight
 
 
@@ -750,7 +751,9 @@ class _Kernel:
 
         def read(session: Any) -> list[dict[str, Any]]:
             existing = history.standing_elsewhere(session, night.repository, self.name, night.testbed)
-            gone = [(key, Candidate(one.good, night.revision, one.ratio, Evidence.recovery)) for key, one in existing]
+            gone = [
+                (key, Candidate(one.good, night.revision, one.ratio, NightEvidence.recovery)) for key, one in existing
+            ]
             return [_candidate_form(*one) for one in gone]
 
         return _read_candidates(night.context.memo(f"{self.name}-elsewhere", lambda: night.context.history(read)))
@@ -759,14 +762,14 @@ class _Kernel:
         """What is faster or smaller than when a week began, in three runs of both commits."""
         found = self._candidates("improvements", lambda _key, points, known: improvement(points, since, known))
         compared = [(key, candidate, *self._compared(key, candidate)) for key, candidate in found]
-        return [self._change(*one) for one in compared if one[2] is State.improved]
+        return [self._change(*one) for one in compared if one[2] is SeriesState.improved]
 
-    def _compared(self, key: SeriesKey, candidate: Candidate) -> tuple[State, history.Ratio]:
+    def _compared(self, key: SeriesKey, candidate: Candidate) -> tuple[SeriesState, history.Ratio]:
         comparison = _Comparison(self, key, candidate)
         state = compared(candidate, comparison.word)
         return state, comparison.ratio or (candidate.ratio, None, None)
 
-    def _change(self, key: SeriesKey, candidate: Candidate, state: State, ratio: history.Ratio) -> NightChange:
+    def _change(self, key: SeriesKey, candidate: Candidate, state: SeriesState, ratio: history.Ratio) -> NightChange:
         return NightChange(
             self.name,
             key.timed_pass,
@@ -787,7 +790,7 @@ class _Kernel:
             rows = []
             for key, points in history.read(session, night.repository, self.name, night.testbed):
                 # Only nights are in the order of the commits: a job measures its base whenever it is asked to.
-                nights = [point for point in points if point.source is Source.night]
+                nights = [point for point in points if point.source is PointSource.night]
                 own = key.provider == KERNEL and nights and nights[-1].revision == night.revision
                 candidate = looked(key, nights, history.changes_of(session, key)) if own else None
                 if candidate is not None:
@@ -867,4 +870,4 @@ def _read_candidates(forms: list[dict[str, Any]]) -> list[tuple[SeriesKey, Candi
 
 
 def _candidate(form: dict[str, Any]) -> Candidate:
-    return Candidate(form["good"], form["bad"], float(form["ratio"]), Evidence(form["evidence"]))
+    return Candidate(form["good"], form["bad"], float(form["ratio"]), NightEvidence(form["evidence"]))

@@ -51,8 +51,8 @@ from workers.stages.problem import parse
 from workers.targets import cutile
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
-from workers.targets.module import PortedModule, Variant, ported_module
-from workers.targets.protocol import Target
+from workers.targets.module import CallVariant, PortedModule, ported_module
+from workers.targets.protocol import PortTarget
 from workers.targets.table import target_named
 from workers.tree import Tree
 
@@ -64,16 +64,16 @@ NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to ke
 
 
 @dataclass(frozen=True)
-class Subject:
+class PortSubject:
     """What is ported, and to what. ``problems`` are the calls that the port takes, by name."""
 
     kernel: ExistingKernel
-    target: Target
+    target: PortTarget
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
 
 
-def port_subject(kernel: str, to: str, given: ProblemText, tree: Tree, layout: str | None) -> Subject:
+def port_subject(kernel: str, to: str, given: ProblemText, tree: Tree, layout: str | None) -> PortSubject:
     """Read a port command against its repository, running nothing.
 
     Raises:
@@ -84,7 +84,7 @@ def port_subject(kernel: str, to: str, given: ProblemText, tree: Tree, layout: s
     target.check(existing, tree)
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
-    return Subject(existing, target, problems, target.contract(existing, problems[0][1], tree))
+    return PortSubject(existing, target, problems, target.contract(existing, problems[0][1], tree))
 
 
 class Port:
@@ -156,7 +156,7 @@ def _updates(context: StageContext, new: Sequence[FileChange], summary: PortSumm
     )
 
 
-def _variant(bench: Bench, given: Subject, name: str, problem: Problem) -> Variant:
+def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant:
     bench.context.note(f"tracing the problem, and writing its kernels: {name}")
     captured = bench.gate.capture(f"capture-{name}", problem.source).result
     if captured.graph is None:
@@ -171,10 +171,10 @@ def _variant(bench: Bench, given: Subject, name: str, problem: Problem) -> Varia
         message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {answer.sentence}"
         fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
-    return Variant(kernel, problem, answer)
+    return CallVariant(kernel, problem, answer)
 
 
-def _parity(bench: Bench, given: Subject, variant: Variant, changes: tuple[FileChange, ...]) -> Parity:
+def _parity(bench: Bench, given: PortSubject, variant: CallVariant, changes: tuple[FileChange, ...]) -> Parity:
     bench.context.note(f"proving values and gradients: {variant.name}")
     form = given.target.form(given.kernel, variant.problem, changes, SNAPSHOT_FILE)
     verdict = bench.gate.verify(f"verify-{variant.name}", variant.problem, form, lasting=False)
@@ -183,7 +183,7 @@ def _parity(bench: Bench, given: Subject, variant: Variant, changes: tuple[FileC
     return Parity(variant.name, variant.problem.call or "", replace(verdict, checks=()))
 
 
-def _api(given: Subject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
+def _api(given: PortSubject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
     """What became of each public name of the default operator's file."""
     contract = given.contract
     taken = ", ".join(parameter.source for parameter in contract.parameters)
@@ -199,7 +199,7 @@ def _api(given: Subject, module: PortedModule, tree: Tree) -> tuple[PortedName, 
 
 
 def _lowered(
-    bench: Bench, source: str, variants: tuple[Variant, ...], tilings: tuple[KernelTiling, ...]
+    bench: Bench, source: str, variants: tuple[CallVariant, ...], tilings: tuple[KernelTiling, ...]
 ) -> tuple[LoweredKernel, ...]:
     """What the target's own compiler makes of the kernels, where it is installed; it is asked once a verdict has passed."""
 
@@ -213,7 +213,7 @@ def _lowered(
     return tuple(from_json(LoweredKernel, form) for form in bench.context.memo("lowered", ask))
 
 
-def _compiled(bench: Bench, variants: tuple[Variant, ...]) -> str:
+def _compiled(bench: Bench, variants: tuple[CallVariant, ...]) -> str:
     """What cuTile's compiler says of the kernels, where it is installed; it is asked once a verdict has passed."""
 
     def ask() -> str:
@@ -228,7 +228,7 @@ def _compiled(bench: Bench, variants: tuple[Variant, ...]) -> str:
     return str(bench.context.memo("compiled", ask))
 
 
-def _overflows(target: Target, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
+def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
     return tuple(
         f"`{kernel.name}` may need {kernel.bits:,} bits of the {target.buffer_bits:,} of the buffer: if its compiler reports an "
         "overflow, raise the memory multiplier of its launcher."
@@ -237,7 +237,7 @@ def _overflows(target: Target, kernels: tuple[LoweredKernel, ...]) -> tuple[str,
     )
 
 
-def _risks(given: Subject, module: PortedModule) -> tuple[str, ...]:
+def _risks(given: PortSubject, module: PortedModule) -> tuple[str, ...]:
     """The failure patterns of ports that the source shows, each with its fix."""
     contract, risks = given.contract, []
     if contract.distributed:

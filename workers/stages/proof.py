@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from gpu_runner.contracts import CaseOutcome, Problem, ProblemError, Status, TestsResult, Verdict, parse_problem
-from workers.authors.llm.protocol import ChangeAnswer, Failed, Fault
+from workers.authors.llm.protocol import AnswerFault, ChangeAnswer, Failed
 from workers.contracts import AddedTest, Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
 from workers.layouts.existing import is_of, own_path
 from workers.layouts.regions import changed_outside_calls
@@ -371,7 +371,7 @@ def _judged(bench: ModifyBench, key: str, answer: ChangeAnswer, changes: tuple[F
         return Fell(judge, ProofStep.problem, changes)
     unproved = _unproved(bench, judge, changes)
     if unproved is not None:
-        return Fell(Failed(patch, Fault.path.value, unproved), ProofStep.place, changes)
+        return Fell(Failed(patch, AnswerFault.path.value, unproved), ProofStep.place, changes)
     broken = broken_call(bench, key, judge, changes, patch)
     if isinstance(broken, Failed):
         return Fell(broken, ProofStep.call, changes)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import BenchmarkResult, Status, Verdict, to_json
 from workers.authors.llm import read_variant, variant_question
 from workers.authors.llm.protocol import (
+    AnswerFault,
     Failed,
-    Fault,
     Remark,
     Reply,
     Task,
@@ -401,7 +401,7 @@ def _keeping_to_the_call(read: VariantAnswer, brief: VariantBrief) -> VariantAns
     sentence = (
         f"`{other}` stands in the file as well and has nothing to do with `{brief.problem.call}`: it stays as it is"
     )
-    raise UnusableAnswer(Fault.path, sentence)
+    raise UnusableAnswer(AnswerFault.path, sentence)
 
 
 def _failed(source: str, gated: Gated) -> Failed | None:

@@ -116,7 +116,7 @@ def _verdict(bench: CreateBench, design: Design, changes: tuple[FileChange, ...]
 
 
 @dataclass(frozen=True)
-class Terms:
+class SearchBounds:
     """Bounds of a search. ``prefix`` begins its keys, so that one attempt of a stage may run several searches."""
 
     candidates: int
@@ -148,7 +148,7 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
     wanted = "kernel"
     without_model = "`--author compiler` needs no model."
 
-    def __init__(self, bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Terms) -> None:
+    def __init__(self, bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: SearchBounds) -> None:
         super().__init__(bench.context, log, terms.repairs, judges_all=terms.choose is Choose.best)
         self.bench, self.brief, self.terms = bench, brief, terms
         self.unanswered = f"{terms.prefix}unanswered"
@@ -240,7 +240,7 @@ def _fell(tried: ModelCandidate, failed: Failed) -> Judged[ModelCandidate | None
     return Judged(tried, failed.status, first, (at, -failing), failed)
 
 
-def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Terms) -> ProvedKernel:
+def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: SearchBounds) -> ProvedKernel:
     """The kernel that a search for a brief finds.
 
     Raises:
@@ -254,10 +254,10 @@ def searched(bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: Ter
     return ProvedKernel(MODEL, taken.design, taken.changes, taken.style, taken.verdict, replies, tried.model)
 
 
-def terms_of(context: StageContext) -> Terms:
+def terms_of(context: StageContext) -> SearchBounds:
     """The bounds that the command sets to a search."""
     options = context.request.options
-    return Terms(options.candidates, options.repairs, options.choose)
+    return SearchBounds(options.candidates, options.repairs, options.choose)
 
 
 # Who writes a kernel.
@@ -306,7 +306,7 @@ def repaired(bench: CreateBench, log: AttemptLog, design: Design, failed: Failed
         UserFacingError: it gives none that is proved.
     """
     brief = replace(kernel_brief(bench, before=design.source), failed=failed)
-    return searched(bench, log, brief, Terms(1, bench.context.request.options.repairs, prefix=prefix))
+    return searched(bench, log, brief, SearchBounds(1, bench.context.request.options.repairs, prefix=prefix))
 
 
 def kept_kernel(made: ProvedKernel) -> dict[str, Any]:

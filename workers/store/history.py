@@ -11,10 +11,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from workers.contracts import StageName, regression_key
-from workers.nightly.detection import Candidate, Change, Evidence, State
+from workers.nightly.detection import Candidate, Change, NightEvidence, SeriesState
 from workers.nightly.job_numbers import STAGES
 from workers.nightly.planning import DAY_S, Retention, forgotten
-from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
+from workers.nightly.series import Metric, Point, PointSource, SeriesKey, Testbed
 from workers.store.models import Job, MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange, StageAttempt
 
 MOST_AT_ONCE = 500  # rows in a statement; SQLite takes a bounded number of values
@@ -39,7 +39,7 @@ def add(session: Session, numbers: Iterable[tuple[SeriesKey, Point]]) -> int:
 def _keep(session: Session, rows: Sequence[dict[str, Any]]) -> int:
     insert = INSERT[session.get_bind().dialect.name](MeasuredPoint).values(list(rows))
     number = ("measured_at", "value", "low", "high", "samples", "floor_share", "sm_clock_mhz", "source")
-    of_night = (MeasuredPoint.source == Source.job.value) & (insert.excluded.source == Source.night.value)
+    of_night = (MeasuredPoint.source == PointSource.job.value) & (insert.excluded.source == PointSource.night.value)
     kept = insert.on_conflict_do_update(
         index_elements=["series_id", "revision"],
         set_={name: insert.excluded[name] for name in number},
@@ -95,7 +95,7 @@ def last_right(session: Session, repository: str, kernel: str, not_revision: str
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
         .where(*of_kernel, MeasuredSeries.metric == Metric.wrong_values.value)
-        .where(MeasuredPoint.source == Source.night.value, MeasuredPoint.value == 0.0)
+        .where(MeasuredPoint.source == PointSource.night.value, MeasuredPoint.value == 0.0)
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
     ).first()
@@ -134,7 +134,7 @@ def has_nights(session: Session, repository: str, kernel: str) -> bool:
         select(MeasuredPoint.id)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel)
-        .where(MeasuredPoint.source == Source.night.value)
+        .where(MeasuredPoint.source == PointSource.night.value)
     )
     return session.scalar(query.limit(1)) is not None
 
@@ -158,7 +158,7 @@ def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[s
     query = (
         select(MeasuredSeries.kernel, MeasuredPoint.revision, func.max(MeasuredPoint.measured_at))
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
-        .where(MeasuredSeries.repository == repository, MeasuredPoint.source == Source.night.value)
+        .where(MeasuredSeries.repository == repository, MeasuredPoint.source == PointSource.night.value)
         .where(*(getattr(MeasuredSeries, name) == value for name, value in asdict(testbed).items()))
         .group_by(MeasuredSeries.kernel, MeasuredPoint.revision)
     )
@@ -176,7 +176,7 @@ def kernels_at(session: Session, repository: str, testbed: Testbed, revision: st
         .distinct()
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredPoint.revision == revision)
-        .where(MeasuredPoint.source == Source.night.value)
+        .where(MeasuredPoint.source == PointSource.night.value)
         .where(*(getattr(MeasuredSeries, name) == value for name, value in asdict(testbed).items()))
     )
     return set(session.scalars(query))
@@ -193,7 +193,7 @@ def last_places(session: Session, repository: str, gpu: str) -> dict[str, tuple[
         )
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
-        .where(MeasuredPoint.source == Source.night.value)
+        .where(MeasuredPoint.source == PointSource.night.value)
         .group_by(MeasuredSeries.kernel, MeasuredSeries.gpu_uuid, MeasuredPoint.revision)
         .order_by("at")
     )
@@ -239,7 +239,7 @@ def forget(session: Session, retention: Retention, now: float) -> int:
     """
     removed = 0
     oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
-    own = MeasuredPoint.source != Source.library.value
+    own = MeasuredPoint.source != PointSource.library.value
     aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest, own).distinct()
     for series_id in session.scalars(aged).all():
         named = select(SeriesChange.good_revision, SeriesChange.bad_revision, SeriesChange.recovered_revision).where(
@@ -277,7 +277,7 @@ def point_of(row: MeasuredPoint) -> Point:
         row.samples,
         row.floor_share,
         row.sm_clock_mhz,
-        Source(row.source),
+        PointSource(row.source),
     )
 
 
@@ -306,15 +306,18 @@ def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
         .order_by(SeriesChange.id)
     )
     return tuple(
-        Change(row.good_revision, row.bad_revision, State(row.state), row.ratio, row.recovered_revision) for row in rows
+        Change(row.good_revision, row.bad_revision, SeriesState(row.state), row.ratio, row.recovered_revision)
+        for row in rows
     )
 
 
-def keep_change(session: Session, key: SeriesKey, candidate: Candidate, state: State, ratio: Ratio, now: float) -> None:
+def keep_change(
+    session: Session, key: SeriesKey, candidate: Candidate, state: SeriesState, ratio: Ratio, now: float
+) -> None:
     """Keep what became of a candidate: a change of its own, or the state of the change that it is the recovery of."""
     series_id = _series(session, key)
-    if candidate.evidence is Evidence.recovery:
-        if state is State.recovered:
+    if candidate.evidence is NightEvidence.recovery:
+        if state is SeriesState.recovered:
             _recover(session, series_id, candidate, now)
         return
     middle, low, high = ratio
@@ -335,10 +338,10 @@ def keep_change(session: Session, key: SeriesKey, candidate: Candidate, state: S
 
 def _recover(session: Session, series_id: int, candidate: Candidate, now: float) -> None:
     """Mark the change that is gone, and those that were confirmed on top of it."""
-    confirmed = [SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value]
+    confirmed = [SeriesChange.series_id == series_id, SeriesChange.state == SeriesState.confirmed.value]
     first = select(func.min(SeriesChange.id)).where(*confirmed, SeriesChange.good_revision == candidate.good)
     gone = session.scalars(select(SeriesChange.id).where(*confirmed, SeriesChange.id >= first.scalar_subquery())).all()
-    form = {"state": State.recovered.value, "recovered_revision": candidate.bad, "changed_at": now}
+    form = {"state": SeriesState.recovered.value, "recovered_revision": candidate.bad, "changed_at": now}
     session.execute(update(SeriesChange).where(SeriesChange.id.in_(gone)).values(**form))
 
 
@@ -349,7 +352,7 @@ def standing(session: Session, repository: str, gpu: str) -> tuple[str, ...]:
         .distinct()
         .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
-        .where(SeriesChange.state == State.confirmed.value)
+        .where(SeriesChange.state == SeriesState.confirmed.value)
         .order_by(MeasuredSeries.kernel)
     )
     return tuple(session.scalars(query))
@@ -362,7 +365,7 @@ def standing_metrics(session: Session, repository: str, kernel: str, gpu: str) -
         .distinct()
         .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu)
-        .where(SeriesChange.state == State.confirmed.value)
+        .where(SeriesChange.state == SeriesState.confirmed.value)
         .order_by(MeasuredSeries.metric)
     )
     return tuple(session.scalars(query))
@@ -376,14 +379,14 @@ def standing_elsewhere(
         select(MeasuredSeries, SeriesChange)
         .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel)
-        .where(MeasuredSeries.gpu == testbed.gpu, SeriesChange.state == State.confirmed.value)
+        .where(MeasuredSeries.gpu == testbed.gpu, SeriesChange.state == SeriesState.confirmed.value)
         .order_by(SeriesChange.id)
     )
     changes: dict[SeriesKey, Change] = {}
     for series, row in rows:
         key = key_of(series)
         if key.testbed != testbed:
-            changes.setdefault(key, Change(row.good_revision, row.bad_revision, State(row.state), row.ratio))
+            changes.setdefault(key, Change(row.good_revision, row.bad_revision, SeriesState(row.state), row.ratio))
     return list(changes.items())
 
 
@@ -395,14 +398,14 @@ def triage(session: Session, repository: str, key: str, reason: str, now: float)
         .where(MeasuredSeries.repository == repository)
         .where(
             or_(
-                SeriesChange.state == State.confirmed.value,
-                and_(SeriesChange.state == State.triaged.value, SeriesChange.reason == reason),
+                SeriesChange.state == SeriesState.confirmed.value,
+                and_(SeriesChange.state == SeriesState.triaged.value, SeriesChange.reason == reason),
             )
         )
     ).all()
     meant = [row for row in rows if regression_key(row[2], row[3]) == key]
-    fresh = [row[0] for row in meant if row[1] == State.confirmed.value]
-    form = {"state": State.triaged.value, "reason": reason, "changed_at": now}
+    fresh = [row[0] for row in meant if row[1] == SeriesState.confirmed.value]
+    form = {"state": SeriesState.triaged.value, "reason": reason, "changed_at": now}
     session.execute(update(SeriesChange).where(SeriesChange.id.in_(fresh)).values(**form))
     return len(fresh) or len(meant)
 
@@ -413,7 +416,7 @@ def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:
         select(MeasuredSeries)
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
-        .where(MeasuredPoint.source == Source.night.value)
+        .where(MeasuredPoint.source == PointSource.night.value)
         .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
         .limit(1)
     )

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 from sqlalchemy import FromClause, Integer, Row, Select, cast, func, select
 from sqlalchemy.orm import Session
 
-from workers.nightly.detection import State
+from workers.nightly.detection import SeriesState
 from workers.nightly.planning import WEEK_S, week_start
-from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
+from workers.nightly.series import KERNEL, Metric, Point, PointSource, SeriesKey, Testbed
 from workers.nightly.views import (
     SHOWN,
     TREND_WEEKS,
     ChangeMark,
-    Choice,
     CommitComparison,
     ComparedRun,
+    HistoryChoice,
     KernelHistory,
     KernelState,
     Newest,
-    Reading,
+    PointReading,
     TrendWeek,
     choose,
     commits_of,
@@ -164,7 +164,7 @@ def _weeks(session: Session, series: Sequence[int], begin: float, end: float) ->
     return {series_id: tuple(weeks) for series_id, weeks in trends.items()}
 
 
-def _changes(session: Session, repository: str, kernel: str | None, states: Iterable[State]) -> Iterator[_Change]:
+def _changes(session: Session, repository: str, kernel: str | None, states: Iterable[SeriesState]) -> Iterator[_Change]:
     """The changes of a repository's kernels, or of one, that are in one of the states, oldest first."""
     query = (
         select(*_CHANGE)
@@ -214,7 +214,7 @@ def history_of(
     commits = every if last is None else every[-last:]
     keep = frozenset(commits)
     marks: dict[int, list[ChangeMark]] = {}
-    for change in _changes(session, repository, kernel, State):
+    for change in _changes(session, repository, kernel, SeriesState):
         marks.setdefault(change.series_id, []).append(change.mark)
     lines = [line_of(_key(row), points[row[0]], marks.get(row[0], ()), keep) for row in used if points[row[0]]]
     lines = sorted(
@@ -225,17 +225,19 @@ def history_of(
     )
 
 
-def _first(session: Session, repository: str, kernel: str, choices: Sequence[Choice], gpu: str | None) -> Choice:
+def _first(
+    session: Session, repository: str, kernel: str, choices: Sequence[HistoryChoice], gpu: str | None
+) -> HistoryChoice:
     """What stands for the kernel, on the wanted GPU model if there is a number of it, else where it was measured last."""
     kernels = states(session, repository, 0.0, kernel)
     newest = max(kernels, key=lambda state: (state.gpu == gpu, state.measured_at_s), default=None)
     if newest is None:
         return choices[0]
-    return Choice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)
+    return HistoryChoice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)
 
 
-def _choice(row: AnyRow) -> Choice:
-    return Choice(row.gpu, row.metric, row.timed_pass, row.workload)
+def _choice(row: AnyRow) -> HistoryChoice:
+    return HistoryChoice(row.gpu, row.metric, row.timed_pass, row.workload)
 
 
 def _imported(session: Session, series: Sequence[int]) -> frozenset[int]:
@@ -248,7 +250,7 @@ def _imported(session: Session, series: Sequence[int]) -> frozenset[int]:
         .correlate(SERIES)
         .scalar_subquery()
     )
-    query = select(SERIES.c.id).where(SERIES.c.id.in_(series), first == Source.library.value)
+    query = select(SERIES.c.id).where(SERIES.c.id.in_(series), first == PointSource.library.value)
     return frozenset(session.scalars(query))
 
 
@@ -309,8 +311,8 @@ def comparison(
     return CommitComparison(repository, one, other, fits[0], fits[1], tuple(rows))
 
 
-def _reading(row: AnyRow, at: int) -> Reading | None:
-    return None if row[at] is None else Reading(*row[at : at + 3])
+def _reading(row: AnyRow, at: int) -> PointReading | None:
+    return None if row[at] is None else PointReading(*row[at : at + 3])
 
 
 def _fitting(session: Session, repository: str, prefix: str) -> tuple[str, ...]:
@@ -354,7 +356,7 @@ def _key(row: AnyRow, at: int = 1) -> SeriesKey:
 # An installation has few testbeds, and a page names one of them in every row.
 _testbed = lru_cache(maxsize=1000)(Testbed)
 METRICS = {metric.value: metric for metric in Metric}
-SOURCES = {source.value: source for source in Source}
+SOURCES = {source.value: source for source in PointSource}
 
 
 def _point(row: AnyRow, at: int = 0) -> Point:

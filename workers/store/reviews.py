@@ -33,7 +33,7 @@ MAX_FEEDBACK = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Review:
+class DecidedReview:
     """A decision as it was made; ``key`` makes it unique, ``stage`` None means whichever checkpoint waits."""
 
     key: str
@@ -45,7 +45,7 @@ class Review:
     lines: tuple[LineComment, ...] = ()
 
 
-def decide(session: Session, job: Job, review: Review, now: float) -> DecisionResult:
+def decide(session: Session, job: Job, review: DecidedReview, now: float) -> DecisionResult:
     """Judge a review and carry it out; idempotent."""
     known = session.scalar(select(ReviewDecision).where(ReviewDecision.key == review.key))
     if known is not None:
@@ -116,7 +116,7 @@ def _stopped_attempt(session: Session, job: Job) -> StageAttempt | None:
     return session.scalar(query.limit(1))
 
 
-def _keep(session: Session, job: Job, row: StageAttempt, review: Review, sha: str, now: float) -> None:
+def _keep(session: Session, job: Job, row: StageAttempt, review: DecidedReview, sha: str, now: float) -> None:
     row.sha, row.decision, row.decided_by = sha, review.decision.value, review.by
     session.add(
         ReviewDecision(
@@ -133,7 +133,7 @@ def _keep(session: Session, job: Job, row: StageAttempt, review: Review, sha: st
     jobs.record(session, job, "decided", f"{review.decision.value} of {row.stage} by {review.by}", now)
 
 
-def _carry_out(session: Session, job: Job, row: StageAttempt, review: Review, now: float) -> None:
+def _carry_out(session: Session, job: Job, row: StageAttempt, review: DecidedReview, now: float) -> None:
     stage = StageName(row.stage)
     if review.decision is Decision.approve:
         row.state = StageState.done
@@ -146,7 +146,7 @@ def _carry_out(session: Session, job: Job, row: StageAttempt, review: Review, no
     updates.append_status(session, job, now)
 
 
-def _feedback(review: Review) -> tuple[Feedback, ...]:
+def _feedback(review: DecidedReview) -> tuple[Feedback, ...]:
     text = review.feedback.strip()[:MAX_FEEDBACK]
     whole = (Feedback(text),) if text else ()
     return whole + tuple(Feedback(item.body[:MAX_FEEDBACK], item.path, item.line) for item in review.lines)

@@ -13,8 +13,8 @@ from workers.contracts import (
     Breach,
     Goal,
     Guardrail,
+    MeasuredPart,
     Outcome,
-    Part,
     PlannedStrategy,
     Regime,
     Scope,
@@ -187,7 +187,7 @@ def in_regime(rows: Sequence[WorkloadTiming], regime: Regime) -> tuple[WorkloadT
     if len(set(products)) < 2:
         return tuple(rows)
     middle = math.sqrt(min(products) * max(products))
-    small = regime.part is Part.small
+    small = regime.part is MeasuredPart.small
     return tuple(row for row, product in zip(rows, products, strict=True) if (product < middle) == small)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib.resources import as_file, files
 
 from workers.contracts import Failure, FailureCode, KernelTiling, LoweredKernel, UserFacingError
-from workers.targets.module import Variant
+from workers.targets.module import CallVariant
 
 LONGEST_S = 300.0
 SCRIPT = "ascend_lowering.py"
@@ -17,7 +17,7 @@ FIX = "Check KERNELSMITH_ASCEND_PYTHON: the Python of an environment with `pip i
 
 
 def kernel_requests(
-    source: str, variants: Iterable[Variant], tilings: Iterable[KernelTiling]
+    source: str, variants: Iterable[CallVariant], tilings: Iterable[KernelTiling]
 ) -> list[dict[str, object]]:
     """Each kernel of a module with the types of its parameters, and the tile that its launcher chooses at the largest size."""
     types, tiles = dict[str, str](), {tiling.kernel: tiling for tiling in reversed(tuple(tilings))}

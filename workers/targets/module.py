@@ -19,7 +19,7 @@ INDENT = "    "
 
 
 @dataclass(frozen=True)
-class Variant:
+class CallVariant:
     """A way to call the operator, and the kernels for it; several differ in constants of their CALL, such as a casting mode."""
 
     name: str
@@ -56,7 +56,7 @@ class PortedModule:
 class _Bound:
     """A variant's CALL against the parameters of forward: the problem's own name of each, or a constant's source."""
 
-    variant: Variant
+    variant: CallVariant
     names: Mapping[str, str]  # the Function's parameter, by the problem's
     constants: Mapping[str, str]
 
@@ -76,7 +76,7 @@ def backward_name(kernel: str) -> str:
 
 
 def ported_module(
-    name: str, contract: ApiContract, variants: tuple[Variant, ...], free: Iterable[str], contiguous: str
+    name: str, contract: ApiContract, variants: tuple[CallVariant, ...], free: Iterable[str], contiguous: str
 ) -> PortedModule:
     """The module of a port; ``free`` are parameters that choose memory or launches and never values, ``contiguous`` the
     line that imports the decorator of forward and backward.
@@ -91,19 +91,19 @@ def ported_module(
     return _Writer(name, contract, bound, frozenset(free), title, contiguous).module()
 
 
-def _sharing(variants: tuple[Variant, ...], name: str) -> tuple[Variant, ...]:
+def _sharing(variants: tuple[CallVariant, ...], name: str) -> tuple[CallVariant, ...]:
     """The variants, those with the same kernels under one name: the operator's where all have the same."""
-    first: dict[str, Variant] = {}
+    first: dict[str, CallVariant] = {}
     for variant in variants:
         first.setdefault(variant.proposal.source.replace(variant.name, name), variant)
     if len(first) == 1:
         shared = replace(variants[0].proposal, source=next(iter(first)))
-        return tuple(Variant(name, variant.problem, shared) for variant in variants)
+        return tuple(CallVariant(name, variant.problem, shared) for variant in variants)
     owners = (first[variant.proposal.source.replace(variant.name, name)] for variant in variants)
-    return tuple(Variant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
+    return tuple(CallVariant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
 
 
-def _bound(variant: Variant, contract: ApiContract) -> _Bound:
+def _bound(variant: CallVariant, contract: ApiContract) -> _Bound:
     call = call_of(variant.problem)
     names, constants = dict[str, str](), dict[str, str]()
     given = dict(zip((parameter.name for parameter in contract.parameters), call.arguments, strict=False))

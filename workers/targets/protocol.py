@@ -13,7 +13,7 @@ from workers.targets.module import PortedModule
 from workers.tree import Tree
 
 
-class Target(Protocol):
+class PortTarget(Protocol):
     """A device and a language that a library's operators are ported to. What cannot be done raises ``UserFacingError``."""
 
     @property

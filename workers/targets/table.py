@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.liger_cutile import CUTILE
-from workers.targets.protocol import Target
+from workers.targets.protocol import PortTarget
 
-TARGETS: dict[str, Target] = {target.name: target for target in (ASCEND, CUTILE)}
+TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE)}
 
 
-def target_named(name: str) -> Target:
+def target_named(name: str) -> PortTarget:
     """A target by name.
 
     Raises:

@@ -32,14 +32,14 @@ from gpu_runner.program.objects import (
     GIVEN,
     MISSING,
     PASSED,
-    Annotation,
+    CallFrame,
     Class,
     Descriptor,
-    Frame,
     Function,
     Instance,
-    Kind,
     Native,
+    ScopeKind,
+    TypeAnnotation,
     Violation,
     is_builtin,
     is_of_the_runner,
@@ -64,7 +64,7 @@ HANDS_ON = frozenset(
 
 
 class Calls(Names):
-    def _items(self, nodes: Sequence[ast.expr], frame: Frame) -> tuple[list[Any], list[int]]:
+    def _items(self, nodes: Sequence[ast.expr], frame: CallFrame) -> tuple[list[Any], list[int]]:
         """The values of some expressions, and what each hangs on."""
         found: list[Any] = []
         levels: list[int] = []
@@ -80,7 +80,7 @@ class Calls(Names):
                 levels.append(self.last_level)
         return found, levels
 
-    def make_function(self, node: ast.FunctionDef | ast.Lambda, name: str, frame: Frame) -> Function:
+    def make_function(self, node: ast.FunctionDef | ast.Lambda, name: str, frame: CallFrame) -> Function:
         """Make a function of its definition; defaults are evaluated now, annotations never."""
         arguments = node.args
         if getattr(node, "type_params", None):
@@ -115,9 +115,9 @@ class Calls(Names):
         self.level = FIXED  # which function it is
         return Function(node, name, frame, inspect.Signature(parameters), self, levels={} if self.loading else known)
 
-    def _check_annotation(self, node: ast.expr | None, frame: Frame) -> None:
+    def _check_annotation(self, node: ast.expr | None, frame: CallFrame) -> None:
         """Refuse an annotation of which more than names and brackets is evaluated, and which could do something."""
-        if node is None or (frame.kind is Kind.function and not isinstance(node, ast.expr)):
+        if node is None or (frame.kind is ScopeKind.function and not isinstance(node, ast.expr)):
             return
         if not is_plain_annotation(node):
             raise Violation("annotation", "An annotation holds names, brackets and text alone.")
@@ -133,7 +133,7 @@ class Calls(Names):
             self.budget.charge(*args, *named.values())
         if isinstance(function, type):
             return self._call_type(function, args, named)
-        if isinstance(function, Descriptor | ContextCall | Annotation):
+        if isinstance(function, Descriptor | ContextCall | TypeAnnotation):
             raise unproved(f"The evaluator calls no {type_name(function)}.")
         if not self.is_callable(function):
             raise TypeError(f"'{type_name(function)}' object is not callable")
@@ -197,8 +197,8 @@ class Calls(Names):
         node = function.node
         bound, yields = bound_names(node)
         _, outer = declared(node)
-        frame = Frame(
-            Kind.function, function.closure.module, function.closure, dict(given.arguments), bound, outer, function
+        frame = CallFrame(
+            ScopeKind.function, function.closure.module, function.closure, dict(given.arguments), bound, outer, function
         )
         if yields and on_yield is None:
             raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")

@@ -30,14 +30,14 @@ from gpu_runner.program.coverage import (
     is_plain,
     place_of,
 )
-from gpu_runner.program.evaluator.state import State
+from gpu_runner.program.evaluator.state import EvaluationState
 from gpu_runner.program.levels import (
     only_raises,
 )
 from gpu_runner.program.objects import (
     FIXED,
     PASSED,
-    Frame,
+    CallFrame,
     Function,
     Native,
     function_name,
@@ -54,32 +54,32 @@ _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after whi
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
 
 
-class Deciding(State):
+class Deciding(EvaluationState):
     def _refuse(self, test: ast.expr) -> None:
         """Leave a condition out of the decisions: on its other side nothing is computed. What it binds may be used elsewhere."""
         if test not in self.refusing:
             bound = {part for each in ast.walk(test) if isinstance(each, ast.NamedExpr) for part in ast.walk(each)}
             self.refusing |= set(ast.walk(test)) - bound
 
-    def _note_decision(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: Frame) -> None:
+    def _note_decision(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: CallFrame) -> None:
         """Note how a decision ended, by what it hangs on."""
         if level and not self.loading and node not in self.refusing:
             always = held and asks_for_a_tensor(node)  # as the arguments of a problem are
             self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
 
-    def _note_event(self, node: ast.expr, level: int, does: bool, frame: Frame, what: str) -> None:
+    def _note_event(self, node: ast.expr, level: int, does: bool, frame: CallFrame, what: str) -> None:
         """Note whether something happens that always may."""
         if level and not self.loading and node not in self.refusing:
             self.decisions.add(frame.module.path, node, BOTH if does else FAILED, what)
 
-    def _note_computed(self, node: ast.expr, value: Any, frame: Frame, level: int) -> None:
+    def _note_computed(self, node: ast.expr, value: Any, frame: CallFrame, level: int) -> None:
         """Know an expression as one whose value might change from call to call, as those do that it is computed of."""
         known = self.decisions.computed
         if level and not self.loading and node not in known and node not in self.refusing and is_known(value):
             known[node] = frame.module.path
 
     def _note_entry(
-        self, node: ast.expr, of: tuple[Any, int], at_key: tuple[Any, int], value: Any, frame: Frame
+        self, node: ast.expr, of: tuple[Any, int], at_key: tuple[Any, int], value: Any, frame: CallFrame
     ) -> None:
         """Note which entry is taken of a table, where the call says which; each with what it hangs on."""
         (owner, table), (key, level) = of, at_key
@@ -102,7 +102,7 @@ class Deciding(State):
                 is_taken, what = entry is taken, f"the entry {at!s}"
             self.decisions.add(frame.module.path, node, BOTH if is_taken else FAILED, what)
 
-    def _note_cuts(self, node: ast.expr, owner: Any, key: Any, level: int, frame: Frame) -> None:
+    def _note_cuts(self, node: ast.expr, owner: Any, key: Any, level: int, frame: CallFrame) -> None:
         """Note of each bound of a slice whether what is sliced ends before it."""
         if not level or self.loading or node in self.refusing:
             return
@@ -120,19 +120,21 @@ class Deciding(State):
                     *where, text = place_of(frame.module.path, node)
                     self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
 
-    def _note_keys(self, node: ast.AST, level: int, keys: Sequence[Any], frame: Frame, *, is_met: bool = False) -> None:
+    def _note_keys(
+        self, node: ast.AST, level: int, keys: Sequence[Any], frame: CallFrame, *, is_met: bool = False
+    ) -> None:
         """Note whether keys, where calls differ in them, ever meet one that was there: then what is found by a key is another."""
         if level and not self.loading and node not in self.refusing:
             place = place_of(frame.module.path, node)  # type: ignore[arg-type]  # an expression in each use
             self.decisions.operate(place, "keys that meet", [tuple(keys)], is_met)
 
-    def _note_names(self, node: ast.expr, level: int, function: Any, names: tuple[str, ...], frame: Frame) -> None:
+    def _note_names(self, node: ast.expr, level: int, function: Any, names: tuple[str, ...], frame: CallFrame) -> None:
         """Note which of the keywords that a mapping gives a function of the program are its parameters."""
         if level and isinstance(function, Function) and not self.loading and node not in self.refusing:
             taken = tuple(name for name in names if name in function.signature.parameters)
             self.decisions.operate(place_of(frame.module.path, node), "keywords", [names], taken)
 
-    def _note_stored(self, node: ast.Subscript, owner: Any, at_key: tuple[Any, int], frame: Frame) -> None:
+    def _note_stored(self, node: ast.Subscript, owner: Any, at_key: tuple[Any, int], frame: CallFrame) -> None:
         """Note to which place of a container something is written, where the call says so."""
         key, level = at_key
         if isinstance(owner, dict):
@@ -148,7 +150,7 @@ class Deciding(State):
         else:
             self._note_cuts(node, owner, key, level, frame)
 
-    def _note_operation(self, node: ast.BinOp, left: Any, value: Any, frame: Frame) -> None:
+    def _note_operation(self, node: ast.BinOp, left: Any, value: Any, frame: CallFrame) -> None:
         if isinstance(node.op, _LOSES) and isinstance(value, int):
             self._note_event(node, self.level, bool(value), frame, "not zero")
             if isinstance(node.op, ast.Mod | ast.BitAnd) and not isinstance(value, bool):
@@ -157,7 +159,7 @@ class Deciding(State):
             self._note_keys(node, self.level, tuple(value), frame)
         self._note_computed(node, value, frame, self.level)
 
-    def _note_in_place(self, node: ast.AugAssign, left: Any, value: Any, frame: Frame) -> None:
+    def _note_in_place(self, node: ast.AugAssign, left: Any, value: Any, frame: CallFrame) -> None:
         """Note what ``target op= value`` computes as what ``target op value`` does."""
         if not self.loading:
             whole = in_full(node)
@@ -165,7 +167,7 @@ class Deciding(State):
             self._note_operation(whole, left, value, frame)
             self.decisions.see(whole, value)
 
-    def _place_of_call(self, node: ast.Call, function: Any, args: Sequence[Any], frame: Frame) -> Place | None:
+    def _place_of_call(self, node: ast.Call, function: Any, args: Sequence[Any], frame: CallFrame) -> Place | None:
         """The place of a call that hangs on the call of the program. Note what it looks up of a table that it changes."""
         if not self.level or self.loading or node in self.refusing:
             return None
@@ -179,7 +181,7 @@ class Deciding(State):
         function: Any,
         args: Sequence[Any],
         made: tuple[Any, int],
-        frame: Frame,
+        frame: CallFrame,
         levels: Sequence[int],
     ) -> None:
         name, (value, level) = function_name(function), made
@@ -208,7 +210,9 @@ class Deciding(State):
                 self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
             self._note_computed(node, value, frame, level)
 
-    def _note_order(self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: Frame, level: int) -> None:
+    def _note_order(
+        self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: CallFrame, level: int
+    ) -> None:
         """Note which of some values is the least or largest, or whether they are in order."""
         of: Sequence[ast.expr | None] = node.args
         items = args
@@ -231,7 +235,7 @@ class Deciding(State):
                 what = f"the {name}imum" if each is not None else f"item {at}"
                 self._note_event(each or node, level, bool(item == value), frame, what)
 
-    def _note_islice(self, node: ast.Call, args: Sequence[Any], level: int, frame: Frame) -> None:
+    def _note_islice(self, node: ast.Call, args: Sequence[Any], level: int, frame: CallFrame) -> None:
         """Note of each bound of ``islice`` whether what it goes through ends before it; without a length, that it never does."""
         size = operator.length_hint(args[0], -1)
         for end, bound in zip(("start", "stop") if len(args) > 2 else ("stop",), args[1:3], strict=False):
@@ -241,7 +245,7 @@ class Deciding(State):
                 else:
                     self.decisions.cut(place_of(frame.module.path, node), end, bound, size)
 
-    def _note_ends(self, node: ast.Call, name: str, args: Sequence[Any], level: int, frame: Frame) -> None:
+    def _note_ends(self, node: ast.Call, name: str, args: Sequence[Any], level: int, frame: CallFrame) -> None:
         """Note which of some sequences ends what goes through all at once; of one whose length nobody knows, that it never does."""
         if len(args) < 2 or any(keyword.arg == "strict" for keyword in node.keywords):
             return
@@ -251,14 +255,14 @@ class Deciding(State):
             self._note_event(node, level, size == last(sizes) >= 0, frame, f"ended by item {at}")
 
     def _note_sorted(
-        self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: Frame, level: int
+        self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: CallFrame, level: int
     ) -> None:
         if len(before) > 1:
             self._note_event(node, level, list(after) == list(before), frame, "in the order given")
             self._note_event(node, level, list(after) != list(before), frame, "in another order")
 
     def _note_look_up(
-        self, node: ast.Call, owner: Any, args: Sequence[Any], value: Any, frame: Frame, levels: Sequence[int]
+        self, node: ast.Call, owner: Any, args: Sequence[Any], value: Any, frame: CallFrame, levels: Sequence[int]
     ) -> None:
         """Note what ``table.get(key)`` and ``getitem(table, key)`` look up."""
         if isinstance(owner, dict):
@@ -268,7 +272,7 @@ class Deciding(State):
         elif len(args) == 2:
             self._note_entry(node, (args[0], levels[0]), (args[1], levels[1]), value, frame)
 
-    def _note_handlers(self, node: ast.Try, taken: ast.ExceptHandler | None, frame: Frame) -> None:
+    def _note_handlers(self, node: ast.Try, taken: ast.ExceptHandler | None, frame: CallFrame) -> None:
         """Note which handler is taken of a `try` in which something hung on the call."""
         for handler in node.handlers if self.saw_call and not self.loading else ():
             if not only_raises(handler.body):

@@ -30,13 +30,13 @@ from gpu_runner.program.objects import (
     FIXED,
     GIVEN,
     PASSED,
-    Bound,
+    BoundFunction,
+    CallFrame,
     Class,
-    Frame,
     Function,
     Instance,
-    Kind,
     Native,
+    ScopeKind,
     Super,
     Violation,
     function_name,
@@ -56,7 +56,7 @@ _VIEWS = ("items", "keys", "values")  # of a dictionary
 
 
 class Expressions(Calls):
-    def value(self, node: ast.expr, frame: Frame) -> Any:
+    def value(self, node: ast.expr, frame: CallFrame) -> Any:
         """The value of an expression."""
         handler = self._expressions.get(type(node))
         if handler is None:
@@ -76,7 +76,7 @@ class Expressions(Calls):
         self.last_level, self.level = level, max(outer, level)
         return value
 
-    def _decide(self, node: ast.expr, frame: Frame) -> bool:
+    def _decide(self, node: ast.expr, frame: CallFrame) -> bool:
         """Whether a condition holds; ``last`` says what that hangs on."""
         value = self.value(node, frame)
         level = self.last_level
@@ -84,7 +84,7 @@ class Expressions(Calls):
         self.last_level = level
         return held
 
-    def _holds(self, node: ast.expr, value: Any, frame: Frame, level: int) -> bool:
+    def _holds(self, node: ast.expr, value: Any, frame: CallFrame, level: int) -> bool:
         """Whether a value counts as true; comparisons, and what joins or turns them, note by themselves how they ended."""
         held = self.truth(value)
         is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
@@ -92,17 +92,17 @@ class Expressions(Calls):
             self._note_decision(node, level, held, frame)
         return held
 
-    def _constant(self, node: ast.Constant, frame: Frame) -> Any:
+    def _constant(self, node: ast.Constant, frame: CallFrame) -> Any:
         return node.value
 
-    def _name(self, node: ast.Name, frame: Frame) -> Any:
+    def _name(self, node: ast.Name, frame: CallFrame) -> Any:
         found = self.load(node.id, frame)
         self.level = self.level_of_name(node.id, frame)
         if found is object or found is super or found is type:
             raise Violation("reaches outside", f"`{node.id}` is called where it stands, and never a value.")
         return found
 
-    def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
+    def _attribute(self, node: ast.Attribute, frame: CallFrame) -> Any:
         check_mangled(node.attr)
         owner, level = self.value(node.value, frame), self.last_level
         found = self.attribute(owner, node.attr)
@@ -112,7 +112,7 @@ class Expressions(Calls):
             self._note_computed(node, found, frame, self.level)
         return found
 
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
+    def _subscript(self, node: ast.Subscript, frame: CallFrame) -> Any:
         owner, table = self.value(node.value, frame), self.last_level
         key, level = self.value(node.slice, frame), self.last_level
         value = self.item(owner, key)
@@ -123,17 +123,17 @@ class Expressions(Calls):
         self.level = table if is_item else PASSED if isinstance(owner, torch.Tensor) else GIVEN
         return value
 
-    def _slice(self, node: ast.Slice, frame: Frame) -> slice:
+    def _slice(self, node: ast.Slice, frame: CallFrame) -> slice:
         ends = [None if part is None else self.value(part, frame) for part in (node.lower, node.upper, node.step)]
         return slice(*ends)
 
-    def _bin_op(self, node: ast.BinOp, frame: Frame) -> Any:
+    def _bin_op(self, node: ast.BinOp, frame: CallFrame) -> Any:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
         value = self._operate(language.BINARY, type(node.op).__name__, left, right)
         self._note_operation(node, left, value, frame)
         return value
 
-    def _unary_op(self, node: ast.UnaryOp, frame: Frame) -> Any:
+    def _unary_op(self, node: ast.UnaryOp, frame: CallFrame) -> Any:
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
             level = self.last_level
@@ -142,7 +142,7 @@ class Expressions(Calls):
             return not held
         return language.UNARY[type(node.op).__name__](value)
 
-    def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
+    def _bool_op(self, node: ast.BoolOp, frame: CallFrame) -> Any:
         ends_on = isinstance(node.op, ast.Or)
         value: Any = None
         level = FIXED
@@ -156,7 +156,7 @@ class Expressions(Calls):
                 break
         return value
 
-    def _compare(self, node: ast.Compare, frame: Frame) -> Any:
+    def _compare(self, node: ast.Compare, frame: CallFrame) -> Any:
         if (
             isinstance(node.left, ast.Name)
             and node.left.id == "__name__"
@@ -183,25 +183,25 @@ class Expressions(Calls):
             left = right
         return value
 
-    def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
+    def _if_exp(self, node: ast.IfExp, frame: CallFrame) -> Any:
         held, hangs = self._decide(node.test, frame), self.last_level
         value = self.value(node.body if held else node.orelse, frame)
         self.level = GIVEN if hangs else self.last_level
         return value
 
-    def _tuple(self, node: ast.Tuple, frame: Frame) -> tuple[Any, ...]:
+    def _tuple(self, node: ast.Tuple, frame: CallFrame) -> tuple[Any, ...]:
         items, self.item_levels = self._items(node.elts, frame)
         return tuple(items)
 
-    def _list(self, node: ast.List, frame: Frame) -> list[Any]:
+    def _list(self, node: ast.List, frame: CallFrame) -> list[Any]:
         return self._items(node.elts, frame)[0]
 
-    def _set(self, node: ast.Set, frame: Frame) -> set[Any]:
+    def _set(self, node: ast.Set, frame: CallFrame) -> set[Any]:
         items, _ = self._items(node.elts, frame)
         self.budget.charge(*items)
         return set(items)
 
-    def _dict(self, node: ast.Dict, frame: Frame) -> dict[Any, Any]:
+    def _dict(self, node: ast.Dict, frame: CallFrame) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
         levels: list[int] = []
         spread: list[Any] = []
@@ -229,10 +229,10 @@ class Expressions(Calls):
         self.budget.spend(len(value))
         return value
 
-    def _comprehended(self, node: Any, frame: Frame, take: Callable[[Frame], Any]) -> Iterator[None]:
+    def _comprehended(self, node: Any, frame: CallFrame, take: Callable[[CallFrame], Any]) -> Iterator[None]:
         """Go through a comprehension, an item at a time; ``take`` takes each."""
         names = frozenset(name.id for g in node.generators for name in ast.walk(g.target) if isinstance(name, ast.Name))
-        inner = Frame(Kind.function, frame.module, frame, {}, names, {}, frame.function, is_comprehension=True)
+        inner = CallFrame(ScopeKind.function, frame.module, frame, {}, names, {}, frame.function, is_comprehension=True)
         first = iter(self.iterate(self.value(node.generators[0].iter, frame)))
         outermost = self._level_of_items(node.generators[0].iter, frame)
 
@@ -253,7 +253,7 @@ class Expressions(Calls):
 
         return walk(0)
 
-    def _level_of_items(self, node: ast.expr, frame: Frame) -> int:
+    def _level_of_items(self, node: ast.expr, frame: CallFrame) -> int:
         """What the items of an iterable hang on, which was evaluated last: on nothing those of keywords that no call wrote."""
         is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
         of = node.func.value if is_view else node  # type: ignore[attr-defined]
@@ -262,7 +262,7 @@ class Expressions(Calls):
             return self.last_level
         return FIXED if self.level_of_name(rest.arg, frame) == FIXED else self.last_level
 
-    def _collected(self, node: Any, frame: Frame, make: Callable[[Frame], Any]) -> list[Any]:
+    def _collected(self, node: Any, frame: CallFrame, make: Callable[[CallFrame], Any]) -> list[Any]:
         try:
             return list(self._comprehended(node, frame, make))
         except RuntimeError as error:
@@ -270,14 +270,14 @@ class Expressions(Calls):
                 raise error.__cause__ from None
             raise
 
-    def _list_comp(self, node: ast.ListComp, frame: Frame) -> list[Any]:
+    def _list_comp(self, node: ast.ListComp, frame: CallFrame) -> list[Any]:
         return self._collected(node, frame, lambda inner: self.value(node.elt, inner))
 
-    def _set_comp(self, node: ast.SetComp, frame: Frame) -> set[Any]:
+    def _set_comp(self, node: ast.SetComp, frame: CallFrame) -> set[Any]:
         return set(self._collected(node, frame, lambda inner: self.value(node.elt, inner)))
 
-    def _dict_comp(self, node: ast.DictComp, frame: Frame) -> dict[Any, Any]:
-        def pair(inner: Frame) -> tuple[Any, Any]:
+    def _dict_comp(self, node: ast.DictComp, frame: CallFrame) -> dict[Any, Any]:
+        def pair(inner: CallFrame) -> tuple[Any, Any]:
             return self.value(node.key, inner), self.value(node.value, inner)
 
         pairs = self._collected(node, frame, pair)
@@ -285,40 +285,40 @@ class Expressions(Calls):
         self._note_keys(node, self.level, tuple(made), frame, is_met=len(made) < len(pairs))
         return made
 
-    def _generator(self, node: ast.GeneratorExp, frame: Frame) -> Iterator[Any]:
+    def _generator(self, node: ast.GeneratorExp, frame: CallFrame) -> Iterator[Any]:
         return self._comprehended(node, frame, lambda inner: self.value(node.elt, inner))
 
-    def _named(self, node: ast.NamedExpr, frame: Frame) -> Any:
+    def _named(self, node: ast.NamedExpr, frame: CallFrame) -> Any:
         value = self.value(node.value, frame)
         self.level = self.last_level
         self.bind(node.target.id, value, own_frame(frame))
         return value
 
-    def _lambda(self, node: ast.Lambda, frame: Frame) -> Function:
+    def _lambda(self, node: ast.Lambda, frame: CallFrame) -> Function:
         return self.make_function(node, "<lambda>", frame)
 
-    def _joined(self, node: ast.JoinedStr, frame: Frame) -> str:
+    def _joined(self, node: ast.JoinedStr, frame: CallFrame) -> str:
         text = "".join(str(self.value(part, frame)) for part in node.values)
         self._note_computed(node, text, frame, self.level)
         return text
 
-    def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
+    def _formatted(self, node: ast.FormattedValue, frame: CallFrame) -> str:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
             value = {115: str, 114: repr, 97: ascii}[node.conversion](value)  # type: ignore[operator]
         return format(value, bounded_format("" if node.format_spec is None else self.value(node.format_spec, frame)))
 
-    def _yield(self, node: ast.Yield, frame: Frame) -> None:
+    def _yield(self, node: ast.Yield, frame: CallFrame) -> None:
         holder = own_frame(frame)
         if holder.on_yield is None:
             raise unproved("`yield` stands in a `contextmanager` alone.")
         holder.on_yield(None if node.value is None else self.value(node.value, frame))
         self.level = GIVEN  # whatever was done meanwhile
 
-    def _starred(self, node: ast.Starred, frame: Frame) -> Any:
+    def _starred(self, node: ast.Starred, frame: CallFrame) -> Any:
         raise unproved("A star stands in calls, displays and assignments alone.")
 
-    def _call(self, node: ast.Call, frame: Frame) -> Any:
+    def _call(self, node: ast.Call, frame: CallFrame) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and "super" not in frame.names:
             return self._super(node, frame)
         if isinstance(node.func, ast.Name):
@@ -378,13 +378,13 @@ class Expressions(Calls):
         """The items of what a minimum is of, or what is sorted, where they are given one after the other: each is noted."""
         return [list(args[0])] if isinstance(args[0], Iterator) else args
 
-    def _super(self, node: ast.Call, frame: Frame) -> Super:
+    def _super(self, node: ast.Call, frame: CallFrame) -> Super:
         if node.args:
             (owner, instance), _ = self._items(node.args, frame)
         else:
             holder = own_frame(frame)
-            around: Frame | None = holder
-            while around is not None and around.kind is not Kind.type:
+            around: CallFrame | None = holder
+            while around is not None and around.kind is not ScopeKind.type:
                 around = around.parent
             if around is None or holder.function is None or not isinstance(holder.function.node, ast.FunctionDef):
                 raise RuntimeError("super(): no arguments")
@@ -410,7 +410,7 @@ def _takes_levels(function: Any) -> bool:
     """Whether what is called is a function of the program, or hands its arguments to one as they are."""
     if isinstance(function, Native):
         return function.name in HANDS_ON or type(function.owner).__name__ == "Kernel"
-    return isinstance(function, Function | Bound | torch.nn.Module) or type(function).__name__ == "Operator"
+    return isinstance(function, Function | BoundFunction | torch.nn.Module) or type(function).__name__ == "Operator"
 
 
 def _check_identity(left: Any, right: Any) -> None:

@@ -22,25 +22,29 @@ from gpu_runner.program.objects import (
     GIVEN,
     MISSING,
     PASSED,
-    Frame,
-    Kind,
+    CallFrame,
+    ScopeKind,
     Violation,
     unproved,
 )
 
 
 class Names(Values):
-    def bind(self, name: str, value: Any, frame: Frame, level: int = GIVEN) -> None:
+    def bind(self, name: str, value: Any, frame: CallFrame, level: int = GIVEN) -> None:
         """Bind a name in a scope; ``level``: what the value hangs on."""
         if name.startswith("__") and name not in language.DUNDER_NAMES | language.METHOD_DUNDERS:
             raise Violation("private name", f"It binds `{name}`.")
         where = frame.outer.get(name)
-        holder: Frame | None = frame.module.frame if where == "global" else frame
+        holder: CallFrame | None = frame.module.frame if where == "global" else frame
         if where == "nonlocal":
             holder = frame.parent
-            while holder is not None and (holder.kind is not Kind.function or name not in holder.bound):
+            while holder is not None and (holder.kind is not ScopeKind.function or name not in holder.bound):
                 holder = holder.parent
-        if holder is None or id(holder) in self.frozen or (holder.kind is Kind.module and not holder.module.loading):
+        if (
+            holder is None
+            or id(holder) in self.frozen
+            or (holder.kind is ScopeKind.module and not holder.module.loading)
+        ):
             raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
         holder.names[name] = value
         holder.levels.pop(name, None)
@@ -53,7 +57,7 @@ class Names(Values):
             if function is None or name not in never_fixed(function.node):
                 holder.levels[name] = level
 
-    def load(self, name: str, frame: Frame) -> Any:
+    def load(self, name: str, frame: CallFrame) -> Any:
         """Look a name up through its scopes.
 
         Raises:
@@ -62,19 +66,19 @@ class Names(Values):
         found = self.lookup(name, frame)
         return self._builtin(name, frame) if found is MISSING else found
 
-    def lookup(self, name: str, frame: Frame) -> Any:
+    def lookup(self, name: str, frame: CallFrame) -> Any:
         """What the program itself binds a name to; ``inspect.Parameter.empty`` where it binds none.
 
         Raises:
             NameError: it binds it later, or has deleted it.
         """
-        where: Frame | None = frame.module.frame if frame.outer.get(name) == "global" else frame
+        where: CallFrame | None = frame.module.frame if frame.outer.get(name) == "global" else frame
         inner = True
-        while where is not None and where.kind is not Kind.module:
-            if where.kind is Kind.function or inner:
+        while where is not None and where.kind is not ScopeKind.module:
+            if where.kind is ScopeKind.function or inner:
                 if name in where.names:
                     return where.names[name]
-                if where.kind is Kind.type and name in where.bound:
+                if where.kind is ScopeKind.type and name in where.bound:
                     break  # a class looks up what it binds itself in its module next
                 if name in where.bound and name not in where.outer:
                     raise (UnboundLocalError if inner else NameError)(f"cannot access local variable '{name}'")
@@ -83,14 +87,14 @@ class Names(Values):
             inner, where = False, where.parent
         return frame.module.lookup(name)
 
-    def lookup_softly(self, name: str, frame: Frame) -> Any:
+    def lookup_softly(self, name: str, frame: CallFrame) -> Any:
         """As ``lookup``, without an error where the name is not bound yet."""
         try:
             return self.lookup(name, frame)
         except NameError:
             return MISSING
 
-    def _builtin(self, name: str, frame: Frame) -> Any:
+    def _builtin(self, name: str, frame: CallFrame) -> Any:
         if name in ("__name__", "__file__"):
             raise Violation("recognises its caller", f"It looks at `{name}`, by which a program knows where it runs.")
         if name in self.special:
@@ -105,14 +109,14 @@ class Names(Values):
             raise unproved(f"The evaluator has no builtin `{name}`.")
         raise NameError(f"name '{name}' is not defined")
 
-    def level_of_name(self, name: str, frame: Frame) -> int:
+    def level_of_name(self, name: str, frame: CallFrame) -> int:
         """What the value of a name hangs on; see ``lookup``."""
-        where: Frame | None = frame if frame.outer.get(name) != "global" else None
-        while where is not None and where.kind is not Kind.module:
-            if (where.kind is Kind.function or where is frame) and name in where.names:
+        where: CallFrame | None = frame if frame.outer.get(name) != "global" else None
+        while where is not None and where.kind is not ScopeKind.module:
+            if (where.kind is ScopeKind.function or where is frame) and name in where.names:
                 return where.levels.get(name, GIVEN)
             if where.outer.get(name) == "global" or (
-                where.kind is Kind.type and where is frame and name in where.bound
+                where.kind is ScopeKind.type and where is frame and name in where.bound
             ):
                 break
             where = where.parent
@@ -125,7 +129,7 @@ class Names(Values):
         return PASSED if is_made_by_torch(value) else GIVEN
 
     def store(
-        self, target: ast.expr, value: Any, frame: Frame, level: int = GIVEN, items: list[int] | None = None
+        self, target: ast.expr, value: Any, frame: CallFrame, level: int = GIVEN, items: list[int] | None = None
     ) -> None:
         """Assign to a target; ``level`` and ``items``: what the value hangs on, and the items of a tuple."""
         if isinstance(target, ast.Name):
@@ -149,7 +153,7 @@ class Names(Values):
         else:
             raise unproved(f"The evaluator cannot assign to `{ast.unparse(target)}`.")
 
-    def _unpack(self, targets: list[ast.expr], values: list[Any], frame: Frame, levels: list[int]) -> None:
+    def _unpack(self, targets: list[ast.expr], values: list[Any], frame: CallFrame, levels: list[int]) -> None:
         star = next((place for place, item in enumerate(targets) if isinstance(item, ast.Starred)), None)
         if star is not None:
             after = len(targets) - star - 1
@@ -167,7 +171,7 @@ class Names(Values):
             self.store(target, value, frame, level)
 
 
-def own_frame(frame: Frame) -> Frame:
+def own_frame(frame: CallFrame) -> CallFrame:
     """The frame of the function, class or module around a comprehension."""
     while frame.is_comprehension:
         assert frame.parent is not None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpu_runner.program.budget import (
-    Budget,
+    CallBudget,
 )
 from gpu_runner.program.coverage import (
     Decisions,
@@ -16,8 +16,8 @@ from gpu_runner.program.coverage import (
 )
 from gpu_runner.program.objects import (
     FIXED,
+    CallFrame,
     Class,
-    Frame,
     Violation,
 )
 
@@ -46,7 +46,7 @@ FLOW = (Return, Break, Continue)
 MOST_LAUNCHES = 4096
 
 
-class State:
+class EvaluationState:
     """What an evaluation holds: the limits that are left, where it stands, and the levels of what it evaluates."""
 
     def __init__(self, decisions: Decisions | None = None) -> None:
@@ -66,7 +66,7 @@ class State:
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.line: int | None = None
         self.path: str | None = None
-        self.budget = Budget()
+        self.budget = CallBudget()
         self.depth = 0
         self.loading = 0
         self.opaque = 0  # open calls of the own operators of a program: torch shows nothing of what is within them
@@ -83,15 +83,15 @@ class State:
         ] = []  # of values that an extension knows; NotImplemented if it does not
         self.set_attribute_of: list[Callable[[Any, str, Any], bool]] = []
         self.make_class: list[Callable[[Class], bool]] = []  # gives a class of the program its Python class
-        self.import_module: Callable[[Frame, str, int], Any] = _no_imports
+        self.import_module: Callable[[CallFrame, str, int], Any] = _no_imports
 
     # What later chapters do, and earlier ones need.
 
-    def value(self, node: ast.expr, frame: Frame) -> Any:
+    def value(self, node: ast.expr, frame: CallFrame) -> Any:
         """The value of an expression."""
         raise NotImplementedError
 
-    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+    def body(self, statements: Sequence[ast.stmt], frame: CallFrame) -> None:
         """Carry out statements in order."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class State:
         """Call a value."""
         raise NotImplementedError
 
-    def _locate(self, error: BaseException, node: ast.AST, frame: Frame) -> None:
+    def _locate(self, error: BaseException, node: ast.AST, frame: CallFrame) -> None:
         if not hasattr(error, "program_line"):
             error.program_line = (frame.module.path, getattr(node, "lineno", None))  # type: ignore[attr-defined]
         if isinstance(error, Violation) and error.line is None:
@@ -111,7 +111,7 @@ class State:
         if self.launches > MOST_LAUNCHES:
             raise Violation("endless", f"The host code launches more than {MOST_LAUNCHES:,} kernels for one call.")
 
-    def _step(self, node: ast.AST, frame: Frame) -> None:
+    def _step(self, node: ast.AST, frame: CallFrame) -> None:
         self.line, self.path = getattr(node, "lineno", self.line), frame.module.path
         if self.broken is not None:
             raise self.broken
@@ -127,5 +127,5 @@ class State:
             self.loading -= 1
 
 
-def _no_imports(frame: Frame, name: str, level: int) -> Any:
+def _no_imports(frame: CallFrame, name: str, level: int) -> Any:
     raise ImportError(f"No module named '{name}'")

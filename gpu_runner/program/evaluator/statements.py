@@ -28,13 +28,13 @@ from gpu_runner.program.objects import (
     FIXED,
     GIVEN,
     PASSED,
-    Annotation,
+    CallFrame,
     Class,
     Facade,
-    Frame,
     Instance,
-    Kind,
     Native,
+    ScopeKind,
+    TypeAnnotation,
     Violation,
     type_name,
     unproved,
@@ -48,12 +48,12 @@ _MANAGERS = (nullcontext, AbstractContextManager)
 
 
 class Statements(Expressions):
-    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+    def body(self, statements: Sequence[ast.stmt], frame: CallFrame) -> None:
         """Carry out statements in order."""
         for statement in statements:
             self.statement(statement, frame)
 
-    def statement(self, node: ast.stmt, frame: Frame) -> None:
+    def statement(self, node: ast.stmt, frame: CallFrame) -> None:
         """Carry out one statement; an error that leaves it carries its line."""
         self._step(node, frame)
         try:
@@ -69,25 +69,25 @@ class Statements(Expressions):
                 self.broken = error
             raise
 
-    def _expr(self, node: ast.Expr, frame: Frame) -> None:
+    def _expr(self, node: ast.Expr, frame: CallFrame) -> None:
         self.value(node.value, frame)
 
-    def _assign(self, node: ast.Assign, frame: Frame) -> None:
+    def _assign(self, node: ast.Assign, frame: CallFrame) -> None:
         value = self.value(node.value, frame)
         level, items = self.last_level, self.item_levels
         for target in node.targets:
             self.store(target, value, frame, level, items)
 
-    def _ann_assign(self, node: ast.AnnAssign, frame: Frame) -> None:
+    def _ann_assign(self, node: ast.AnnAssign, frame: CallFrame) -> None:
         self._check_annotation(node.annotation, frame)
-        if isinstance(node.target, ast.Name) and frame.kind is Kind.type:
+        if isinstance(node.target, ast.Name) and frame.kind is ScopeKind.type:
             annotations = frame.names.setdefault("__annotations__", {})
             annotations[node.target.id] = ast.unparse(node.annotation)
         if node.value is not None:
             value = self.value(node.value, frame)
             self.store(node.target, value, frame, self.last_level, self.item_levels)
 
-    def _aug_assign(self, node: ast.AugAssign, frame: Frame) -> None:
+    def _aug_assign(self, node: ast.AugAssign, frame: CallFrame) -> None:
         target, level = node.target, GIVEN
         if isinstance(target, ast.Name):
             left: Any = self.load(target.id, frame)
@@ -113,7 +113,7 @@ class Statements(Expressions):
         else:
             self.set_item(owner, key, value)
 
-    def _forget_levels(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+    def _forget_levels(self, statements: Sequence[ast.stmt], frame: CallFrame) -> None:
         """Have all that some statements may bind hang on the call, which decided whether or how often they were carried out."""
         if self.loading:
             return
@@ -127,7 +127,7 @@ class Statements(Expressions):
                 if isinstance(value, FunctionCtx):
                     value.__dict__.get("program_levels", {}).pop(attribute, None)
 
-    def _mark_exits(self, statements: Sequence[ast.stmt], frame: Frame, level: int) -> bool:
+    def _mark_exits(self, statements: Sequence[ast.stmt], frame: CallFrame, level: int) -> bool:
         """Whether it hangs on the call if some statements are carried out; then so does what they leave."""
         if level == FIXED or self.loading:
             return False
@@ -138,7 +138,7 @@ class Statements(Expressions):
                 frame.loops[-1] = GIVEN
         return True
 
-    def _if(self, node: ast.If, frame: Frame) -> None:
+    def _if(self, node: ast.If, frame: CallFrame) -> None:
         if only_raises(node.body) or only_raises(node.orelse):
             self._refuse(node.test)
         held, level = self._decide(node.test, frame), self.last_level
@@ -147,7 +147,7 @@ class Statements(Expressions):
         if hangs:
             self._forget_levels((node,), frame)
 
-    def _for(self, node: ast.For, frame: Frame) -> None:
+    def _for(self, node: ast.For, frame: CallFrame) -> None:
         items = self.value(node.iter, frame)
         level = self._level_of_items(node.iter, frame)
         self._note_event(node.iter, level, False, frame, "not empty")
@@ -163,7 +163,7 @@ class Statements(Expressions):
         finally:
             self._leave_loop(node, frame)
 
-    def _while(self, node: ast.While, frame: Frame) -> None:
+    def _while(self, node: ast.While, frame: CallFrame) -> None:
         frame.loops.append(FIXED)
         try:
             while self._goes_on(node, frame):
@@ -174,12 +174,12 @@ class Statements(Expressions):
         finally:
             self._leave_loop(node, frame)
 
-    def _goes_on(self, node: ast.While, frame: Frame) -> bool:
+    def _goes_on(self, node: ast.While, frame: CallFrame) -> bool:
         held = self._decide(node.test, frame)
         frame.loops[-1] = max(frame.loops[-1], self.last_level)
         return held
 
-    def _breaks(self, node: ast.For | ast.While, frame: Frame) -> bool:
+    def _breaks(self, node: ast.For | ast.While, frame: CallFrame) -> bool:
         """Carry out the body of a loop once; whether it breaks off."""
         try:
             self.body(node.body, frame)
@@ -191,31 +191,31 @@ class Statements(Expressions):
             self._forget_levels(node.body, frame)
         return False
 
-    def _leave_loop(self, node: ast.For | ast.While, frame: Frame) -> None:
+    def _leave_loop(self, node: ast.For | ast.While, frame: CallFrame) -> None:
         """What a loop binds hangs on what decides how often, or how far, it goes round."""
         if frame.loops.pop():
             frame.exits = GIVEN if stored_in(node).returns else frame.exits
             self._forget_levels((node,), frame)
 
-    def _break(self, node: ast.Break, frame: Frame) -> None:
+    def _break(self, node: ast.Break, frame: CallFrame) -> None:
         raise Break
 
-    def _continue(self, node: ast.Continue, frame: Frame) -> None:
+    def _continue(self, node: ast.Continue, frame: CallFrame) -> None:
         raise Continue
 
-    def _return(self, node: ast.Return, frame: Frame) -> None:
+    def _return(self, node: ast.Return, frame: CallFrame) -> None:
         value: Any = None if node.value is None else self.value(node.value, frame)
         raise Return(value, (FIXED, None) if node.value is None else (self.last_level, self.item_levels))
 
-    def _pass(self, node: ast.Pass, frame: Frame) -> None:
+    def _pass(self, node: ast.Pass, frame: CallFrame) -> None:
         return
 
-    def _assert(self, node: ast.Assert, frame: Frame) -> None:
+    def _assert(self, node: ast.Assert, frame: CallFrame) -> None:
         self._refuse(node.test)
         if not self.truth(self.value(node.test, frame)):
             raise AssertionError(*([] if node.msg is None else [self.value(node.msg, frame)]))
 
-    def _raise(self, node: ast.Raise, frame: Frame) -> None:
+    def _raise(self, node: ast.Raise, frame: CallFrame) -> None:
         if node.exc is None:
             raise self.handling[-1] if self.handling else RuntimeError("No active exception to reraise")
         error = self.value(node.exc, frame)
@@ -230,10 +230,10 @@ class Statements(Expressions):
             raise unproved("The evaluator raises an `Exception` alone.")
         raise error
 
-    def _delete(self, node: ast.Delete, frame: Frame) -> None:
+    def _delete(self, node: ast.Delete, frame: CallFrame) -> None:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                if frame.kind is Kind.module or target.id in frame.outer or target.id not in frame.names:
+                if frame.kind is ScopeKind.module or target.id in frame.outer or target.id not in frame.names:
                     raise unproved("The evaluator deletes the names of a function alone, where they are bound.")
                 del frame.names[target.id]
             elif isinstance(target, ast.Subscript):
@@ -243,17 +243,17 @@ class Statements(Expressions):
             else:
                 raise unproved("The evaluator deletes names and items alone.")
 
-    def _outer(self, node: ast.Global | ast.Nonlocal, frame: Frame) -> None:
+    def _outer(self, node: ast.Global | ast.Nonlocal, frame: CallFrame) -> None:
         return  # a declaration, which holds for the whole of its scope: see ``scopes.declared``
 
-    def _import(self, node: ast.Import, frame: Frame) -> None:
+    def _import(self, node: ast.Import, frame: CallFrame) -> None:
         for alias in node.names:
             module = self.import_module(frame, alias.name, 0)
             if alias.asname is None and "." in alias.name:
                 module = self.import_module(frame, alias.name.split(".")[0], 0)
             self.bind(alias.asname or alias.name.split(".")[0], module, frame, FIXED)
 
-    def _import_from(self, node: ast.ImportFrom, frame: Frame) -> None:
+    def _import_from(self, node: ast.ImportFrom, frame: CallFrame) -> None:
         if node.module == "__future__":
             frame.module.is_deferred |= any(alias.name == "annotations" for alias in node.names)
             return
@@ -269,20 +269,20 @@ class Statements(Expressions):
                 value = self.import_module(frame, f"{node.module or ''}.{alias.name}".strip("."), node.level)
             self.bind(alias.asname or alias.name, value, frame, FIXED if is_lasting(value) else GIVEN)
 
-    def _function_def(self, node: ast.FunctionDef, frame: Frame) -> None:
+    def _function_def(self, node: ast.FunctionDef, frame: CallFrame) -> None:
         decorators = [self.value(decorator, frame) for decorator in node.decorator_list]
         value: Any = self.make_function(node, node.name, frame)
         for decorator in reversed(decorators):
             value = self.call(decorator, (value,), {})
         self.bind(node.name, value, frame, GIVEN if decorators else FIXED)
 
-    def _class_def(self, node: ast.ClassDef, frame: Frame) -> None:
+    def _class_def(self, node: ast.ClassDef, frame: CallFrame) -> None:
         if node.keywords:
             raise Violation("metaclass", "A class takes no metaclass or keyword.")
         decorators = [self.value(decorator, frame) for decorator in node.decorator_list]
         bases = tuple(self.value(base, frame) for base in node.bases)
         bound, outer = declared(node)
-        inner = Frame(Kind.type, frame.module, frame, bound=bound, outer=outer)
+        inner = CallFrame(ScopeKind.type, frame.module, frame, bound=bound, outer=outer)
         self.body(node.body, inner)
         value: Any = self.build_class(node.name, bases, inner.names, frame)
         inner.made = value
@@ -290,7 +290,7 @@ class Statements(Expressions):
             value = self.call(decorator, (value,), {})
         self.bind(node.name, value, frame)
 
-    def build_class(self, name: str, bases: tuple[Any, ...], names: dict[str, Any], frame: Frame) -> Class:
+    def build_class(self, name: str, bases: tuple[Any, ...], names: dict[str, Any], frame: CallFrame) -> Class:
         """Make a class; its functions know it, for ``super``."""
         bases = tuple(base for base in bases if base is not object and not _is_generic(base))
         for each in names:
@@ -306,10 +306,10 @@ class Statements(Expressions):
             made.real = next((base.real for base in bases if base.real is not None), None)
         return made
 
-    def _with(self, node: ast.With, frame: Frame) -> None:
+    def _with(self, node: ast.With, frame: CallFrame) -> None:
         self._with_items(node, 0, frame)
 
-    def _with_items(self, node: ast.With, place: int, frame: Frame) -> None:
+    def _with_items(self, node: ast.With, place: int, frame: CallFrame) -> None:
         if place == len(node.items):
             self.body(node.body, frame)
             return
@@ -381,7 +381,7 @@ class Statements(Expressions):
         if isinstance(error, RecursionError | MemoryError):
             raise unproved("It catches that it ran out of memory or of stack.") from None
 
-    def _try(self, node: ast.Try, frame: Frame) -> None:
+    def _try(self, node: ast.Try, frame: CallFrame) -> None:
         touched, self.saw_call = self.saw_call, False
         try:
             launches = self.launches
@@ -405,7 +405,7 @@ class Statements(Expressions):
             if hangs:
                 self._forget_levels((node,), frame)
 
-    def _handle(self, node: ast.Try, error: Exception, frame: Frame) -> None:
+    def _handle(self, node: ast.Try, error: Exception, frame: CallFrame) -> None:
         self.handling.append(error)
         try:
             for handler in node.handlers:
@@ -431,7 +431,7 @@ class Statements(Expressions):
             raise TypeError("catching classes that do not inherit from BaseException is not allowed")
         return types
 
-    def _match(self, node: ast.Match, frame: Frame) -> None:
+    def _match(self, node: ast.Match, frame: CallFrame) -> None:
         subject, level = self.value(node.subject, frame), self.last_level
         hangs = self._mark_exits((node,), frame, level)
         try:
@@ -440,7 +440,7 @@ class Statements(Expressions):
             if hangs:
                 self._forget_levels((node,), frame)
 
-    def _match_cases(self, node: ast.Match, of: tuple[Any, int], frame: Frame) -> None:
+    def _match_cases(self, node: ast.Match, of: tuple[Any, int], frame: CallFrame) -> None:
         subject, level = of
         for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
@@ -459,7 +459,7 @@ class Statements(Expressions):
                     self.body(case.body, frame)
                     return
 
-    def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: Frame) -> bool:
+    def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: CallFrame) -> bool:
         if isinstance(pattern, ast.MatchValue):
             return self.truth(self._compared("Eq", subject, self.value(pattern.value, frame)))
         if isinstance(pattern, ast.MatchSingleton):
@@ -494,4 +494,4 @@ class Statements(Expressions):
 
 
 def _is_generic(value: Any) -> bool:
-    return isinstance(value, Annotation) and value.path in ("typing.Generic", "typing.Protocol")
+    return isinstance(value, TypeAnnotation) and value.path in ("typing.Generic", "typing.Protocol")

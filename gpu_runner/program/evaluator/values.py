@@ -22,8 +22,7 @@ from gpu_runner.program.budget import (
 from gpu_runner.program.evaluator.deciding import Deciding
 from gpu_runner.program.objects import (
     MISSING,
-    Annotation,
-    Bound,
+    BoundFunction,
     Class,
     Descriptor,
     Facade,
@@ -32,6 +31,7 @@ from gpu_runner.program.objects import (
     Method,
     Native,
     Super,
+    TypeAnnotation,
     Violation,
     is_of_the_runner,
     type_name,
@@ -124,7 +124,7 @@ class Values(Deciding):
         if path in self.special:
             return Native(path, self.special[path])
         if path in language.ANNOTATIONS_ONLY:
-            return Annotation(path)
+            return TypeAnnotation(path)
         found = language.resolve(path)
         if isinstance(found, Facade | type) or not callable(found) or not _is_function(found):
             return found
@@ -148,8 +148,8 @@ class Values(Deciding):
                 return self.call(found.function, (instance,), {})
             if found.kind == "cached_property":
                 raise unproved("The evaluator knows a `cached_property` of plain classes alone.")
-            return Bound(found.function, owner) if found.kind == "classmethod" else found.function
-        return Bound(found, instance) if isinstance(found, Function | Method) else found
+            return BoundFunction(found.function, owner) if found.kind == "classmethod" else found.function
+        return BoundFunction(found, instance) if isinstance(found, Function | Method) else found
 
     def _of_class(self, value: Class, name: str) -> Any:
         if name == "__name__":
@@ -159,7 +159,7 @@ class Values(Deciding):
         if isinstance(found, Descriptor):
             if "property" in found.kind:
                 raise unproved("The evaluator gives no property of a class itself.")
-            return Bound(found.function, value) if found.kind == "classmethod" else found.function
+            return BoundFunction(found.function, value) if found.kind == "classmethod" else found.function
         return found
 
     def _of_super(self, value: Super, name: str) -> Any:
@@ -230,14 +230,14 @@ class Values(Deciding):
 
     def item(self, value: Any, key: Any) -> Any:
         """What ``value[key]`` is."""
-        if isinstance(value, Annotation):
-            return Annotation(value.path)
+        if isinstance(value, TypeAnnotation):
+            return TypeAnnotation(value.path)
         if isinstance(value, Class):
             return value.real[key] if value.is_enum else value
         if isinstance(value, type):
             if value not in (list, dict, tuple, set, frozenset, type):
                 raise TypeError(f"type '{value.__name__}' is not subscriptable")
-            return Annotation(f"builtins.{value.__name__}")
+            return TypeAnnotation(f"builtins.{value.__name__}")
         if isinstance(value, Instance) and not value.type.has("__getitem__"):
             raise TypeError(f"'{type_name(value)}' object is not subscriptable")
         if not isinstance(value, list | tuple | dict | str | bytes | range | torch.Tensor | Instance) and not hasattr(
@@ -272,7 +272,7 @@ class Values(Deciding):
         if name not in table:
             raise unproved(f"The evaluator knows no operator {name} here.")
         if name == "BitOr" and (_is_annotation(left) or _is_annotation(right)):
-            return Annotation("typing.Union", (left, right))  # such as ``Tensor | None``
+            return TypeAnnotation("typing.Union", (left, right))  # such as ``Tensor | None``
         for value in (left, right):
             if isinstance(value, Instance | Class | Function):
                 raise unproved(f"The evaluator does no arithmetic on a {type_name(value)}.")
@@ -303,7 +303,7 @@ class Values(Deciding):
         if isinstance(kind, Class):
             is_own = isinstance(value, Instance) and kind in value.type.order
             return is_own or (kind.real is not None and isinstance(value, kind.real))
-        if isinstance(kind, Annotation):
+        if isinstance(kind, TypeAnnotation):
             return self._is_annotated(value, kind)
         if isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
             return False  # of which a program makes no instance
@@ -311,7 +311,7 @@ class Values(Deciding):
             raise unproved(f"The evaluator cannot say what is a `{type_name(kind)}`.")
         return isinstance(value.real if type(value).__name__ == "Kernel" else value, kind)
 
-    def _is_annotated(self, value: Any, kind: Annotation) -> bool:
+    def _is_annotated(self, value: Any, kind: TypeAnnotation) -> bool:
         if kind.path == "typing.Union":
             return self.is_instance(value, tuple(type(None) if part is None else part for part in kind.parts))
         name = kind.path.rpartition(".")[2]
@@ -333,7 +333,7 @@ class Values(Deciding):
         """What ``callable`` says."""
         if isinstance(value, Instance):
             return value.type.has("__call__")
-        if isinstance(value, Annotation | Descriptor) or type(value).__name__ == "Kernel":
+        if isinstance(value, TypeAnnotation | Descriptor) or type(value).__name__ == "Kernel":
             raise unproved(f"The evaluator cannot say whether a {type_name(value)} is callable.")
         return not isinstance(value, Facade) and callable(value)
 
@@ -393,7 +393,7 @@ class Values(Deciding):
 
     _own_kinds: ClassVar[dict[type, Callable[..., Any]]] = {
         Facade: _of_facade, Instance: _of_instance, Class: _of_class, Super: _of_super, Function: _of_function,
-        **dict.fromkeys((Descriptor, Bound, Native), _of_own),
+        **dict.fromkeys((Descriptor, BoundFunction, Native), _of_own),
     }  # fmt: skip
 
 
@@ -432,7 +432,7 @@ def _check_private(made: Class, name: str) -> None:
 
 
 def _is_annotation(value: Any) -> bool:
-    return isinstance(value, Annotation | Class | type)
+    return isinstance(value, TypeAnnotation | Class | type)
 
 
 def _is_plain_object(value: Any) -> bool:

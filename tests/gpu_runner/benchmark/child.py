@@ -14,7 +14,7 @@ from gpu_runner.benchmark.material import Secret
 from gpu_runner.buffers import Buffer
 from gpu_runner.child import operations
 from gpu_runner.child.calls import Arguments
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.child.input_sets import drawn, sampled
 from gpu_runner.contracts import Pass
 from gpu_runner.session import ChildReply
@@ -26,7 +26,7 @@ class Child:
     """The role in this process."""
 
     def __init__(self, reference: Any) -> None:
-        self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+        self.state = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.state.values["reference"] = reference
 
     def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> ChildReply:

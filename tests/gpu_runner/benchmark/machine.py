@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from gpu_runner.benchmark.conditions import Reading
+from gpu_runner.benchmark.conditions import GpuReading
 from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion
 
 SAMPLES = 6
@@ -45,7 +45,7 @@ def run(
                 level *= 1 + stream.gauss(0, machine.jump)
             here = level * (1 + machine.drift * turn / 100) * (1 + stream.gauss(0, machine.turn)) * luck[name]
             race.add(name, [_sample(times_us[name] * here, machine, stream) for _ in range(SAMPLES)])
-        race.close(Reading(1980, 3201, 45, ("sw_power_cap",)))
+        race.close(GpuReading(1980, 3201, 45, ("sw_power_cap",)))
     return race
 
 

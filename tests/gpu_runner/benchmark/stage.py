@@ -22,7 +22,7 @@ from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.roofline import Rates
 from gpu_runner.buffers import Buffer
 from gpu_runner.child import timing
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory
@@ -65,7 +65,7 @@ class Room:
     def __init__(self, role: str, files: Mapping[str, str], clock: Clock, memory: Memory | None = None) -> None:
         self.role, self.files, self.clock = role, dict(files), clock
         self.memory = memory or Memory(0, {})
-        self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+        self.state = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.name, self.isolation, self.gpu = role, (), False
         self.dies: str | None = None
         self.calls: list[str] = []

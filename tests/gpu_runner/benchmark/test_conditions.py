@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpu_runner.benchmark import nvml
-from gpu_runner.benchmark.conditions import Reading, disturbed, named, summary, typical_clock
+from gpu_runner.benchmark.conditions import GpuReading, disturbed, named, summary, typical_clock
 
-GOOD = Reading(1980, 3201, 45, ("gpu_idle",))
+GOOD = GpuReading(1980, 3201, 45, ("gpu_idle",))
 
 
 @pytest.mark.parametrize(
@@ -18,29 +18,29 @@ GOOD = Reading(1980, 3201, 45, ("gpu_idle",))
     [
         (GOOD, False),
         (None, False),
-        (Reading(1980, 3201, 60, ("sw_power_cap",)), False),
-        (Reading(1800, 3201, 60, ("sw_power_cap",)), False),
-        (Reading(1770, 3201, 60, ("sw_power_cap",)), True),
-        (Reading(1980, 3201, 88, ("sw_thermal_slowdown",)), True),
-        (Reading(1980, 3201, 88, ("hw_slowdown", "hw_thermal_slowdown")), True),
-        (Reading(None, None, None, ("hw_power_brake_slowdown",)), True),
-        (Reading(None), False),
+        (GpuReading(1980, 3201, 60, ("sw_power_cap",)), False),
+        (GpuReading(1800, 3201, 60, ("sw_power_cap",)), False),
+        (GpuReading(1770, 3201, 60, ("sw_power_cap",)), True),
+        (GpuReading(1980, 3201, 88, ("sw_thermal_slowdown",)), True),
+        (GpuReading(1980, 3201, 88, ("hw_slowdown", "hw_thermal_slowdown")), True),
+        (GpuReading(None, None, None, ("hw_power_brake_slowdown",)), True),
+        (GpuReading(None), False),
     ],
 )
 def test_a_thermal_or_hardware_throttle_or_a_clock_down_by_a_tenth_spoils_a_round(
-    reading: Reading | None, bad: bool
+    reading: GpuReading | None, bad: bool
 ) -> None:
     assert disturbed(reading, 1980.0) is bad
 
 
 def test_a_clock_is_compared_with_the_median_of_the_race_and_with_nothing_where_none_was_read() -> None:
-    assert typical_clock([GOOD, None, Reading(1500), GOOD]) == 1980
-    assert typical_clock([None, Reading()]) is None
-    assert not disturbed(Reading(100), None)
+    assert typical_clock([GOOD, None, GpuReading(1500), GOOD]) == 1980
+    assert typical_clock([None, GpuReading()]) is None
+    assert not disturbed(GpuReading(100), None)
 
 
 def test_the_rounds_of_a_race_are_summed_up() -> None:
-    found = summary([GOOD, None, Reading(1905, 3201, 61, ("sw_power_cap", "gpu_idle"))], 2)
+    found = summary([GOOD, None, GpuReading(1905, 3201, 61, ("sw_power_cap", "gpu_idle"))], 2)
     assert found is not None
     assert (found.sm_clock_mhz_low, found.sm_clock_mhz_high, found.memory_clock_mhz) == (1905, 1980, 3201)
     assert (found.temperature_c, found.throttle_reasons, found.dropped_blocks) == (61, ("sw_power_cap",), 2)
@@ -121,7 +121,7 @@ def test_the_gpu_that_a_child_sees_first_is_read(
     if clock is None:
         assert reading is None
     else:
-        assert reading == Reading(clock, 3201 + clock - 1980, None, ("sw_power_cap",))
+        assert reading == GpuReading(clock, 3201 + clock - 1980, None, ("sw_power_cap",))
 
 
 def test_without_the_library_or_its_driver_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

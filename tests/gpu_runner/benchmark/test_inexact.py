@@ -18,7 +18,7 @@ from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.calls import Arguments
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 from tests.gpu_runner.benchmark.child import Child, answer, entry
 
 ROWS, COLUMNS, EPS = 32, 2048, 1e-6
@@ -90,7 +90,9 @@ def meta(seed: int) -> dict[str, Any]:
 def rows_of(seed: int) -> checks.Rows:
     """The truth of a timed run, with what half precision may make of a bend."""
     secret = Secret(seed % 3, seed)
-    material = Material(Workload((("T", ROWS),)), Call(meta(seed), []), True, 3, dict.fromkeys(Pass, secret), None, {})
+    material = Material(
+        Workload((("T", ROWS),)), ChildCall(meta(seed), []), True, 3, dict.fromkeys(Pass, secret), None, {}
+    )
     child: Any = Child(reference)
     return checks.bent(child, material, Pass.full, checks.prove(child, material, Pass.full))
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gpu_runner.benchmark.conditions import Reading
+from gpu_runner.benchmark.conditions import GpuReading
 from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion, looks_of
 from gpu_runner.contracts import Word
 from tests.gpu_runner.benchmark.machine import Machine, run
@@ -16,7 +16,7 @@ USUAL = Machine(sample=0.01, turn=0.003)
 ROUGH = Machine(sample=0.02, turn=0.006, drift=0.05, jump=0.03, outliers=0.05)
 TIMES_US = (7.0, 20.0, 60.0, 250.0, 1000.0)
 PAIR = RaceQuestion("candidate", ("original",), ("control", "original"))
-GOOD = Reading(1980, 3201, 45, ("sw_power_cap",))
+GOOD = GpuReading(1980, 3201, 45, ("sw_power_cap",))
 
 
 def times(base: float, slower: float = 1.0) -> dict[str, float]:
@@ -68,7 +68,7 @@ def test_a_round_in_which_the_gpu_was_throttled_does_not_count() -> None:
         bad = number in (3, 8)
         for name in race.order():
             race.add(name, [5000.0 if bad and name == "candidate" else 100.0] * 6)
-        race.close(Reading(1980, 3201, 80, ("hw_thermal_slowdown",)) if bad else GOOD)
+        race.close(GpuReading(1980, 3201, 80, ("hw_thermal_slowdown",)) if bad else GOOD)
     assert len(race.kept()) == LOOKS[0] - 2
     assert max(max(block) for block in race.blocks("candidate")) == 100.0
     assert race.comparisons()[0].pairs == LOOKS[0] - 2
@@ -79,7 +79,7 @@ def test_where_every_round_was_disturbed_the_times_stand_and_nothing_is_compared
     for _ in range(2 * LOOKS[0]):
         for name in race.order():
             race.add(name, [100.0] * 6)
-        race.close(Reading(1980, 3201, 90, ("hw_slowdown",)))
+        race.close(GpuReading(1980, 3201, 90, ("hw_slowdown",)))
     assert race.comparisons() == ()
     assert race.control() is None
     assert len(race.blocks("candidate")) == 2 * LOOKS[0]

@@ -15,7 +15,7 @@ from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
 from gpu_runner.contracts import Pass, Workload
 from gpu_runner.session import ChildReply
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 from tests.gpu_runner.benchmark.child import Child, entry
 
 ROWS, COLUMNS = 1200, 1024
@@ -33,7 +33,7 @@ META = {
     "backward": True,
 }
 SECRET = Secret(1, 99)
-MATERIAL = Material(Workload((("T", ROWS),)), Call(META, []), True, 3, dict.fromkeys(Pass, SECRET), None, {})
+MATERIAL = Material(Workload((("T", ROWS),)), ChildCall(META, []), True, 3, dict.fromkeys(Pass, SECRET), None, {})
 
 
 def scale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -150,7 +150,7 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
 
     form = {"inputs": [{**item, "dtype": "bfloat16"} for item in META["inputs"]]}
     form |= {"upstream": [{"shape": [ROWS, COLUMNS], "dtype": "bfloat16"}]}
-    material = replace(MATERIAL, call=Call(META | form, []))
+    material = replace(MATERIAL, call=ChildCall(META | form, []))
     child: Any = Child(bend)
     rows = checks.prove(child, material, Pass.backward)
     inputs = sampled(drawn("cpu", META | form).rolled(SECRET.place).leaves["x"].detach(), SECRET.rows)

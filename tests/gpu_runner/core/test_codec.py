@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpu_runner import codec
 from gpu_runner.buffers import ITEM_BYTES, Buffer, span_bytes
 from gpu_runner.channel import Channel, Closed, Overdue
-from gpu_runner.codec import HEADER, Kind
+from gpu_runner.codec import HEADER, FrameKind
 from gpu_runner.errors import ProtocolError
 
 NONCE = bytes(range(16))
@@ -54,7 +54,7 @@ def pair() -> Iterator[tuple[Channel, Channel]]:
 def test_what_is_sent_arrives_unchanged(meta: dict, tensors: list[Buffer]) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        Channel(ours).send(Kind.call, NONCE, meta, tensors)
+        Channel(ours).send(FrameKind.call, NONCE, meta, tensors)
         frame = Channel(theirs).receive(NONCE, time.monotonic() + 5)
     assert frame.meta == meta
     assert [(t.dtype, t.shape, t.strides, t.offset, bytes(t.data)) for t in frame.tensors] == [
@@ -65,7 +65,7 @@ def test_what_is_sent_arrives_unchanged(meta: dict, tensors: list[Buffer]) -> No
 @settings(max_examples=60, deadline=None)
 @given(st.lists(buffers(), max_size=3), st.data())
 def test_a_frame_cut_anywhere_is_no_answer(tensors: list[Buffer], data: st.DataObject) -> None:
-    whole = codec.encode(Kind.answer, NONCE, {"a": 1}, tensors)
+    whole = codec.encode(FrameKind.answer, NONCE, {"a": 1}, tensors)
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
     ours, theirs = socket.socketpair()
     with theirs:
@@ -83,14 +83,14 @@ def test_random_bytes_are_no_frame(noise: bytes) -> None:
 
 
 def test_a_frame_with_another_nonce_is_refused(pair: tuple[Channel, Channel]) -> None:
-    pair[0].send(Kind.answer, bytes(16), {}, ())
+    pair[0].send(FrameKind.answer, bytes(16), {}, ())
     with pytest.raises(ProtocolError, match="does not answer this call"):
         pair[1].receive(NONCE, time.monotonic() + 5)
 
 
 @pytest.mark.parametrize(("json_bytes", "inline_bytes"), [(2**32 - 1, 0), (2, 2**63), (codec.MAX_JSON_BYTES + 1, 0)])
 def test_hostile_lengths_are_refused_before_anything_is_allocated(json_bytes: int, inline_bytes: int) -> None:
-    header = HEADER.pack(codec.MAGIC, codec.VERSION, Kind.answer, NONCE, json_bytes, inline_bytes)
+    header = HEADER.pack(codec.MAGIC, codec.VERSION, FrameKind.answer, NONCE, json_bytes, inline_bytes)
     with pytest.raises(ProtocolError, match="larger than its limits"):
         codec.parse_header(header, NONCE)
 
@@ -114,14 +114,14 @@ def test_hostile_lengths_are_refused_before_anything_is_allocated(json_bytes: in
     ],
 )
 def test_hostile_descriptions_of_tensors_are_refused(body: bytes) -> None:
-    header = codec.Header(Kind.answer, NONCE, len(body), 0)
+    header = codec.Header(FrameKind.answer, NONCE, len(body), 0)
     with pytest.raises(ProtocolError):
         codec.parse_body(header, body)
 
 
 def test_a_large_tensor_travels_as_a_sealed_file(pair: tuple[Channel, Channel]) -> None:
     tensor = torch.arange(2**19, dtype=torch.float64)
-    pair[0].send(Kind.answer, NONCE, {}, [Buffer.from_torch(tensor)])
+    pair[0].send(FrameKind.answer, NONCE, {}, [Buffer.from_torch(tensor)])
     frame = pair[1].receive(NONCE, time.monotonic() + 5, writable=True)
     copy = frame.tensors[0].to_torch()
     copy += 1
@@ -136,7 +136,7 @@ def test_memory_that_its_sender_could_still_change_is_refused() -> None:
     with ours, theirs:
         handle = os.memfd_create("loose", os.MFD_ALLOW_SEALING)
         os.truncate(handle, size)
-        ours.sendall(codec.encode(Kind.answer, NONCE, {}, [tensor]))
+        ours.sendall(codec.encode(FrameKind.answer, NONCE, {}, [tensor]))
         socket.send_fds(ours, [b"t"], [handle])
         os.close(handle)
         with pytest.raises(ProtocolError, match="not sealed"):
@@ -147,7 +147,7 @@ def test_an_ordinary_file_in_place_of_memory_is_refused(tmp_path: os.PathLike[st
     ours, theirs = socket.socketpair()
     tensor = Buffer("uint8", (codec.INLINE_BYTES * 2,), (1,), bytes(codec.INLINE_BYTES * 2))
     with ours, theirs, open("/dev/null", "rb") as file:
-        ours.sendall(codec.encode(Kind.answer, NONCE, {}, [tensor]))
+        ours.sendall(codec.encode(FrameKind.answer, NONCE, {}, [tensor]))
         socket.send_fds(ours, [b"t"], [file.fileno()])
         with pytest.raises(ProtocolError):
             Channel(theirs).receive(NONCE, time.monotonic() + 5)

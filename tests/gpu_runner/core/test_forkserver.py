@@ -20,7 +20,7 @@ from gpu_runner.forkserver.server import shared_memory
 from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import footprint
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 LIMITS = Limits(time_s=60, step_s=30, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
@@ -68,7 +68,7 @@ def own_keeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def facts(levels: tuple[Isolation, ...], fork: bool) -> dict:
-    with Session("echo", LIMITS, files={"thing.py": FACTS}, levels=levels, fork=fork) as session:
+    with ChildSession("echo", LIMITS, files={"thing.py": FACTS}, levels=levels, fork=fork) as session:
         assert is_forked(session) is fork
         found = session.call("run", {"module": "thing"}).meta
         return {name: _without(value, str(session.scratch.base)) for name, value in found.items()}
@@ -78,7 +78,7 @@ def _without(value: object, folder: str) -> str:
     return repr(value).replace(folder, "")
 
 
-def is_forked(session: Session) -> bool:
+def is_forked(session: ChildSession) -> bool:
     return isinstance(session._process, Forked)
 
 
@@ -107,7 +107,7 @@ def test_no_two_children_draw_the_same() -> None:
     )
     drawn, seeds = [], []
     for fork in (True, True, False, False):
-        with Session("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
+        with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
             found = session.call("run", {"module": "thing"}).meta
             drawn += found["drawn"]
             seeds.append(found["seed"])
@@ -125,11 +125,11 @@ def test_what_a_child_changes_the_next_one_does_not_find() -> None:
         "def main(s, t):\n"
         "    return {'found': [torch.zeros is None, 'LEFT' in os.environ, os.path.exists('left')]}, []\n"
     )
-    with Session("echo", LIMITS, files={"thing.py": change}) as session:
+    with ChildSession("echo", LIMITS, files={"thing.py": change}) as session:
         session.call("run", {"module": "thing"})
-        with Session("echo", LIMITS, files={"thing.py": look}) as beside:
+        with ChildSession("echo", LIMITS, files={"thing.py": look}) as beside:
             assert beside.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
-    with Session("echo", LIMITS, files={"thing.py": look}) as after:
+    with ChildSession("echo", LIMITS, files={"thing.py": look}) as after:
         assert is_forked(after)
         assert after.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
 
@@ -146,14 +146,14 @@ def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
     pid = server().pid
     # In its own namespaces alone may a child send signals to all that there is.
     files = {"thing.py": source.replace("SERVER", str(pid))}
-    with Session("echo", LIMITS, (Isolation.namespaces,), files=files) as session:
+    with ChildSession("echo", LIMITS, (Isolation.namespaces,), files=files) as session:
         assert is_forked(session)
         try:
             there = session.call("run", {"module": "thing"}).meta["there"]
         except ChildDied:
             there = False
     assert not there
-    with Session("echo", LIMITS) as session:
+    with ChildSession("echo", LIMITS) as session:
         assert is_forked(session)
         assert server().pid == pid
 
@@ -161,7 +161,7 @@ def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
 def test_children_find_the_compiler_loaded(own_keeper: None) -> None:
     source = "import sys\ndef main(s, t):\n    return {n: n in sys.modules for n in ('torch', 'torch._dynamo')}, []\n"
     for gpu in (True, False):
-        with Session("echo", LIMITS, gpu=gpu, files={"thing.py": source}) as session:
+        with ChildSession("echo", LIMITS, gpu=gpu, files={"thing.py": source}) as session:
             assert is_forked(session)
             assert session.call("run", {"module": "thing"}).meta == {"torch": True, "torch._dynamo": True}
 
@@ -171,11 +171,11 @@ def test_children_find_the_compiler_loaded(own_keeper: None) -> None:
 def test_a_session_outlives_the_server_and_the_next_one_is_fresh(
     own_keeper: None, levels: tuple[Isolation, ...]
 ) -> None:
-    with Session("echo", LIMITS, levels=levels) as session:
+    with ChildSession("echo", LIMITS, levels=levels) as session:
         assert is_forked(session)
         os.kill(server().pid, signal.SIGKILL)
         assert session.call("echo", {"a": 1}).meta == {"a": 1}
-        with Session("echo", LIMITS, levels=levels) as next_one:
+        with ChildSession("echo", LIMITS, levels=levels) as next_one:
             assert not is_forked(next_one)
             assert next_one.call("echo", {"b": 1}).meta == {"b": 1}
         launcher = session._process.pid
@@ -211,7 +211,7 @@ def test_a_forked_child_that_fails_to_start_is_started_afresh_and_no_other_is_fo
         return real(gpu, variables, folder / "nowhere", handles)
 
     monkeypatch.setattr(keeper, "fork", without_its_folder)
-    with Session("echo", LIMITS) as session:
+    with ChildSession("echo", LIMITS) as session:
         assert not is_forked(session)
         assert session.call("echo", {"a": 1}).meta == {"a": 1}
     assert "a forked child failed" in (keeper.why_not() or "")
@@ -220,34 +220,34 @@ def test_a_forked_child_that_fails_to_start_is_started_afresh_and_no_other_is_fo
 def test_a_level_that_a_forked_child_alone_is_refused_is_not_held_against_the_host(
     own_keeper: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Session._spawn
+    real = ChildSession._spawn
 
-    def refused_where_forked(self: Session, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
+    def refused_where_forked(self: ChildSession, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
         return real(self, levels, fork) or (Isolation.landlock if self.forked else None)
 
-    monkeypatch.setattr(Session, "_spawn", refused_where_forked)
-    with Session("echo", LIMITS, levels=PROCESS_ONLY) as session:
+    monkeypatch.setattr(ChildSession, "_spawn", refused_where_forked)
+    with ChildSession("echo", LIMITS, levels=PROCESS_ONLY) as session:
         assert session.isolation == PROCESS_ONLY
         assert not is_forked(session)
     assert "level landlock" in (keeper.why_not() or "")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, fresh_too: bool) -> None:
-    real = Session._call
+    real = ChildSession._call
 
-    def call(self: Session, method: str, *rest: object) -> object:
+    def call(self: ChildSession, method: str, *rest: object) -> object:
         if method == "start" and (fresh_too or self.forked):
             raise ChildError("RuntimeError", "Cannot re-initialize CUDA in forked subprocess")
         return real(self, method, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Session, "_call", call)
+    monkeypatch.setattr(ChildSession, "_call", call)
 
 
 def test_a_device_that_opens_in_a_fresh_child_alone_ends_the_forking(
     own_keeper: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, fresh_too=False)
-    with Session("reference", LIMITS) as session:
+    with ChildSession("reference", LIMITS) as session:
         assert session.call("start", {}).meta == {}
         assert not is_forked(session)
     assert "Cannot re-initialize CUDA" in (keeper.why_not() or "")
@@ -257,13 +257,13 @@ def test_a_device_that_opens_in_no_child_is_no_fault_of_the_fork(
     own_keeper: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, fresh_too=True)
-    with Session("reference", LIMITS) as session, pytest.raises(ChildError):
+    with ChildSession("reference", LIMITS) as session, pytest.raises(ChildError):
         session.call("start", {})
     assert keeper.why_not() is None
 
 
 def test_a_device_that_is_lost_later_is_not_found_again_in_a_fresh_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Session("reference", LIMITS) as session:
+    with ChildSession("reference", LIMITS) as session:
         session.call("start", {})
         failing(monkeypatch, fresh_too=False)
         with pytest.raises(ChildError):
@@ -273,7 +273,7 @@ def test_a_device_that_is_lost_later_is_not_found_again_in_a_fresh_child(monkeyp
 
 
 def test_an_abandoned_child_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Session("reference", LIMITS) as session:
+    with ChildSession("reference", LIMITS) as session:
         session.abandon()
         with pytest.raises(ChildDied):
             session.call("start", {})
@@ -281,7 +281,7 @@ def test_an_abandoned_child_is_not_started_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_process_id_is_kept_until_its_end_was_seen() -> None:
-    with Session("echo", LIMITS) as session:
+    with ChildSession("echo", LIMITS) as session:
         process = session._process
         assert isinstance(process, Forked)
         assert process.poll() is None
@@ -300,7 +300,7 @@ def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
     source = "import torch, torch._dynamo, triton.language\n"
     weights = {}
     for fork in (True, False):
-        with Session("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
+        with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
             session.call("run", {"module": "thing"})
             assert session._process is not None
             assert session._watchdog is not None
@@ -311,13 +311,13 @@ def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
 
 def test_a_switch_has_every_child_be_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSMITH_FORK_CHILDREN", "false")
-    with Session("echo", LIMITS) as session:
+    with ChildSession("echo", LIMITS) as session:
         assert not is_forked(session)
     assert keeper.why_not() == "it is switched off"
 
 
 def test_a_child_with_variables_of_its_own_is_fresh() -> None:
-    with Session("echo", LIMITS, variables={"TRITON_PRINT_AUTOTUNING": "1"}) as session:
+    with ChildSession("echo", LIMITS, variables={"TRITON_PRINT_AUTOTUNING": "1"}) as session:
         assert not is_forked(session)
 
 

@@ -15,10 +15,10 @@ import torch
 from gpu_runner import codec
 from gpu_runner.buffers import Buffer
 from gpu_runner.channel import Channel
-from gpu_runner.codec import Bounds, Header, Kind
+from gpu_runner.codec import Bounds, FrameKind, Header
 from gpu_runner.contracts import Limits
 from gpu_runner.errors import ChildError, ProtocolError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 NONCE = bytes(range(16))
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=2**30)
@@ -28,7 +28,7 @@ SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SE
 
 def parse(meta: object, table: object = ()) -> object:
     text = json.dumps({"meta": meta, "tensors": table}).encode()
-    return codec.parse_body(Header(Kind.answer, NONCE, len(text), 0), text, NARROW)
+    return codec.parse_body(Header(FrameKind.answer, NONCE, len(text), 0), text, NARROW)
 
 
 def nested(depth: int) -> object:
@@ -86,13 +86,13 @@ def test_many_empty_lists_are_refused_before_they_are_made() -> None:
     text = b'{"meta": {"a": [' + b"[]," * 2_600_000 + b'[]]}, "tensors": []}'
     begin = time.monotonic()
     with pytest.raises(ProtocolError, match="too many values"):
-        codec.parse_body(Header(Kind.answer, NONCE, len(text), 0), text)
+        codec.parse_body(Header(FrameKind.answer, NONCE, len(text), 0), text)
     assert time.monotonic() - begin < 0.5
 
 
 def test_characters_that_no_database_takes_are_replaced() -> None:
     meta, _ = codec.parse_body(
-        Header(Kind.answer, NONCE, 0, 0),
+        Header(FrameKind.answer, NONCE, 0, 0),
         b'{"meta": {"a\\u0000": ["\\ud800", "\\ud83d\\ude00", "\xed\xa0\x80"]}, "tensors": []}',
         Bounds(0, printable=True),
     )
@@ -129,7 +129,7 @@ def test_a_memory_file_of_another_kind_or_size_is_refused(make: Callable[[], int
     ours, theirs = socket.socketpair()
     tensor = Buffer("uint8", (SIZE,), (1,), bytes(SIZE))
     with ours, theirs:
-        ours.sendall(codec.encode(Kind.answer, NONCE, {}, [tensor]))
+        ours.sendall(codec.encode(FrameKind.answer, NONCE, {}, [tensor]))
         handle = make()
         socket.send_fds(ours, [b"t"], [handle])
         os.close(handle)
@@ -141,12 +141,12 @@ def test_what_is_checked_is_checked_before_a_value_is_read() -> None:
     ours, theirs = socket.socketpair()
     seen: list[tuple[int, ...]] = []
 
-    def check(kind: Kind, meta: dict, shapes: tuple[codec.Shape, ...]) -> None:
+    def check(kind: FrameKind, meta: dict, shapes: tuple[codec.Shape, ...]) -> None:
         seen.extend(shape.shape for shape in shapes)
         raise ProtocolError("not what was asked for")
 
     with ours, theirs:
-        frame = codec.encode(Kind.answer, NONCE, {}, [Buffer("uint8", (64,), (1,), bytes(64))])
+        frame = codec.encode(FrameKind.answer, NONCE, {}, [Buffer("uint8", (64,), (1,), bytes(64))])
         ours.sendall(frame[:-64])  # the values never come
         with pytest.raises(ProtocolError, match="asked for"):
             Channel(theirs).receive(NONCE, time.monotonic() + 5, check=check)
@@ -184,21 +184,21 @@ def test_a_forged_answer_ends_its_call_alone(body: str) -> None:
     codec_limits = "codec.MAX_JSON_BYTES = 2**30\n    "
     source = FORGE.replace("{body}", codec_limits + body)
     begin = time.monotonic()
-    with Session("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ProtocolError):
+    with ChildSession("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ProtocolError):
         session.call("run", {"module": "thing"})
     assert time.monotonic() - begin < 15
 
 
 def test_an_honest_view_with_more_elements_than_memory_arrives() -> None:
     source = "import torch\ndef main(s, t):\n    return {}, [torch.arange(3.0).expand(4, 3)]\n"
-    with Session("echo", LIMITS, files={"thing.py": source}) as session:
+    with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
         reply = session.call("run", {"module": "thing"})
     assert torch.equal(reply.tensors[0].to_torch(), torch.arange(3.0).expand(4, 3))
 
 
 def test_an_errors_text_is_cut_and_printable() -> None:
     source = "def main(s, t):\n    raise ValueError('\\ud800\\0' + 'x' * 10**6)\n"
-    with Session("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ChildError) as caught:
+    with ChildSession("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ChildError) as caught:
         session.call("run", {"module": "thing"})
     assert len(caught.value.message) <= 4000
     caught.value.message.encode()

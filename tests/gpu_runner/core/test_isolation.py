@@ -16,7 +16,7 @@ from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.plan import SandboxPlan, environment, readable_paths
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 LIMITS = Limits(time_s=60, step_s=20)
 
@@ -28,7 +28,7 @@ def goal() -> Iterator[doctor.Bait]:
 
 
 def attempts(goal: doctor.Bait, wanted: tuple[Isolation, ...]) -> dict[str, list]:
-    with Session("probe", LIMITS, gpu=False, levels=wanted) as session:
+    with ChildSession("probe", LIMITS, gpu=False, levels=wanted) as session:
         if set(wanted) - set(session.isolation):
             pytest.skip(f"this host gives {session.isolation} only")
         return session.call("attempt", goal.meta).meta
@@ -87,13 +87,13 @@ def test_a_newer_landlock_restricts_at_least_what_an_older_did(version: int) -> 
 
 
 def test_the_child_cannot_see_its_neighbours_folder() -> None:
-    with Session("echo", LIMITS, files={"mine.txt": "x"}) as other:
+    with ChildSession("echo", LIMITS, files={"mine.txt": "x"}) as other:
         if set(LEVELS) - set(other.isolation):
             pytest.skip("this host does not give every level")
         source = (
             f"def main(s, t):\n    import os\n    return {{'there': os.path.exists({str(other.scratch.work)!r})}}, []\n"
         )
-        with Session("echo", LIMITS, files={"thing.py": source}) as session:
+        with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
             assert session.call("run", {"module": "thing"}).meta == {"there": False}
 
 

@@ -14,7 +14,7 @@ from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory
 from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import MAX_DEPTH, footprint, room_of
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 MIB = 2**20
 PROCESS_ONLY = (Isolation.process,)
@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY], ids=["all level
 
 
 def run(source: str, limits: Limits, levels: tuple[Isolation, ...]) -> dict:
-    with Session("echo", limits, files={"thing.py": source}, levels=levels) as session:
+    with ChildSession("echo", limits, files={"thing.py": source}, levels=levels) as session:
         return session.call("run", {"module": "thing"}).meta
 
 
@@ -45,7 +45,7 @@ MEMORY = {
 def test_memory_that_is_shared_counts(source: str, levels: tuple[Isolation, ...]) -> None:
     # The limit on address space holds the private part, so that it is the counting that is seen here.
     limits = Limits(time_s=30, step_s=20, memory_bytes=6 * 2**30)
-    with Session(
+    with ChildSession(
         "echo", limits, files={"thing.py": source + "import time\ntime.sleep(60)\n"}, levels=levels
     ) as session:
         assert session._watchdog is not None
@@ -62,7 +62,7 @@ def test_shared_memory_counts_once_however_many_have_it() -> None:
         "for _ in range(5):\n    if os.fork() == 0:\n        kept[::4096]\n        time.sleep(60)\n"
         "time.sleep(0.5)\n"
     )
-    with Session("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, fork=False) as session:
+    with ChildSession("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, fork=False) as session:
         session.call("run", {"module": "thing"})
         assert session._process is not None
         assert session._watchdog is not None
@@ -79,7 +79,7 @@ DEEP = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n
 @pytest.mark.parametrize("source", [FILL, MANY], ids=["bytes", "files"])
 def test_a_folder_in_memory_takes_no_more_than_its_limit(source: str) -> None:
     limits = Limits(time_s=60, step_s=30, scratch_bytes=16 * MIB, scratch_files=2000)
-    with Session("echo", limits, files={"thing.py": source}) as session:
+    with ChildSession("echo", limits, files={"thing.py": source}) as session:
         if Isolation.namespaces not in session.isolation:
             pytest.skip("this host gives no namespaces")
         with pytest.raises(ChildError, match="No space left"):
@@ -96,7 +96,7 @@ def test_a_folder_on_a_disk_takes_no_more_than_its_limit(source: str, reason: st
 
 
 def test_the_folder_in_memory_counts_as_memory() -> None:
-    with Session("echo", Limits(time_s=60, step_s=30), files={"thing.py": FILL}) as session:
+    with ChildSession("echo", Limits(time_s=60, step_s=30), files={"thing.py": FILL}) as session:
         if Isolation.namespaces not in session.isolation:
             pytest.skip("this host gives no namespaces")
         assert session._watchdog is not None
@@ -109,7 +109,7 @@ def test_the_folder_in_memory_counts_as_memory() -> None:
 @BOTH
 def test_nested_folders_of_a_child_leave_nothing_and_the_next_child_runs(levels: tuple[Isolation, ...]) -> None:
     limits = Limits(time_s=30, step_s=10)
-    with Session("echo", limits, files={"thing.py": DEEP.partition("import time")[0]}, levels=levels) as session:
+    with ChildSession("echo", limits, files={"thing.py": DEEP.partition("import time")[0]}, levels=levels) as session:
         base = session.scratch.base
         with pytest.raises(ChildFailed):
             session.call("run", {"module": "thing"}, timeout_s=5)
@@ -122,7 +122,7 @@ def test_nested_folders_of_a_child_leave_nothing_and_the_next_child_runs(levels:
 def test_what_a_child_wrote_can_be_read_after_its_end(levels: tuple[Isolation, ...]) -> None:
     source = "import os\nos.symlink('/etc/passwd', 'link')\n"
     source += "open('out', 'w').write('written')\nos.mkdir('sub')\nopen('sub/x', 'w').write('deeper')\n"
-    with Session("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, levels=levels) as session:
+    with ChildSession("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, levels=levels) as session:
         session.scratch.write({"later/given.txt": "given"})
         session.call("run", {"module": "thing"})
         session.settle()

@@ -24,7 +24,7 @@ from gpu_runner.contracts import (
 )
 from gpu_runner.errors import IsolationUnavailable
 from gpu_runner.sandbox import levels
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.settings import REQUIRE_ISOLATION, required_isolation
 from tests.service.io.samples import PROBLEM
 
@@ -41,7 +41,7 @@ def weak(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_weak_host_refuses_and_says_the_fix(weak: None) -> None:
-    with pytest.raises(IsolationUnavailable) as refused, Session("probe", LIMITS, gpu=False):
+    with pytest.raises(IsolationUnavailable) as refused, ChildSession("probe", LIMITS, gpu=False):
         pass
     told = str(refused.value)
     for part in ("landlock", "namespaces", "Function not implemented", "lsm", f"{REQUIRE_ISOLATION}='[\"process\"]'"):
@@ -50,10 +50,10 @@ def test_a_weak_host_refuses_and_says_the_fix(weak: None) -> None:
 
 def test_a_weak_host_runs_where_it_says_so(weak: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(REQUIRE_ISOLATION, '["process"]')
-    with Session("probe", LIMITS, gpu=False) as session:
+    with ChildSession("probe", LIMITS, gpu=False) as session:
         assert session.isolation == PROCESS
     monkeypatch.delenv(REQUIRE_ISOLATION)
-    with Session("probe", LIMITS, PROCESS, gpu=False) as session:
+    with ChildSession("probe", LIMITS, PROCESS, gpu=False) as session:
         assert session.isolation == PROCESS
 
 

@@ -21,7 +21,7 @@ from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTime
 from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.scratch import Scratch, ScratchError
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
@@ -29,13 +29,13 @@ ROOT = Path(__file__).parents[3]
 
 
 def run(source: str, levels: tuple[Isolation, ...] = LEVELS, limits: Limits = LIMITS, **arguments: object) -> dict:
-    with Session("echo", limits, files={"thing.py": source}, levels=levels) as session:
+    with ChildSession("echo", limits, files={"thing.py": source}, levels=levels) as session:
         return session.call("run", {"module": "thing"} | arguments).meta
 
 
 def test_tensors_and_metadata_come_back() -> None:
     tensors = [torch.randn(5, 7)[:, ::2], torch.arange(3), torch.randn(600_000)]
-    with Session("echo", LIMITS) as session:
+    with ChildSession("echo", LIMITS) as session:
         reply = session.call("echo", {"a": [1, "x"]}, [Buffer.from_torch(t) for t in tensors])
         again = session.call("echo", {})
     assert reply.meta == {"a": [1, "x"]}
@@ -45,7 +45,9 @@ def test_tensors_and_metadata_come_back() -> None:
 
 
 def test_an_exception_names_its_kind_and_line() -> None:
-    with Session("echo", LIMITS, files={"thing.py": "import math\n\ndef main(s, t):\n    return 1 / 0\n"}) as session:
+    with ChildSession(
+        "echo", LIMITS, files={"thing.py": "import math\n\ndef main(s, t):\n    return 1 / 0\n"}
+    ) as session:
         with pytest.raises(ChildError) as caught:
             session.call("run", {"module": "thing"})
         assert session.call("echo", {"still": "there"}).meta == {"still": "there"}
@@ -92,7 +94,7 @@ def test_a_frame_forged_before_the_call_ends_the_session() -> None:
         "    try:\n        os.write(n, frame)\n"
         "    except OSError:\n        pass\n"
     )
-    with Session("echo", LIMITS, files={"thing.py": forge}) as session:
+    with ChildSession("echo", LIMITS, files={"thing.py": forge}) as session:
         with pytest.raises(ProtocolError):
             session.call("run", {"module": "thing"})
         with pytest.raises(ProtocolError, match="gone"):
@@ -101,7 +103,7 @@ def test_a_frame_forged_before_the_call_ends_the_session() -> None:
 
 def test_a_loop_is_killed_at_the_deadline() -> None:
     start = time.monotonic()
-    with Session("echo", LIMITS, files={"thing.py": "while True: pass\n"}) as session, pytest.raises(ChildTimeout):
+    with ChildSession("echo", LIMITS, files={"thing.py": "while True: pass\n"}) as session, pytest.raises(ChildTimeout):
         session.call("run", {"module": "thing"}, timeout_s=1.0)
     assert time.monotonic() - start < 10
 
@@ -119,10 +121,10 @@ def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> No
         "            os._exit(0)\n"
         "    return {}, []\n"
     )
-    with Session("echo", LIMITS):
+    with ChildSession("echo", LIMITS):
         pass  # the process that children are forked from is there for all sessions, and stays
     before = set(tree.descendants(os.getpid()))
-    with Session("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
+    with ChildSession("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
         session.call("run", {"module": "thing"})
         assert len(set(tree.descendants(os.getpid())) - before) > 3
         assert set(tree.children_below(os.getpid())) == set(tree.descendants(os.getpid()))
@@ -146,7 +148,9 @@ def test_a_file_larger_than_the_limit_cannot_be_written() -> None:
 
 
 def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
-    with Session("echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}) as session:
+    with ChildSession(
+        "echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}
+    ) as session:
         session.call("run", {"module": "thing"})
         deadline = time.monotonic() + 60
         while "last" not in session.log and time.monotonic() < deadline:
@@ -156,7 +160,7 @@ def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
 
 
 def test_a_level_that_is_demanded_and_not_given_refuses_to_run() -> None:
-    session = Session("echo", LIMITS, require=(Isolation.namespaces,), levels=PROCESS_ONLY)
+    session = ChildSession("echo", LIMITS, require=(Isolation.namespaces,), levels=PROCESS_ONLY)
     with pytest.raises(IsolationUnavailable, match="namespaces"):
         session.__enter__()
 
@@ -165,7 +169,7 @@ def test_sessions_may_run_beside_each_other() -> None:
     answers: list[dict] = []
 
     def one(number: int) -> None:
-        with Session("echo", LIMITS) as session:
+        with ChildSession("echo", LIMITS) as session:
             answers.append(session.call("echo", {"n": number}).meta)
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
@@ -177,7 +181,7 @@ def test_sessions_may_run_beside_each_other() -> None:
 
 
 def test_the_scratch_folder_is_gone_afterwards() -> None:
-    with Session("echo", LIMITS, files={"a/b.txt": "x"}) as session:
+    with ChildSession("echo", LIMITS, files={"a/b.txt": "x"}) as session:
         base = session.scratch.base
         session.call("run", {"module": "this"})
         assert session.scratch.read("a/b.txt", 10) == b"x"
@@ -185,9 +189,9 @@ def test_the_scratch_folder_is_gone_afterwards() -> None:
 
 
 def test_an_unknown_method_and_an_unknown_role_are_errors() -> None:
-    with Session("echo", LIMITS) as session, pytest.raises(ChildError, match="no method"):
+    with ChildSession("echo", LIMITS) as session, pytest.raises(ChildError, match="no method"):
         session.call("nothing", {})
-    with Session("../echo", LIMITS) as session, pytest.raises(ChildError, match="is no role"):
+    with ChildSession("../echo", LIMITS) as session, pytest.raises(ChildError, match="is no role"):
         session.call("echo", {})
 
 
@@ -208,7 +212,9 @@ def _tarball(entries: dict[str, bytes | tuple[str, bytes]]) -> bytes:
 def test_a_snapshot_is_unpacked_without_its_top_folder() -> None:
     tree_bytes = _tarball({"repo-abc/src/lib/__init__.py": b"VALUE = 7\n", "repo-abc/README.md": b"x"})
     source = "import lib\ndef main(s, t):\n    return {'value': lib.VALUE}, []\n"
-    with Session("echo", LIMITS, tree=tree_bytes, files={"thing.py": source}, import_roots=("src", ".")) as session:
+    with ChildSession(
+        "echo", LIMITS, tree=tree_bytes, files={"thing.py": source}, import_roots=("src", ".")
+    ) as session:
         assert session.call("run", {"module": "thing"}).meta == {"value": 7}
 
 

@@ -13,7 +13,7 @@ from gpu_runner import spans
 from gpu_runner.__main__ import carried_out
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, RunnerError
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 
 
 def test_spans_of_one_name_are_added_up_and_the_longest_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_a_result_says_where_its_seconds_went_also_where_it_failed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def act(context: RunContext) -> dict[str, Any]:
-        with Session("echo", context.limits, name="the one") as session:
+        with ChildSession("echo", context.limits, name="the one") as session:
             session.call("echo", {})
         raise RunnerError("after all")
 

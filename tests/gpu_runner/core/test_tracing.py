@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gpu_runner.child.capture import HANDLERS
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.evaluate import Unsupported, evaluate
@@ -36,7 +36,7 @@ def handled(source: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
     """Give what reaches the handlers of a child that holds a problem, in this process: the sandbox has its own tests."""
     module = types.ModuleType("problem")
     exec(compile(source, "problem.py", "exec"), module.__dict__)
-    state = State(Path(), Path(), False, {"problem": module})
+    state = ChildState(Path(), Path(), False, {"problem": module})
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -13,11 +13,11 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, Pass, SourceFile, Workload, parse_problem
-from gpu_runner.outline import Outline, OutputForm, unproved
+from gpu_runner.outline import OutputForm, WorkloadOutline, unproved
 from gpu_runner.profiler import command
 from gpu_runner.profiler.counting import CounterRun
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.proof import Form, Proof
+from gpu_runner.verify.proof import CallForm, Proof
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NORM, NOTHING, SPILLING, sheet
 from tests.problems import problem_source
@@ -38,9 +38,9 @@ CANDIDATE = CandidateSource(
 @pytest.fixture
 def proof() -> Proof:
     problem = parse_problem(problem_source("softmax"))
-    oracle = Oracle(problem, None, Form("reference", problem.parameters), {})  # type: ignore[arg-type]  # it is not asked
+    oracle = Oracle(problem, None, CallForm("reference", problem.parameters), {})  # type: ignore[arg-type]  # it is not asked
     sizes = tuple((name, 8) for name, _ in problem.workloads[0].sizes)
-    outline = Outline({}, (OutputForm(tuple(size for _, size in sizes), "float32", True),))
+    outline = WorkloadOutline({}, (OutputForm(tuple(size for _, size in sizes), "float32", True),))
     return unproved(oracle, Case("workload", sizes, "float32", 1), outline)
 
 

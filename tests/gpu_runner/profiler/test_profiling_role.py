@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.child.profiling import count
 from gpu_runner.contracts import Pass, Workload, parse_problem
-from gpu_runner.outline import Outline, OutputForm, unproved
+from gpu_runner.outline import OutputForm, WorkloadOutline, unproved
 from gpu_runner.profiler import metrics, sheet
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.proof import Form, make_call
+from gpu_runner.verify.proof import CallForm, make_call
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NOTHING, SPILLING
 from tests.gpu_runner.profiler.sheets import sheet as printed
@@ -72,16 +72,16 @@ sys.exit(done.returncode)
 
 
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChildState:
     work = tmp_path / "work"
     work.mkdir()
     (work / "candidate.py").write_text(CANDIDATE)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    return State(scratch=tmp_path, work=work, gpu=False)
+    return ChildState(scratch=tmp_path, work=work, gpu=False)
 
 
-def profiler(state: State, body: str, missing: str = "") -> str:
+def profiler(state: ChildState, body: str, missing: str = "") -> str:
     path = state.scratch / "ncu"
     path.write_text(FAKE.format(python=sys.executable, body=body, missing=missing))
     path.chmod(0o755)
@@ -90,11 +90,13 @@ def profiler(state: State, body: str, missing: str = "") -> str:
 
 def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tuple[dict[str, Any], list[torch.Tensor]]:
     problem = parse_problem(problem_source("softmax"))
-    form = Form("reference", problem.parameters)
+    form = CallForm("reference", problem.parameters)
     oracle = Oracle(problem, None, form, {})  # type: ignore[arg-type]  # nothing is asked of the reference
     sizes = tuple((name, 8) for name, _ in problem.workloads[0].sizes)
     shape = tuple(size for _, size in sizes)
-    proof = unproved(oracle, Case("workload", sizes, "float32", 1), Outline({}, (OutputForm(shape, "float32", True),)))
+    proof = unproved(
+        oracle, Case("workload", sizes, "float32", 1), WorkloadOutline({}, (OutputForm(shape, "float32", True),))
+    )
     call = make_call(
         proof, profiler=program, metrics=list(metrics.METRICS), limit_s=limit_s, module=module, symbol="candidate", init=[],
         import_roots=["."],
@@ -102,7 +104,7 @@ def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tup
     return call.meta, [Buffer.to_torch(buffer) for buffer in call.tensors]
 
 
-def test_the_candidate_runs_below_the_profiler_and_the_table_comes_back(state: State) -> None:
+def test_the_candidate_runs_below_the_profiler_and_the_table_comes_back(state: ChildState) -> None:
     table = printed(MEMORY_BOUND, NOTHING, SPILLING)
     body = RUNS.format(python=sys.executable, table=table)
     facts, _ = count(state, *asked(profiler(state, body)))
@@ -116,14 +118,14 @@ def test_the_candidate_runs_below_the_profiler_and_the_table_comes_back(state: S
     assert list((state.scratch / "tmp").iterdir()) == []
 
 
-def test_counters_that_are_not_there_are_left_out_one_after_the_other(state: State) -> None:
+def test_counters_that_are_not_there_are_left_out_one_after_the_other(state: ChildState) -> None:
     body = RUNS.format(python=sys.executable, table=printed(MEMORY_BOUND))
     facts, _ = count(state, *asked(profiler(state, body, missing="sm__pipe_tensor_cycles_active")))
     assert facts["exit_code"] == 0
     assert sheet.read(facts["log"])
 
 
-def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: State) -> None:
+def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: ChildState) -> None:
     mark = state.scratch / "pid"
     body = f"child = subprocess.Popen(['sleep', '60'])\nopen({str(mark)!r}, 'w').write(str(child.pid))\nchild.wait()"
     begin = time.monotonic()
@@ -136,7 +138,7 @@ def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: State) -
     assert not _is_alive(int(mark.read_text()))
 
 
-def test_a_candidate_that_fails_is_told_by_its_last_line(state: State) -> None:
+def test_a_candidate_that_fails_is_told_by_its_last_line(state: ChildState) -> None:
     body = RUNS.format(python=sys.executable, table="==ERROR== The application returned an error code (1).")
     facts, _ = count(state, *asked(profiler(state, body), module="elsewhere"))
     assert facts["exit_code"] == 1

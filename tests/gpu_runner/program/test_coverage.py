@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpu_runner.program.coverage import BOTH, FAILED, HELD, MOST_DECISIONS, Decisions
-from gpu_runner.program.lanes import Text
+from gpu_runner.program.lanes import KernelText
 from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import decided
@@ -394,7 +394,7 @@ def test_what_hangs_in_a_kernel_on_fixed_numbers_alone_is_no_decision() -> None:
     names = {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in ("tl", "where", "range")
     }
-    text = Text("candidate.py", "kernel", {}, frozenset(names | {"x_ptr", "n_rows"}), {}, tree)
+    text = KernelText("candidate.py", "kernel", {}, frozenset(names | {"x_ptr", "n_rows"}), {}, tree)
     compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
     fixed = {ast.unparse(n) for n in compared if text.is_fixed(n, frozenset({"n_cols", "BLOCK"}), constant=False)}
     assert fixed == {"cols < n_cols"}

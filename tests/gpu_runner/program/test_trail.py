@@ -10,16 +10,16 @@ import torch
 
 from gpu_runner import verify
 from gpu_runner.child import candidate
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
 from gpu_runner.program.objects import Violation
 from gpu_runner.session import ChildReply
-from gpu_runner.verify.answer import Event, Trail
+from gpu_runner.verify.answer import CaseTrail, TrailEvent
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _other_trail
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 from tests.cheats.trial import surroundings
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
@@ -67,7 +67,7 @@ def test_what_raises_without_its_kernels_and_with_them_leaves_no_trail(monkeypat
 
     monkeypatch.setattr(candidate, "_trail", refused)
     with pytest.raises(RuntimeError):
-        candidate.leave_trail(State(Path(), Path(), gpu=False), {"expected": None}, [])
+        candidate.leave_trail(ChildState(Path(), Path(), gpu=False), {"expected": None}, [])
     assert tried == [True, False]
 
 
@@ -87,8 +87,8 @@ MAY_RAISE = Case("around a constant", (("T", 3),), "float32", 5, may_raise=True)
 EMPTY = Case("no rows", (("T", 0),), "float32", 5, may_raise=True)
 
 
-def said(child: Child, trail: Trail | None, case: Case = MAY_RAISE) -> str | None:
-    return _other_trail(child, case, Call({}, []), trail)  # type: ignore[arg-type]
+def said(child: Child, trail: CaseTrail | None, case: Case = MAY_RAISE) -> str | None:
+    return _other_trail(child, case, ChildCall({}, []), trail)  # type: ignore[arg-type]
 
 
 def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> None:
@@ -104,11 +104,13 @@ def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> 
 
 def test_the_first_other_event_is_named_with_its_line() -> None:
     there = {"events": [["`empty`", "candidate.py", 3, "aa"], ["`view`", "candidate.py", 4, "cc"]], "whole": "bb"}
-    same = Event("`empty`", "candidate.py", 3, "aa")
-    assert said(Child(there), Trail((same,), "bb")) is None
-    assert said(Child(there), Trail((same,), "dd")) == "`view` comes in place of nothing (line 4 of candidate.py)."
-    other = Event("`view`", "candidate.py", 4, "ee")
-    assert said(Child(there), Trail((same, other), "dd")) == "`view` is given something else (line 4 of candidate.py)."
+    same = TrailEvent("`empty`", "candidate.py", 3, "aa")
+    assert said(Child(there), CaseTrail((same,), "bb")) is None
+    assert said(Child(there), CaseTrail((same,), "dd")) == "`view` comes in place of nothing (line 4 of candidate.py)."
+    other = TrailEvent("`view`", "candidate.py", 4, "ee")
+    assert (
+        said(Child(there), CaseTrail((same, other), "dd")) == "`view` is given something else (line 4 of candidate.py)."
+    )
 
 
 def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:

@@ -7,13 +7,13 @@ import pytest
 from gpu_runner.benchmark.roofline import TimeFloor
 from gpu_runner.contracts import Pass, Workload
 from gpu_runner.tuning.plan import TuningJob, is_near, share, steps
-from gpu_runner.verify.proof import Call
+from gpu_runner.verify.proof import ChildCall
 
 FACTS = {"sizes": {"forward": [96], "backward": [96, 12]}, "defaults": {"forward": {"num_warps": 4, "name": "x"}}}
 
 
 def job(rows: int, backward: bool = True) -> TuningJob:
-    return TuningJob(Workload((("T", rows),)), Call({}, []), backward, rows, {})
+    return TuningJob(Workload((("T", rows),)), ChildCall({}, []), backward, rows, {})
 
 
 def test_workloads_of_one_size_share_the_search_of_the_largest() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gpu_runner.child import tuning
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 
 META = {
     "form": "reference",
@@ -47,12 +47,12 @@ class Into(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped t
 
 
 @pytest.fixture
-def state() -> Iterator[State]:
+def state() -> Iterator[ChildState]:
     module = types.ModuleType("overwriting")
     module.candidate = Into.apply  # type: ignore[attr-defined]
     module.TUNED = {}  # type: ignore[attr-defined]
     sys.modules["overwriting"] = module
-    made = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+    made = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
     meta = {"module": "overwriting", "symbol": "candidate", "form": "reference", "init": [], "holder": "overwriting"}
     tuning.load(made, meta, [])
     tuning.prepare(made, META, [])
@@ -61,14 +61,16 @@ def state() -> Iterator[State]:
 
 
 @pytest.mark.parametrize("timed_pass", ["forward", "backward"])
-def test_settings_are_good_after_runs_that_overwrote_inputs_and_upstream(state: State, timed_pass: str) -> None:
+def test_settings_are_good_after_runs_that_overwrote_inputs_and_upstream(state: ChildState, timed_pass: str) -> None:
     meta = {"pass": timed_pass, "architecture": "cpu", "table": {}, "samples": 3, "warm_up": 1}
     for _ in range(3):
         assert tuning.attempt(state, meta, [])[0] == {"wrong": None}
         assert len(tuning.block(state, meta, [])[0]["device_us"]) == 3
 
 
-def test_a_value_that_is_wrong_is_told_whatever_was_overwritten(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_wrong_is_told_whatever_was_overwritten(
+    state: ChildState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(state.values, "candidate", lambda x: Into.apply(x) * 1.01)
     meta = {"pass": "forward", "architecture": "cpu", "table": {}}
     assert tuning.attempt(state, meta, [])[0] == {"wrong": "value 0 differs from the default's"}

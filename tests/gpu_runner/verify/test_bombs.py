@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gpu_runner import verify
-from gpu_runner.codec import Kind, Shape
+from gpu_runner.codec import FrameKind, Shape
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import AnswerRefused, ProtocolError
@@ -68,7 +68,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
 
 def test_an_honest_answer_is_expected() -> None:
     body, shapes = honest(proof())
-    expecting(proof())(Kind.answer, {"meta": body}, tuple(shapes))
+    expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
 
 
 def _twice(body: dict, shapes: list) -> None:
@@ -128,14 +128,14 @@ def test_an_answer_that_the_runner_never_gives_is_refused_before_its_values(
     body, shapes = honest(proof())
     change(body, shapes)
     with pytest.raises(ProtocolError):
-        expecting(proof())(Kind.answer, {"meta": body}, tuple(shapes))
+        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
 
 
 def test_an_output_of_another_shape_and_far_too_large_is_not_read() -> None:
     body, shapes = honest(proof())
     shapes[0] = Shape("float32", (2**17, 2**13), (2**13, 1), 0, 2**32)
     with pytest.raises(AnswerRefused, match=r"output 0 has the shape \(131072, 8192\)") as caught:
-        expecting(proof())(Kind.answer, {"meta": body}, tuple(shapes))
+        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
     assert failure_of(caught.value, "launch", None).status is Status.incorrect_shape
 
 
@@ -144,7 +144,7 @@ def test_an_answer_with_endless_names_is_refused_and_no_cheat(table: str) -> Non
     body, shapes = honest(proof())
     body[table] = {f"kernel {n}": 1 for n in range(100_000)}
     with pytest.raises(AnswerRefused) as caught:
-        expecting(proof())(Kind.answer, {"meta": body}, tuple(shapes))
+        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
     assert failure_of(caught.value, "launch", None).status is Status.refused
 
 

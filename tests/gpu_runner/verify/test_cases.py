@@ -24,7 +24,7 @@ from gpu_runner.verify.cases import (
     Case,
     Content,
     Indices,
-    Layout,
+    MemoryLayout,
     Relation,
     Special,
     Upstream,
@@ -59,8 +59,8 @@ def planned(
 @given(SEEDS)
 def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
     _, cases = planned("softmax", draws=draws)
-    assert {case.layout for case in cases} == {Layout.dense, *INPUT_LAYOUTS}
-    assert {case.upstream for case in cases} == {Layout.dense, *UPSTREAM_LAYOUTS}
+    assert {case.layout for case in cases} == {MemoryLayout.dense, *INPUT_LAYOUTS}
+    assert {case.upstream for case in cases} == {MemoryLayout.dense, *UPSTREAM_LAYOUTS}
     assert {case.gradients for case in cases} == set(Upstream)
     assert {case.indices for case in cases} == {Indices.spread}
     assert {case.indices for case in planned("cross_entropy", draws=draws)[1]} == set(Indices)
@@ -75,7 +75,7 @@ def test_each_layout_and_kind_of_index_is_there_where_it_shows_and_labels_are_a_
     problem = parse_problem(problem_source("cross_entropy"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
-    assert {case.layout for case in wide} == {Layout.dense, *INPUT_LAYOUTS}
+    assert {case.layout for case in wide} == {MemoryLayout.dense, *INPUT_LAYOUTS}
     assert any(places_of(problem, case)["target"].step > 1 for case in wide)
     assert {case.indices for case in wide} == set(Indices)
 
@@ -337,7 +337,7 @@ def test_relations_between_inputs_are_in_every_full_plan() -> None:
     assert any(set(case.same) == {"a", "b"} for case in cases)
     assert any(set(case.packed) == {"a", "b"} for case in cases)
     assert any(case.is_empty and case.may_raise for case in cases)
-    assert {Layout.level, Layout.windows} <= {case.layout for case in cases if case.size_of["T"] > 1}
+    assert {MemoryLayout.level, MemoryLayout.windows} <= {case.layout for case in cases if case.size_of["T"] > 1}
     _, cases = planned("layer_norm")
     assert any(case.mixed and case.dtype != "float32" for case in cases)
 
@@ -517,6 +517,6 @@ WORKLOADS = [{"M": 64, "N": 64, "D": 64}]
 def test_a_number_for_each_row_may_be_a_column_and_points_of_two_sets_are_close(draws: Draws) -> None:
     problem = parse_problem(POINTS)
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
-    sliced = [case for case in cases if case.layout == Layout.sliced]
+    sliced = [case for case in cases if case.layout == MemoryLayout.sliced]
     assert sliced and all(places_of(problem, case)["s"].step > 1 for case in sliced)
     assert [case.related for case in cases if case.relation is Relation.close and case.related] == [("x", "y")]

@@ -19,7 +19,7 @@ from gpu_runner.verify import opening
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.early import Early, keeps_apart
 from gpu_runner.verify.opening import ORIGINAL, loaded
-from gpu_runner.verify.proof import Form, Proof, make_call
+from gpu_runner.verify.proof import CallForm, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
@@ -161,5 +161,5 @@ def test_a_candidate_is_evaluated_and_only_an_original_may_be_imported_in_its_pl
             told.append(meta)
 
     monkeypatch.setattr(opening, "opened", lambda *_: nullcontext(Child()))
-    with opening.loaded("candidate", CandidateSource(()), Form("reference", ()), RunContext(Path()), name):
+    with opening.loaded("candidate", CandidateSource(()), CallForm("reference", ()), RunContext(Path()), name):
         assert [meta["mode"] for meta in told] == [mode]

@@ -22,14 +22,14 @@ from gpu_runner.verify.extremes import (
     with_special,
 )
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
-from gpu_runner.verify.proof import Expected, Form, Proof
+from gpu_runner.verify.proof import CallForm, Expected, Proof
 from gpu_runner.verify.reach import farthest, with_held
 from gpu_runner.verify.telling import passed_over, remark
 from gpu_runner.verify.truth import asked_of
 from tests.problems import problem_source
 
 SOFTMAX = parse_problem(problem_source("softmax"))
-FORM = Form("reference", ("x",))
+FORM = CallForm("reference", ("x",))
 LARGE = Case("large values", (("T", 6), ("V", 40)), "float32", 5, content=Content.large)
 ODD = Case("not finite", (("T", 8), ("V", 40)), "float32", 5, content=Content.odd)
 INF, NAN = math.inf, math.nan

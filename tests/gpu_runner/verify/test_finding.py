@@ -8,7 +8,7 @@ import pytest
 
 from gpu_runner.contracts import Evidence, Status
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, ProtocolError
-from gpu_runner.verify.finding import LOG_LINES, Finding, decisive, failure_of
+from gpu_runner.verify.finding import LOG_LINES, VerdictFinding, decisive, failure_of
 
 FAILURES = [
     (ChildTimeout(3.0), "launch", Status.timeout, None),
@@ -35,8 +35,8 @@ def test_a_failure_has_its_status(error: ChildError, check: str, status: Status,
 
 
 def test_a_cheat_decides_before_what_was_found_first() -> None:
-    wrong = Finding(Status.incorrect_values, Evidence("values", "wrong"))
-    cheat = Finding(Status.cheating, Evidence("honest", "torch"), "torch computes the answer")
+    wrong = VerdictFinding(Status.incorrect_values, Evidence("values", "wrong"))
+    cheat = VerdictFinding(Status.cheating, Evidence("honest", "torch"), "torch computes the answer")
     assert decisive([wrong, cheat]) is cheat
     assert decisive([wrong]) is wrong
 

@@ -10,20 +10,20 @@ import torch
 
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.program.log import CONSTANTS
-from gpu_runner.verify.answer import Answer, Work
+from gpu_runner.verify.answer import CaseAnswer, Work
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.finding import Notes
+from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Expected, Form, Proof, Scale
+from gpu_runner.verify.proof import CallForm, Expected, Proof, Scale
 from gpu_runner.verify.tolerances import Truth
 from tests.problems import problem_source
 
 X, W = torch.empty(640, 100, device="meta"), torch.empty(640, device="meta")
 UPSTREAM = Laid(X.flatten(), (640, 100), (100, 1), 0)
 PROOF = Proof(
-    Case("one", (), "float32", 1), Form("reference", ("x",)), {"x": X, "w": W}, {}, (), (), upstream=(UPSTREAM,)
+    Case("one", (), "float32", 1), CallForm("reference", ("x",)), {"x": X, "w": W}, {}, (), (), upstream=(UPSTREAM,)
 )
 ELEMENTS = {"x": 64_000, "w": 640, "upstream 0": 64_000}
 COMPUTES, MOVES = Scale({"x": 64_000, "w": 640}), Scale({"x": 64_000, "w": 640}, moves_only=True)
@@ -32,12 +32,12 @@ PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100, each=64_00
 COPY_OF_X = Work("forward", "copy_", "x", 3, "candidate.py", 64_000, is_move=True, permuted=True, each=64_000)
 
 
-def answered(work: tuple[Work, ...] = (), kernels: int = 1, untouched: tuple[str, ...] = ()) -> Answer:
-    return Answer({}, {"kernel": kernels}, {"first": kernels}, work, {}, 0, untouched, {}, (), {}, ())
+def answered(work: tuple[Work, ...] = (), kernels: int = 1, untouched: tuple[str, ...] = ()) -> CaseAnswer:
+    return CaseAnswer({}, {"kernel": kernels}, {"first": kernels}, work, {}, 0, untouched, {}, (), {}, ())
 
 
-def accused(answer: Answer, peer: Peer = NO_PEER) -> list[tuple[str | None, int | None]]:
-    notes = Notes("one")
+def accused(answer: CaseAnswer, peer: Peer = NO_PEER) -> list[tuple[str | None, int | None]]:
+    notes = CaseNotes("one")
     judge_honesty(notes, PROOF, answer, peer)
     return [(finding.rule, finding.evidence.line) for finding in notes.findings]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Layout, Special
+from gpu_runner.verify.cases import Case, MemoryLayout, Special
 from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import Place, lay
+from gpu_runner.verify.laying import DimensionOrder, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
 
@@ -40,7 +40,11 @@ def test_indices_stay_below_the_dimension_that_they_name() -> None:
 
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
     tensor = torch.randn(4, 10)
-    for place, stride in ((Place(), (10, 1)), (Place(gap=32, shift=3), (42, 1)), (Place(order=(1, 0)), (1, 4))):
+    for place, stride in (
+        (DimensionOrder(), (10, 1)),
+        (DimensionOrder(gap=32, shift=3), (42, 1)),
+        (DimensionOrder(order=(1, 0)), (1, 4)),
+    ):
         laid = lay(tensor, place)
         assert laid.view().stride() == stride
         assert torch.equal(laid.view(), tensor)
@@ -100,7 +104,7 @@ def test_a_vector_of_rows_may_be_a_column_of_a_table_and_a_bias_is_one_piece() -
     )
     strides = {"linear": set[int](), "gated": set[int]()}
     for seed in range(40):
-        case = Case("case", (("M", 6), ("K", 40), ("N", 5)), "float32", seed, layout=Layout.sliced)
+        case = Case("case", (("M", 6), ("K", 40), ("N", 5)), "float32", seed, layout=MemoryLayout.sliced)
         strides["linear"].add(place_of_vector(linear, "b", case))
         strides["gated"].add(place_of_vector(gated, "gate", case))
     assert strides["linear"] == {1}
@@ -108,5 +112,5 @@ def test_a_vector_of_rows_may_be_a_column_of_a_table_and_a_bias_is_one_piece() -
 
 
 def place_of_vector(problem: Problem, name: str, case: Case) -> int:
-    place = places_of(problem, case).get(name, Place())
+    place = places_of(problem, case).get(name, DimensionOrder())
     return int(lay(torch.randn(6), place).view().stride(0))

@@ -8,14 +8,16 @@ from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.inputs import lay
 from gpu_runner.verify.mutants import MUTANTS, survivors
-from gpu_runner.verify.proof import Expected, Form, Proof
+from gpu_runner.verify.proof import CallForm, Expected, Proof
 
 
 def proof_of(output: torch.Tensor, x: torch.Tensor, seed: int) -> Proof:
     truth = Truth(output.double(), output)
     item = Expected("output 0", truth, tuple(output.shape), tuple(output.stride()), "float32")
     laid = {"x": lay(x)}
-    return Proof(Case(f"case {seed}", (), "float32", seed), Form("reference", ("x",)), {"x": x}, laid, (), (), (item,))
+    return Proof(
+        Case(f"case {seed}", (), "float32", seed), CallForm("reference", ("x",)), {"x": x}, laid, (), (), (item,)
+    )
 
 
 def test_a_problem_that_depends_on_its_input_lets_no_trivial_answer_pass() -> None:

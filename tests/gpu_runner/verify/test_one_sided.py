@@ -6,7 +6,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest, parse_problem
 from gpu_runner.program.coverage import FAILED, HELD
-from gpu_runner.verify.answer import Decision
+from gpu_runner.verify.answer import SeenDecision
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import judge
 from gpu_runner.verify.one_sided import kept_functions, one_sided, with_indices_outside
@@ -136,10 +136,10 @@ def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out
         "    _kernel[(1,)](x, n, num_warps=warps)\n"
     )
     outcomes = {
-        Decision("candidate.py", 8, 17, "`x.numel() > 9`"): FAILED,
-        Decision("candidate.py", 9, 13, "`x.ndim > 9`"): FAILED,
-        Decision("candidate.py", 9, 8, "`4` is the minimum"): FAILED,
-        Decision("library.py", 1, 0, "`a`"): HELD,
+        SeenDecision("candidate.py", 8, 17, "`x.numel() > 9`"): FAILED,
+        SeenDecision("candidate.py", 9, 13, "`x.ndim > 9`"): FAILED,
+        SeenDecision("candidate.py", 9, 8, "`4` is the minimum"): FAILED,
+        SeenDecision("library.py", 1, 0, "`a`"): HELD,
     }
     found = one_sided(outcomes, of(text).files)
     assert [evidence.message for evidence in found] == ["`4` was never the minimum.", "`x.ndim > 9` was always false."]
@@ -147,8 +147,8 @@ def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out
 
 def test_message_names_the_call_or_the_step_by_which_a_place_was_reached() -> None:
     outcomes = {
-        Decision("candidate.py", 1, 0, "`x > limit` (called at line 19)"): FAILED,
-        Decision("candidate.py", 2, 0, "`x >> k` (k = 1) is anything but 0"): FAILED,
+        SeenDecision("candidate.py", 1, 0, "`x > limit` (called at line 19)"): FAILED,
+        SeenDecision("candidate.py", 2, 0, "`x >> k` (k = 1) is anything but 0"): FAILED,
     }
     assert [evidence.message for evidence in one_sided(outcomes, of("").files)] == [
         "`x > limit` (called at line 19) was always false.",

@@ -12,17 +12,17 @@ import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.contracts.verify import Check
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
-from gpu_runner.verify.answer import Answer, Value
+from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.examine import _Examiner
-from gpu_runner.verify.finding import Examined, Notes
+from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import Expected, Form, Proof, Use
+from gpu_runner.verify.proof import CallForm, Expected, Proof, Use
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
 from tests.problems import problem_source
 
@@ -37,7 +37,7 @@ def proofs() -> list[Proof]:
 
 
 def test_inputs_that_are_made_ahead_are_those_of_their_case() -> None:
-    oracle = Oracle(PROBLEM, cast(Session, None), cast(Form, form_of(PROBLEM)), {})
+    oracle = Oracle(PROBLEM, cast(ChildSession, None), cast(CallForm, form_of(PROBLEM)), {})
     other = replace(CASES[0], seed=99)
     for case, coming, expected in zip(CASES, (*CASES[1:], None), proofs(), strict=True):
         oracle.coming = coming
@@ -70,7 +70,7 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
         for place, proof in enumerate(proofs() * 3):
             if place >= held:
                 may_end.release()  # for the oldest, without whose end this one could not begin
-            comparing.begin(proof, Answer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), device, NO_PEER, ())
+            comparing.begin(proof, CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), device, NO_PEER, ())
             begun.append(proof.case.name)
         for _ in range(held):
             may_end.release()
@@ -96,12 +96,12 @@ def test_values_that_are_equal_are_compared_with_a_truth_once(
 ) -> None:
     exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
-    value = Value("Tensor", exact.float(), (5, 33), (33, 1), "float32", "cpu")
+    value = ReturnedValue("Tensor", exact.float(), (5, 33), (33, 1), "float32", "cpu")
     other = replace(value, tensor=exact.float() + second)
     runs = {"first": {"output 0": value}, "no_grad": {"output 0": other}}
-    answer = Answer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
+    answer = CaseAnswer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
     proof = replace(proofs()[0], outputs=(item,))
-    examiner = _Examiner(Notes("case"), answer, Peer(), "cpu", proof)
+    examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", proof)
     examiner.values("values", proof, "first")
     examiner.use(Use("no_grad"), proof)
     assert len(compared) == times

@@ -11,7 +11,7 @@ import pytest
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.finding import Finding
+from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.truth import Oracle
@@ -60,9 +60,9 @@ def test_the_second_call_lies_beyond_the_workload() -> None:
     assert (first.offset, first.gap) == (0, 0.0)
 
 
-def said_of(problem: str, candidate: CandidateSource) -> tuple[list[Finding], set[str | None]]:
+def said_of(problem: str, candidate: CandidateSource) -> tuple[list[VerdictFinding], set[str | None]]:
     """What is found at scale, and which answers were compared."""
-    findings: list[Finding] = []
+    findings: list[VerdictFinding] = []
     compared: set[str | None] = set()
     found = calls(source_of_problem(problem))
     with loaded("candidate", candidate, found[0].proof.form, surroundings()) as session:

@@ -12,7 +12,7 @@ import pytest
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, parse_problem
 from gpu_runner.program.coverage import FAILED
-from gpu_runner.session import Session
+from gpu_runner.session import ChildSession
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.cases import QUICK_ELEMENTS, Case, Content
@@ -47,7 +47,7 @@ def told(monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CAS
     opened = judge.opened
 
     @contextmanager
-    def on_a_gpu(session: Session, context: RunContext) -> Iterator[Session]:
+    def on_a_gpu(session: ChildSession, context: RunContext) -> Iterator[ChildSession]:
         with opened(session, context) as ready:
             ready.gpu = gpu
             yield ready

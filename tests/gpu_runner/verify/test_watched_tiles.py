@@ -14,7 +14,7 @@ from gpu_runner.program.coverage import BOTH
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.finding import Finding
+from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.proof import make_call
@@ -81,9 +81,9 @@ def calls(problem_source: str) -> tuple[AtScale, ...]:
         return tuple(at_scale(oracle, problem.workloads, "float32", draws))
 
 
-def said_at_scale(problem: str, text: str) -> tuple[list[Finding], set[str | None]]:
+def said_at_scale(problem: str, text: str) -> tuple[list[VerdictFinding], set[str | None]]:
     """What is found at scale of a candidate, and which answers were compared."""
-    findings: list[Finding] = []
+    findings: list[VerdictFinding] = []
     compared: set[str | None] = set()
     found = calls(problem)
     source = CandidateSource((SourceFile("candidate.py", text),))

@@ -18,7 +18,7 @@ from deploy.localhub.server import HubServer
 from service import server
 from service.app import create_app
 from service.health import Health, health_router
-from service.settings import ConfigurationError, Settings
+from service.settings import ConfigurationError, ServiceSettings
 from tests.service.io.conftest import CREATE, SECRET, Bench, post_to
 from workers import inbox, runtime
 from workers.contracts import JobState
@@ -121,7 +121,7 @@ def test_nothing_is_documented_or_served_that_was_not_meant(bench: Bench) -> Non
 
 def with_threads(hub: Hub, hub_server: HubServer, private_key: str) -> FastAPI:
     return create_app(
-        Settings(
+        ServiceSettings(
             webhook_secrets=(SecretStr(SECRET),),
             app_id=next(iter(hub.world.state.apps.values())).id,
             private_key=SecretStr(private_key),
@@ -182,7 +182,7 @@ def until(condition: object, timeout_s: float = 20.0) -> None:
 
 def test_without_a_secret_the_service_does_not_start() -> None:
     with pytest.raises(ConfigurationError, match="KERNELSMITH_WEBHOOK_SECRETS"):
-        create_app(Settings(token=SecretStr("t"), webhook_secrets=()))
+        create_app(ServiceSettings(token=SecretStr("t"), webhook_secrets=()))
 
 
 def test_a_start_that_cannot_be_says_why_and_leaves(

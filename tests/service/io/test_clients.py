@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from deploy.localhub.hub import Hub
 from deploy.localhub.state import Token
 from service.github.client import CheckText
-from service.github.credentials import PERMISSIONS, Purpose
+from service.github.credentials import PERMISSIONS, CredentialPurpose
 from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
 from tests.service.io.conftest import CREATE, SECRET, Bench, running
 from tests.service.io.stages import Analyze
@@ -46,7 +46,7 @@ def test_tokens_are_narrowed_to_one_repository_and_the_needed_permissions(bench:
     number = next(r.id for r in bench.hub.world.state.repositories.values() if r.full_name == bench.repository)
     assert [token.repository_ids for token in tokens(bench)] == [[number], [number]]
     assert sorted(str(sorted((token.permissions or {}).items())) for token in tokens(bench)) == sorted(
-        str(sorted(PERMISSIONS[purpose].items())) for purpose in (Purpose.intake, Purpose.publish)
+        str(sorted(PERMISSIONS[purpose].items())) for purpose in (CredentialPurpose.intake, CredentialPurpose.publish)
     )
 
 
@@ -80,7 +80,7 @@ def test_a_permission_that_the_owner_has_not_given_is_forbidden(bench: Bench) ->
     installation = next(iter(bench.hub.world.state.installations.values()))
     installation.permissions.pop("checks")
     with pytest.raises(ForbiddenError, match="not granted"):
-        bench.parts.clients.client(bench.repository, None, Purpose.publish)
+        bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
 
 
 def test_many_threads_use_clients_of_their_own_at_once(bench: Bench) -> None:
@@ -171,7 +171,7 @@ def test_the_check_of_a_token_that_was_revoked_says_so(with_token: Bench) -> Non
 
 
 def test_a_check_run_is_found_by_the_id_that_the_bot_gave_it(bench: Bench) -> None:
-    checks = bench.parts.clients.client(bench.repository, None, Purpose.publish).checks
+    checks = bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish).checks
     sha = bench.hub.head(bench.repository) or ""
     text = CheckText("Done", "all is well", "success", "https://bot.example/jobs/job")
     made = checks.create("Kernelsmith", sha, "job/update", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.service.io.conftest import CREATE, FILES, SECRET, Bench
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import broken
@@ -14,7 +14,7 @@ from workers.observability import configure
 
 def replies(bench: Bench, number: int) -> list[str]:
     found = [(find_marker(entry.body), entry.body) for entry in bench.comments(number)]
-    return [body for marker, body in found if marker is not None and marker.kind is Kind.reply]
+    return [body for marker, body in found if marker is not None and marker.kind is MessageKind.reply]
 
 
 def say(bench: Bench, body: str, by: str = "maintainer", issue_body: str = "please") -> list[str]:
@@ -311,7 +311,7 @@ def test_a_cancelled_job_says_so_once_and_a_second_cancel_is_answered(bench: Ben
     bench.say(pull, "/kernel cancel", by="second")
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    reports = [e for e in bench.comments(pull) if (m := find_marker(e.body)) and m.kind is Kind.report]
+    reports = [e for e in bench.comments(pull) if (m := find_marker(e.body)) and m.kind is MessageKind.report]
     assert len(reports) == 1
     assert "`second`" in reports[0].body
     assert replies(bench, pull) == []
@@ -348,7 +348,7 @@ def test_each_end_of_a_job_is_a_comment_of_its_own(bench: Bench) -> None:
     bench.settle()
     bench.say(number, "/kernel retry")
     bench.settle()
-    reports = [e for e in bench.comments(number) if (m := find_marker(e.body)) and m.kind is Kind.report]
+    reports = [e for e in bench.comments(number) if (m := find_marker(e.body)) and m.kind is MessageKind.report]
     assert [("first" in entry.body, "second" in entry.body) for entry in reports] == [(True, False), (False, True)]
     assert [entry.minimized for entry in reports] == ["outdated", None]
 

@@ -15,7 +15,7 @@ from sqlalchemy import update
 
 from deploy.localhub.webhooks import Order
 from deploy.localhub.world import utc_now
-from service.deliveries import Delivery, handle
+from service.deliveries import HandledDelivery, handle
 from service.dispatch import events
 from service.publisher import publisher as publishing
 from service.publisher.publication import Publication
@@ -233,7 +233,7 @@ def test_a_command_that_is_handled_twice_at_once_is_answered_by_its_job_alone(
     assert len(bench.comments(number)) == 1
 
 
-def pending(bench: Bench) -> list[Delivery]:
+def pending(bench: Bench) -> list[HandledDelivery]:
     found = []
     while (claimed := inbox.claim_delivery("test", 1.0)) is not None:
         found.append(claimed)

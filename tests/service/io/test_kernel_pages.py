@@ -30,8 +30,8 @@ from workers import history as door
 from workers import inbox
 from workers.contracts import regression_key
 from workers.history import ComparedSeries, Difference
-from workers.nightly.detection import Candidate, Evidence, State
-from workers.nightly.series import Metric, SeriesKey, Source, Testbed
+from workers.nightly.detection import Candidate, NightEvidence, SeriesState
+from workers.nightly.series import Metric, PointSource, SeriesKey, Testbed
 from workers.nightly.views import TrendWeek
 from workers.redaction import know
 from workers.store import history, history_views
@@ -71,9 +71,9 @@ def keep(world: World, *keys: SeriesKey, **more: object) -> None:
             history.add_commit(session, REPOSITORY, commit(night), "", numbers.measured_at)
 
 
-def change(world: World, key: SeriesKey = KEY, state: State = State.confirmed) -> None:
+def change(world: World, key: SeriesKey = KEY, state: SeriesState = SeriesState.confirmed) -> None:
     with world.runtime.database.write() as session:
-        found = Candidate(commit(19), commit(20), 1.08, Evidence.band)
+        found = Candidate(commit(19), commit(20), 1.08, NightEvidence.band)
         history.keep_change(session, key, found, state, (1.079, 1.07, 1.09), at(20).measured_at)
 
 
@@ -113,7 +113,7 @@ def test_every_row_of_the_overview_leads_to_the_series_that_it_shows(world: Worl
     keep(world, replace(KEY, testbed=other, timed_pass="full", workload="T=1"), replace(KEY, testbed=other), KEY)
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, at(NIGHTS, 90.0))])
-        history.add(session, [(replace(LIBRARY, testbed=csv), at(3, 700.0, source=Source.library))])
+        history.add(session, [(replace(LIBRARY, testbed=csv), at(3, 700.0, source=PointSource.library))])
     with client() as pages:
         states = pages.get("/api/kernels").json()["kernels"]
         links = re.findall(r'<td class="name"><a href="(/kernels/history[^"]*)"', pages.get("/kernels").text)
@@ -156,8 +156,8 @@ def test_wrong_values_are_no_ratio_on_any_page(world: World) -> None:
     keep(world, KEY)
     with world.runtime.database.write() as session:
         history.add(session, [(values, at(19, 0.0)), (values, at(20, 1.0))])
-        found = Candidate(commit(19), commit(20), 1.0, Evidence.values)
-        history.keep_change(session, values, found, State.confirmed, (1.0, None, None), at(20).measured_at)
+        found = Candidate(commit(19), commit(20), 1.0, NightEvidence.values)
+        history.keep_change(session, values, found, SeriesState.confirmed, (1.0, None, None), at(20).measured_at)
     ends = {"before": commit(19), "after": commit(20), "metric": "wrong_values"}
     chosen = {"kernel": "geglu", "metric": "wrong_values"}
     with client() as pages:
@@ -193,7 +193,7 @@ def test_the_overview_follows_each_number_and_each_change(world: World) -> None:
 
 def test_a_library_csv_stands_for_a_kernel_only_where_nothing_was_measured(world: World) -> None:
     keep(world, KEY)
-    late = replace(at(90, 50.0, source=Source.library), revision="v9.9")
+    late = replace(at(90, 50.0, source=PointSource.library), revision="v9.9")
     with world.runtime.database.write() as session:
         history.add(session, [(LIBRARY, late), (replace(LIBRARY, kernel="swiglu"), late)])
     with client() as pages:
@@ -283,7 +283,7 @@ def test_the_library_s_own_numbers_and_another_testbed_are_lines_of_their_own(wo
     with world.runtime.database.write() as session:
         history.add(session, [(newer, at(NIGHTS + 1, 109.0))])
         for number, provider in enumerate(("kernel", "huggingface")):
-            early = replace(at(-5, 120.0 + number, source=Source.library), revision="v0.5.0")
+            early = replace(at(-5, 120.0 + number, source=PointSource.library), revision="v0.5.0")
             history.add(session, [(replace(LIBRARY, provider=provider), early)])
     with client() as pages:
         told = pages.get(address("/api/kernels/history", kernel="geglu")).json()
@@ -338,7 +338,7 @@ def test_two_commits_are_compared_by_their_first_letters(world: World) -> None:
 
 def test_what_a_comparison_left_undecided_is_not_called_slower(world: World) -> None:
     keep(world, KEY)
-    change(world, state=State.undecided)
+    change(world, state=SeriesState.undecided)
     with client() as pages:
         (row,) = pages.get(address("/api/kernels/compare", before=commit(19), after=commit(20))).json()["rows"]
     assert (row["difference"], row["one_run"]) == ("undecided", False)

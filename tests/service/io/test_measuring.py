@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.service.io.conftest import Bench
 from tests.service.io.standing_stages import Measure
 from workers.contracts import JobState, Verb
@@ -10,7 +10,7 @@ from workers.contracts import JobState, Verb
 FASTER = b"def geglu(a, b):\n    return b * a\n"
 
 
-def replies(bench: Bench, number: int, kind: Kind = Kind.reply) -> list[str]:
+def replies(bench: Bench, number: int, kind: MessageKind = MessageKind.reply) -> list[str]:
     found = [(find_marker(entry.body), entry.body) for entry in bench.comments(number)]
     return [body for marker, body in found if marker is not None and marker.kind is kind]
 
@@ -57,7 +57,7 @@ def test_the_head_is_compared_with_the_merge_base_and_nothing_is_pushed(bench: B
     assert job.request.snapshot != job.request.head_snapshot
     assert job.state is JobState.done
     assert dict(bench.hub.branches(bench.repository)) == before
-    (report,) = replies(bench, number, Kind.report)
+    (report,) = replies(bench, number, MessageKind.report)
     assert "**Compared with the merge base with main:**" in report
     (check,) = bench.hub.check_runs(bench.repository)
     assert (check.head_sha, check.conclusion) == (before["faster"], "neutral")
@@ -157,7 +157,7 @@ def test_the_report_says_that_the_pull_request_moved_meanwhile(bench: Bench, mea
     seen = head(bench, "faster")
     measure.before.append(lambda: bench.hub.push(bench.repository, "faster", "maintainer", {"README.md": "# more\n"}))
     say(bench, number, "/kernel bench")
-    (report,) = replies(bench, number, Kind.report)
+    (report,) = replies(bench, number, MessageKind.report)
     assert "**The pull request has moved on:**" in report
     assert seen[:12] in report and head(bench, "faster")[:12] in report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.service.io.conftest import Bench
 from workers import inbox
 from workers.contracts import Failure, FailureCode, Goal, JobState, ProblemKind, StageName, Verb
@@ -22,7 +22,7 @@ def kinds(bench: Bench, number: int) -> list[str]:
     return [marker.kind.value for marker in found if marker is not None]
 
 
-def last(bench: Bench, number: int, kind: Kind) -> str:
+def last(bench: Bench, number: int, kind: MessageKind) -> str:
     found = [(find_marker(entry.body), entry.body) for entry in bench.comments(number)]
     return [body for marker, body in found if marker is not None and marker.kind is kind][-1]
 
@@ -56,7 +56,7 @@ def test_the_first_checkpoints_are_decided_where_the_command_was_given(bench: Be
     assert job.state is JobState.waiting
     assert (job.pull_number, job.head_sha) == (None, None)
     assert job.checkpoint is not None and job.checkpoint.sha == job.request.base_sha
-    body = last(bench, number, Kind.checkpoint)
+    body = last(bench, number, MessageKind.checkpoint)
     assert f"/kernel approve {job.request.base_sha[:12]}" in body
     assert "today.png" not in body
     assert not bench.hub.check_runs(bench.repository)
@@ -103,7 +103,7 @@ def test_the_kernel_is_worked_on_by_one_job_at_a_time(bench: Bench) -> None:
     asked(bench)
     number = asked(bench)
     assert len(bench.jobs()) == 1
-    assert "already" in last(bench, number, Kind.reply)
+    assert "already" in last(bench, number, MessageKind.reply)
 
 
 def test_all_that_is_missing_is_named_at_once_and_nothing_is_left(
@@ -112,7 +112,7 @@ def test_all_that_is_missing_is_named_at_once_and_nothing_is_left(
     failure = Failure(FailureCode.missing, "there is no test file; there is no benchmark script", "Add both.")
     monkeypatch.setattr(inbox, "look_over_optimize", lambda *_: failure)
     number = asked(bench)
-    assert "here is no test file; there is no benchmark script" in last(bench, number, Kind.reply)
+    assert "here is no test file; there is no benchmark script" in last(bench, number, MessageKind.reply)
     assert bench.jobs() == ()
 
 
@@ -121,7 +121,7 @@ def test_a_cancelled_job_goes_on_by_retry(bench: Bench) -> None:
     bench.say(number, "/kernel cancel")
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    assert "`/kernel retry` goes on" in last(bench, number, Kind.report)
+    assert "`/kernel retry` goes on" in last(bench, number, MessageKind.report)
     bench.say(number, "/kernel retry")
     bench.settle()
     assert bench.job().state is JobState.waiting
@@ -138,7 +138,7 @@ def test_with_auto_nobody_is_asked_until_the_pull_request_stands(bench: Bench) -
 def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> None:
     before = dict(bench.hub.branches(bench.repository))
     number = asked(bench, "/kernel optimize geglu --variants 3 --dry-run")
-    told = last(bench, number, Kind.reply)
+    told = last(bench, number, MessageKind.reply)
     assert "**Nothing was started.**" in told
     assert f"commit `{before['main'][:12]}`" in told
     assert "a pull request onto `main`" in told
@@ -153,7 +153,7 @@ def test_a_dry_run_of_a_bench_starts_nothing(bench: Bench) -> None:
     number = bench.hub.open_pull(bench.repository, "maintainer", "topic", "Another way").number
     bench.say(number, "/kernel bench geglu --dry-run")
     bench.settle()
-    told = last(bench, number, Kind.reply)
+    told = last(bench, number, MessageKind.reply)
     assert "nothing is pushed" in told
     assert "at most 2 GPU minutes" in told, "79 s are more than one"
     assert bench.jobs() == ()

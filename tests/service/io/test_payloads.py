@@ -15,8 +15,8 @@ from service.dispatch.events import ROUTES, handles, route
 from service.dispatch.payloads import (
     MalformedPayloadError,
     Rerequest,
-    Review,
-    Text,
+    SubmittedReview,
+    WrittenText,
     comment_text,
     line_text,
     opening_text,
@@ -118,7 +118,7 @@ def test_whatever_comes_is_read_or_refused_and_nothing_else(payload: dict[str, A
             except MalformedPayloadError as error:
                 assert str(error)
                 continue
-            assert isinstance(found, Text | Review | Rerequest)
+            assert isinstance(found, WrittenText | SubmittedReview | Rerequest)
             for value in parts(found):
                 # What is read can be stored and sent.
                 assert not isinstance(value, str) or value.encode().find(b"\0") < 0

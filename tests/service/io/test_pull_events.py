@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.report.layout import Kind
+from service.report.layout import MessageKind
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.test_measuring import fork, head, pull, push_to_fork, replies, say
 from workers.contracts import JobState, JobView, StageName
@@ -43,7 +43,7 @@ def test_a_push_ends_what_measures_the_old_head_and_the_new_one_is_measured(benc
     assert (first.request.head_sha, first.state) == (old, JobState.cancelled)
     assert (second.request.head_sha, second.state) == (new, JobState.done)
     assert second.request.kernels == ("geglu",)
-    told = replies(bench, number, Kind.report)
+    told = replies(bench, number, MessageKind.report)
     assert f"the pull request moved on to `{new[:12]}`. It is measured anew" in told[0]
 
 
@@ -78,7 +78,7 @@ def test_what_was_pushed_to_a_fork_runs_only_when_it_is_asked_for_again(bench: B
     push_to_fork(bench, "two")
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    assert "`/kernel bench` looks at that one" in replies(bench, number, Kind.report)[0]
+    assert "`/kernel bench` looks at that one" in replies(bench, number, MessageKind.report)[0]
 
 
 @pytest.mark.parametrize("merge", [False, True])
@@ -94,7 +94,7 @@ def test_a_pull_request_that_is_closed_ends_what_measures_it(bench: Bench, merge
     bench.settle()
     assert bench.job().state is JobState.cancelled
     how = "merged" if merge else "closed"
-    assert f"pull request {number} was {how} by `maintainer`" in replies(bench, number, Kind.report)[0]
+    assert f"pull request {number} was {how} by `maintainer`" in replies(bench, number, MessageKind.report)[0]
 
 
 def test_the_bots_own_pull_request_that_is_closed_ends_its_job(bench: Bench, waiting: JobView) -> None:
@@ -156,12 +156,12 @@ def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(benc
     bench.later(6 * DAY_S)
     reconcile()
     bench.settle()
-    assert replies(bench, number, Kind.reminder) == []
+    assert replies(bench, number, MessageKind.reminder) == []
     for _ in range(2):
         bench.later(2 * DAY_S)
         reconcile()
         bench.settle()
-    (told,) = replies(bench, number, Kind.reminder)
+    (told,) = replies(bench, number, MessageKind.reminder)
     assert "analyze has waited for a decision since" in told
     assert f"/kernel approve {(waiting.head_sha or '')[:12]}" in told
     assert bench.job().state is JobState.waiting
@@ -169,7 +169,7 @@ def test_a_checkpoint_that_nobody_answers_is_reminded_of_once_and_then_ends(benc
     reconcile()
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    assert "nobody decided at the checkpoint of `analyze` in 30 days" in replies(bench, number, Kind.report)[-1]
+    assert "nobody decided at the checkpoint of `analyze` in 30 days" in replies(bench, number, MessageKind.report)[-1]
 
 
 def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, waiting: JobView) -> None:
@@ -178,7 +178,7 @@ def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, wai
     bench.settle()
     bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE", commit_id=waiting.head_sha)
     bench.settle()
-    (told,) = replies(bench, waiting.pull_number or 0, Kind.reply)
+    (told,) = replies(bench, waiting.pull_number or 0, MessageKind.reply)
     assert "it was cancelled. Nothing was decided. `/kernel retry` goes on" in told
     assert bench.job().state is JobState.cancelled
 
@@ -189,4 +189,4 @@ def test_a_reminder_that_comes_after_the_decision_is_not_written(bench: Bench, w
     bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE")
     bench.handle()
     bench.settle()
-    assert replies(bench, waiting.pull_number or 0, Kind.reminder) == []
+    assert replies(bench, waiting.pull_number or 0, MessageKind.reminder) == []

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from deploy.localhub import pulls
-from service.report.layout import Kind, find_marker
+from service.report.layout import MessageKind, find_marker
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import broken
 from workers import runtime
@@ -34,7 +34,7 @@ def review(bench: Bench, job: JobView, state: str, by: str = "maintainer", **mor
 
 def replies(bench: Bench, job: JobView) -> list[str]:
     found = [(find_marker(entry.body), entry.body) for entry in bench.comments(job.pull_number or 0)]
-    return [body for marker, body in found if marker is not None and marker.kind is Kind.reply]
+    return [body for marker, body in found if marker is not None and marker.kind is MessageKind.reply]
 
 
 def stage(bench: Bench) -> tuple[StageName, int]:

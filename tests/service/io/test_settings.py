@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import ConfigurationError, Settings, load_settings
+from service.settings import ConfigurationError, ServiceSettings, load_settings
 from workers.environment import unread_env_file
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -160,7 +160,7 @@ def test_a_list_without_brackets_and_a_time_without_end_are_refused_by_name(
 
 
 def test_values_can_be_given_without_the_environment() -> None:
-    assert Settings(token=None, publisher_threads=0).problems() != ()
+    assert ServiceSettings(token=None, publisher_threads=0).problems() != ()
 
 
 @pytest.mark.parametrize("password", ["schön genug", "changeme\n", "   ", "hunter2", "x         "])
@@ -183,7 +183,7 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         pages_password="",
         log_level="",
     )
-    assert load_settings() == Settings(webhook_secrets=SECRET, token="a-token")
+    assert load_settings() == ServiceSettings(webhook_secrets=SECRET, token="a-token")
 
 
 def test_the_services_settings_may_stand_in_the_file_that_is_named_and_in_no_other(

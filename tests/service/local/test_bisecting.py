@@ -17,7 +17,7 @@ from service.local.checkout import Checkout
 from service.report.nightly import bisected_report
 from tests.service.local.checkouts import checked_out, git, run
 from workers.contracts import BisectSummary, Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError, Verb
-from workers.history import Step
+from workers.history import StepOutcome
 
 FORWARD = ("time", "forward", "T=64")
 
@@ -64,7 +64,7 @@ class History:
             return MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.problem, "it does not build"))
         return measured(Word.slower if int(after) > int(before) else Word.same)
 
-    def search(self, bad: str, good: str | None = None) -> tuple[Step, tuple[Suspect, ...]]:
+    def search(self, bad: str, good: str | None = None) -> tuple[StepOutcome, tuple[Suspect, ...]]:
         return RangeSearch(Checkout(self.folder), self.compare, self.prove).run(good or self.first, bad)
 
     def prove(self, old: str, commit: str) -> Status | None:
@@ -83,12 +83,15 @@ def history(tmp_path: Path) -> History:
 
 def test_two_culprits_are_named_and_broken_commits_stepped_around(history: History) -> None:
     line = [history.commit(text) for text in ["100", "100", "110", "110", "broken", "110", "broken", "120", "120"]]
-    assert history.search(line[-1]) == (Step.slower, (Suspect((line[2],)), Suspect((line[6], line[7]), (line[6],))))
+    assert history.search(line[-1]) == (
+        StepOutcome.slower,
+        (Suspect((line[2],)), Suspect((line[6], line[7]), (line[6],))),
+    )
 
 
 def test_after_the_whole_range_only_the_sizes_that_became_worse_are_timed(history: History) -> None:
     line = [history.commit(text) for text in ["100", "110", "110", "110"]]
-    assert history.search(line[-1]) == (Step.slower, (Suspect((line[1],)),))
+    assert history.search(line[-1]) == (StepOutcome.slower, (Suspect((line[1],)),))
     assert history.sizes[0] == () and set(history.sizes[1:]) == {("T=64",)}
 
 
@@ -104,12 +107,12 @@ def test_a_merge_is_looked_into_and_the_commit_that_it_brought_is_named(history:
     git(history.folder, "commit", "-q", "-m", "elsewhere")
     git(history.folder, "merge", "-q", "--no-ff", "-m", "merge topic", "topic")
     merge = git(history.folder, "rev-parse", "HEAD")
-    assert history.search(merge) == (Step.slower, (Suspect((culprit,), merge=merge),))
+    assert history.search(merge) == (StepOutcome.slower, (Suspect((culprit,), merge=merge),))
 
 
 def test_the_commit_that_made_values_wrong_is_named_by_verdicts_and_nothing_is_timed(history: History) -> None:
     line = [history.commit(text) for text in ("100", "broken", "wrong 100", "wrong 100", "wrong 100")]
-    assert history.search(line[-1]) == (Step.slower, (Suspect((line[1], line[2]), (line[1],)),))
+    assert history.search(line[-1]) == (StepOutcome.slower, (Suspect((line[1], line[2]), (line[1],)),))
     assert history.compared == []
 
 
@@ -129,7 +132,7 @@ def test_values_that_were_wrong_before_the_range_say_nothing_of_it(history: Hist
 
 def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
     line = [history.commit(text) for text in ("100", "90", "95", "100")]
-    assert history.search(line[-1]) == (Step.same, ())
+    assert history.search(line[-1]) == (StepOutcome.same, ())
     assert len(history.compared) == 1
 
 
@@ -152,22 +155,24 @@ def test_commits_that_do_not_follow_are_refused(history: History) -> None:
 @pytest.mark.parametrize(
     ("kernel", "step"),
     [
-        (measured(Word.slower), Step.slower),
-        (measured(Word.faster), Step.same),
-        (measured(Word.same, Word.undecided), Step.same),
-        (measured(Word.undecided, Word.slower), Step.undecided),
-        (measured(), Step.broken),
-        (MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.verdict, "wrong")), Step.broken),
+        (measured(Word.slower), StepOutcome.slower),
+        (measured(Word.faster), StepOutcome.same),
+        (measured(Word.same, Word.undecided), StepOutcome.same),
+        (measured(Word.undecided, Word.slower), StepOutcome.undecided),
+        (measured(), StepOutcome.broken),
+        (MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.verdict, "wrong")), StepOutcome.broken),
     ],
 )
-def test_only_the_rows_that_are_worse_over_the_whole_range_decide_a_step(kernel: MeasuredKernel, step: Step) -> None:
+def test_only_the_rows_that_are_worse_over_the_whole_range_decide_a_step(
+    kernel: MeasuredKernel, step: StepOutcome
+) -> None:
     assert judged(kernel, frozenset({FORWARD})) is step
 
 
 def test_memory_decides_where_memory_grew() -> None:
     rows = frozenset({("peak memory", "forward", "T=64")})
-    assert judged(measured(Word.undecided, memory=2.0), rows) is Step.slower
-    assert judged(measured(Word.slower, memory=1.0), rows) is Step.same
+    assert judged(measured(Word.undecided, memory=2.0), rows) is StepOutcome.slower
+    assert judged(measured(Word.slower, memory=1.0), rows) is StepOutcome.same
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from service.local.asking import LocalJob
 from service.local.checkout import Checkout
 from service.local.session import LocalSession, Rehearsal
-from service.local.terminal import Choice
+from service.local.terminal import TerminalChoice
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import Analyze, stages
 from tests.service.local.test_session import Quiet, checkout
@@ -24,9 +24,9 @@ __all__ = ["checkout"]
 
 LINE = LineComment("kernels/geglu.py", 1, "Why this import?")
 CHOICES = (
-    Choice(Decision.revise, "Name it otherwise.", (LINE,)),
-    Choice(Decision.approve),
-    Choice(Decision.revise, "Shorter."),
+    TerminalChoice(Decision.revise, "Name it otherwise.", (LINE,)),
+    TerminalChoice(Decision.approve),
+    TerminalChoice(Decision.revise, "Shorter."),
 )
 
 
@@ -37,8 +37,8 @@ class Deciding(Quiet):
         super().__init__()
         self.left = list(CHOICES)
 
-    def ask(self, job: JobView) -> Choice:
-        return self.left.pop(0) if self.left else Choice(Decision.approve)
+    def ask(self, job: JobView) -> TerminalChoice:
+        return self.left.pop(0) if self.left else TerminalChoice(Decision.approve)
 
 
 class Silent(Rehearsal):

@@ -12,7 +12,7 @@ import pytest
 from service.local.asking import LocalJob
 from service.local.checkout import Checkout
 from service.local.session import HELD, LocalSession
-from service.local.terminal import Choice, Terminal
+from service.local.terminal import Terminal, TerminalChoice
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import Analyze, Validate, broken, stages
 from workers import embedded, inbox, runtime
@@ -50,9 +50,9 @@ class Quiet(Terminal):
     def show(self, markdown: str) -> None:
         self.said.append(markdown)
 
-    def ask(self, job: JobView) -> Choice:
+    def ask(self, job: JobView) -> TerminalChoice:
         self.asked += 1
-        return Choice(Decision.approve)
+        return TerminalChoice(Decision.approve)
 
 
 @pytest.fixture

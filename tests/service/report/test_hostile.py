@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from service.report.job import check_run_output, checkpoint_comment, report_comment
-from service.report.layout import Kind, find_marker, length, signed
+from service.report.layout import MessageKind, find_marker, length, signed
 from service.report.pull_request import pull_request_body, pull_request_title
 from service.report.replies import reply_configuration, reply_failure
 from service.report.status import status_comment
@@ -99,7 +99,7 @@ def messages(poison: str) -> Iterator[str]:
     for verdict in (VERDICT, WRONG):
         yield pull_request_body(poisoned(PullRequestUpdate(PROFILE, PROBLEM, verdict), poison), views[0], LINKS)
     reply = reply_failure(poisoned(FAILURE, poison))
-    yield signed(f"{reply}\n\n{reply_configuration(1, poison, poison)}", "j7k2", Kind.reply, "x")
+    yield signed(f"{reply}\n\n{reply_configuration(1, poison, poison)}", "j7k2", MessageKind.reply, "x")
 
 
 def leaves(tokens: list[Token]) -> Iterator[Token]:

@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from service.escape import code_block
 from service.report.layout import (
     GITHUB_LIMIT,
-    Kind,
     Marker,
+    MessageKind,
     find_marker,
     fit,
     folded,
@@ -40,10 +40,10 @@ PARTS = st.lists(
 
 @given(PARTS, st.integers(600, 1200))
 def test_a_message_that_is_too_long_is_closed_and_keeps_its_marker(parts: list[str], limit: int) -> None:
-    tail = marker("j7k2", Kind.report)
+    tail = marker("j7k2", MessageKind.report)
     message = fit("\n\n".join(parts), tail, limit)
     assert length(message) <= limit
-    assert find_marker(message) == Marker("j7k2", Kind.report)
+    assert find_marker(message) == Marker("j7k2", MessageKind.report)
     last = READER.parse(message)[-1]
     assert (last.type, last.content.strip()) == ("html_block", tail)
     rendered = [token.content for token in READER.parse(message) if token.type == "html_block"]
@@ -51,10 +51,10 @@ def test_a_message_that_is_too_long_is_closed_and_keeps_its_marker(parts: list[s
 
 
 def test_a_message_of_githubs_length_stays_whole() -> None:
-    tail = marker("j7k2", Kind.status)
+    tail = marker("j7k2", MessageKind.status)
     body = "a" * (GITHUB_LIMIT - len(tail) - 2)
-    assert signed(body, "j7k2", Kind.status) == f"{body}\n\n{tail}"
-    longer = signed(body + "a", "j7k2", Kind.status)
+    assert signed(body, "j7k2", MessageKind.status) == f"{body}\n\n{tail}"
+    longer = signed(body + "a", "j7k2", MessageKind.status)
     assert length(longer) <= GITHUB_LIMIT
     assert "left out" in longer
 
@@ -65,10 +65,12 @@ def test_signs_beyond_the_basic_plane_count_twice() -> None:
 
 
 def test_a_marker_is_found_again() -> None:
-    assert find_marker(signed("text", "j7k2", Kind.checkpoint, "analyze-1")) == Marker(
-        "j7k2", Kind.checkpoint, "analyze-1"
+    assert find_marker(signed("text", "j7k2", MessageKind.checkpoint, "analyze-1")) == Marker(
+        "j7k2", MessageKind.checkpoint, "analyze-1"
     )
-    assert find_marker("text\r\n\r\n<!-- kernelsmith:job=j7k2 kind=status -->\r\n") == Marker("j7k2", Kind.status)
+    assert find_marker("text\r\n\r\n<!-- kernelsmith:job=j7k2 kind=status -->\r\n") == Marker(
+        "j7k2", MessageKind.status
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,9 @@ def test_only_a_last_line_of_its_own_is_a_marker(body: str) -> None:
 @pytest.mark.parametrize("word", ["", "a b", "a-->", "a--b", "a\nb", "-a", "x" * 101, "é"])
 def test_an_id_that_could_end_the_line_is_no_id(word: str) -> None:
     with pytest.raises(ValueError, match="cannot stand in a marker"):
-        marker(word, Kind.status)
+        marker(word, MessageKind.status)
     with pytest.raises(ValueError, match="cannot stand in a marker"):
-        marker("j", Kind.status, word or "a b")
+        marker("j", MessageKind.status, word or "a b")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from gpu_runner.capture import captured_model
 from gpu_runner.child.capture import HANDLERS
-from gpu_runner.child.handlers import State
+from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import Graph, Problem, parse_problem
 from gpu_runner.errors import ChildError
 from tests.workers.compiler.captured import style
@@ -65,7 +65,7 @@ def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
     """Capture a problem as the action does, in this process; also gives its reference."""
     problem, work = parse_problem((FOLDER / f"{name}.py").read_text()), Path(tempfile.mkdtemp())
     (work / "problem.py").write_text(problem.source)
-    state = State(work, work, False)
+    state = ChildState(work, work, False)
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -7,7 +7,7 @@ import pytest
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW
 from workers.authors.compiler.schedules.base import Lane, outside
-from workers.authors.compiler.values import Value, ValueNumbering
+from workers.authors.compiler.values import TileValue, ValueNumbering
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def numbering() -> ValueNumbering:
     return ValueNumbering()
 
 
-def x_of(numbering: ValueNumbering) -> Value:
+def x_of(numbering: ValueNumbering) -> TileValue:
     return numbering.load("x", FULL)
 
 

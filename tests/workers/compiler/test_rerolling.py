@@ -11,7 +11,7 @@ from tests.workers.compiler.formed import formed, section_style
 from tests.workers.compiler.processes import interpreted
 from workers.authors.compiler.domain import COL, FULL
 from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
-from workers.authors.compiler.values import Value, ValueNumbering
+from workers.authors.compiler.values import TileValue, ValueNumbering
 
 LOOPED = ("sparsemax", "newton_root", "sinkhorn_rows")
 SIZES = ((1, 1), (5, 129), (7, 64))
@@ -23,7 +23,7 @@ CASES = {
 }
 
 
-def newton(numbering: ValueNumbering, turns: int) -> list[Value]:
+def newton(numbering: ValueNumbering, turns: int) -> list[TileValue]:
     """The states of Newton's iteration for a square root, each with four operations."""
     x = numbering.load("x", FULL)
     states = [numbering.pointwise("add", x, numbering.const(1.0))]
@@ -34,7 +34,7 @@ def newton(numbering: ValueNumbering, turns: int) -> list[Value]:
     return states
 
 
-def only(*roots: Value) -> RerolledLoop:
+def only(*roots: TileValue) -> RerolledLoop:
     """The one loop that there is."""
     (found,) = rerolled_loops(roots)
     return found

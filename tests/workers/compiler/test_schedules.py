@@ -12,7 +12,7 @@ from tests.workers.compiler.captured import answer, captured, proposal, style
 from tests.workers.compiler.formed import formed, tunable_style
 from workers.authors.compiler import CompilerAuthor, design
 from workers.authors.compiler.kernels import KernelTask
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import started
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.protocol import Brief, Proposal
@@ -108,7 +108,7 @@ class Lines(Flat):
     """Every element stands alone, and a program takes few of them."""
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return task.is_flat(program.domain) and not program.gradients
 
     def launch_lines(self) -> list[str]:

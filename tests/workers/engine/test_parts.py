@@ -8,15 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import app
-from workers.processes import Part, commands
+from workers.processes import HostPart, commands
 from workers.settings import Settings
 
 
 @pytest.mark.parametrize(
     ("only", "names"),
-    [(None, {"stages", "gpu"}), (Part.stages, {"stages"}), (Part.gpu, {"gpu"})],
+    [(None, {"stages", "gpu"}), (HostPart.stages, {"stages"}), (HostPart.gpu, {"gpu"})],
 )
-def test_a_host_runs_everything_or_one_part(tmp_path: Path, only: Part | None, names: set[str]) -> None:
+def test_a_host_runs_everything_or_one_part(tmp_path: Path, only: HostPart | None, names: set[str]) -> None:
     settings = Settings(data_dir=tmp_path, architecture="sm_90")
     assert {command.name for command in commands(settings, only=only)} == names
 

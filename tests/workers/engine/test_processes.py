@@ -18,7 +18,7 @@ from tests.workers.store.servers import Postgres, redis_over_tcp
 from workers import embedded, inbox, outbox, processes
 from workers.broker import socket_path
 from workers.contracts import CheckpointUpdate, ClaimedUpdate, CommitUpdate, Decision, Effect, JobState, StatusUpdate
-from workers.processes import Command, DataFolderInUseError, Supervisor, _sole_owner, commands
+from workers.processes import DataFolderInUseError, ManagedProcess, Supervisor, _sole_owner, commands
 from workers.settings import Settings
 
 APP = "tests.workers.engine.worker_app"
@@ -143,7 +143,7 @@ def test_a_process_that_ends_is_named_until_it_runs_steadily_again(
     monkeypatch.setattr(processes, "STEADY_S", 1.0)
     there = tmp_path / "there"
     script = f"import os, time; os.path.exists({str(there)!r}) or os._exit(7); time.sleep(60)"
-    supervisor = Supervisor((Command("stages", (sys.executable, "-c", script)),))
+    supervisor = Supervisor((ManagedProcess("stages", (sys.executable, "-c", script)),))
     assert supervisor.check() == (True, "all run")
     supervisor.start()
     try:

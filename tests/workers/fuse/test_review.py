@@ -10,7 +10,7 @@ from tests.workers.fuse.models import MLP, SHARED, inputs_of, module_of, problem
 from workers.fuse.cut import Cut, cut, cut_again
 from workers.fuse.part import Part
 from workers.fuse.program import refactored
-from workers.fuse.review import LEFT, NOT_READ, Wish, revised, wishes
+from workers.fuse.review import LEFT, NOT_READ, CutWish, revised, wishes
 
 THREE = problem(
     """
@@ -38,21 +38,21 @@ def computes_the_same(source: str, chosen: Cut) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("keep 3 and 4 together", [Wish((3, 4), True)]),
-        ("Please join parts 1, 2 and #3.", [Wish((1, 2, 3), True)]),
-        ("merge 2 with 1", [Wish((2, 1), True)]),
-        ("leave 2 to torch", [Wish((2,), False)]),
+        ("keep 3 and 4 together", [CutWish((3, 4), True)]),
+        ("Please join parts 1, 2 and #3.", [CutWish((1, 2, 3), True)]),
+        ("merge 2 with 1", [CutWish((2, 1), True)]),
+        ("leave 2 to torch", [CutWish((2,), False)]),
         (
             "Keep part 2 with PyTorch, and leave 3 and 4 to torch; put 5 & 6 together",
-            [Wish((2,), False), Wish((3, 4), False), Wish((5, 6), True)],
+            [CutWish((2,), False), CutWish((3, 4), False), CutWish((5, 6), True)],
         ),
         ("do not keep 3 and 4 together", []),
-        ("don\u2019t leave 2 to torch, but keep 1 and 3 together", [Wish((1, 3), True)]),
+        ("don\u2019t leave 2 to torch, but keep 1 and 3 together", [CutWish((1, 3), True)]),
         ("looks good, 10 out of 10", []),
         ("keep 3 and 4", []),
     ],
 )
-def test_what_a_review_asks_for(text: str, found: list[Wish]) -> None:
+def test_what_a_review_asks_for(text: str, found: list[CutWish]) -> None:
     assert list(wishes(text)) == found
 
 

@@ -7,19 +7,21 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.nightly.bisection import Bisected, Culprit, Step, bisect
+from workers.nightly.bisection import Bisected, Culprit, StepOutcome, bisect
 
 
-def range_with(count: int, culprits: set[int], unjudged: dict[int, Step]) -> tuple[Bisected, list[tuple[int, int]]]:
+def range_with(
+    count: int, culprits: set[int], unjudged: dict[int, StepOutcome]
+) -> tuple[Bisected, list[tuple[int, int]]]:
     """Bisect a range in which these commits each made the kernel slower, and these cannot be judged."""
     asked: list[tuple[int, int]] = []
 
-    def compare(old: int, new: int) -> Step:
+    def compare(old: int, new: int) -> StepOutcome:
         assert old < new
         asked.append((old, new))
         if old in unjudged or new in unjudged:
             return unjudged.get(new) or unjudged[old]
-        return Step.slower if any(old < culprit <= new for culprit in culprits) else Step.same
+        return StepOutcome.slower if any(old < culprit <= new for culprit in culprits) else StepOutcome.same
 
     return bisect(count, compare), asked
 
@@ -38,9 +40,11 @@ def test_what_cannot_be_judged_is_stepped_around_and_the_range_holds_the_culprit
     count = data.draw(st.integers(3, 60))
     culprits = data.draw(st.sets(st.integers(1, count - 1), min_size=1, max_size=3))
     inner = st.integers(1, count - 2)
-    broken = data.draw(st.dictionaries(inner, st.sampled_from([Step.broken, Step.undecided]), max_size=count))
+    broken = data.draw(
+        st.dictionaries(inner, st.sampled_from([StepOutcome.broken, StepOutcome.undecided]), max_size=count)
+    )
     found, _ = range_with(count, culprits, broken)
-    assert found.whole is Step.slower
+    assert found.whole is StepOutcome.slower
     for one in found.culprits:
         assert any(one.good < culprit <= one.bad for culprit in culprits), "nobody is blamed for nothing"
         assert set(one.unjudged) == set(range(one.good + 1, one.bad)), "only what cannot be judged lies between"
@@ -49,9 +53,9 @@ def test_what_cannot_be_judged_is_stepped_around_and_the_range_holds_the_culprit
 
 
 def test_a_range_that_is_not_slower_is_not_searched() -> None:
-    for step in (Step.same, Step.undecided, Step.broken):
+    for step in (StepOutcome.same, StepOutcome.undecided, StepOutcome.broken):
         assert bisect(9, lambda _old, _new, step=step: step) == Bisected(step, ())  # type: ignore[misc]
-    assert bisect(1, lambda _old, _new: Step.slower) == Bisected(Step.same, ())
+    assert bisect(1, lambda _old, _new: StepOutcome.slower) == Bisected(StepOutcome.same, ())
 
 
 def test_two_commits_need_one_comparison() -> None:
@@ -60,5 +64,5 @@ def test_two_commits_need_one_comparison() -> None:
 
 
 def test_where_nothing_between_builds_the_whole_range_is_named() -> None:
-    found, _ = range_with(6, {3}, dict.fromkeys(range(1, 5), Step.broken))
+    found, _ = range_with(6, {3}, dict.fromkeys(range(1, 5), StepOutcome.broken))
     assert found.culprits == (Culprit(0, 5, (1, 2, 3, 4)),)

@@ -15,7 +15,7 @@ from tests.service.local.checkouts import checked_out, run
 from tests.workers.nightly.numbers import KEY, REPOSITORY, point
 from workers.nightly.export import COLUMNS, Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
-from workers.nightly.series import KERNEL, Metric, Source, Testbed
+from workers.nightly.series import KERNEL, Metric, PointSource, Testbed
 
 HEAD = (
     "kernel_name,kernel_provider,kernel_operation_mode,metric_name,metric_unit,x_name,x_label,x_value,"
@@ -34,7 +34,7 @@ def test_a_line_becomes_a_point_in_microseconds_on_a_testbed_of_which_only_the_g
         Testbed("NVIDIA H100"),
     )
     assert (point.value, point.low, point.high) == (2500.0, 2400.0, 2750.0)
-    assert (point.revision, point.measured_at, point.source) == ("v0.2.1", 1725377499.0, Source.library)
+    assert (point.revision, point.measured_at, point.source) == ("v0.2.1", 1725377499.0, PointSource.library)
 
 
 def test_memory_becomes_bytes_and_a_peer_keeps_its_name() -> None:

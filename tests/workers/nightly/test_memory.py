@@ -16,9 +16,9 @@ from tests.workers.nightly.numbers import DAY_S, H200, KEY, REPOSITORY, point
 from tests.workers.store.worlds import World
 from workers.contracts import MeasuredKernel, MeasureSummary, StageName
 from workers.history import import_jobs
-from workers.nightly.detection import Candidate, Evidence, State
+from workers.nightly.detection import Candidate, NightEvidence, SeriesState
 from workers.nightly.planning import Retention, forgotten
-from workers.nightly.series import Metric, Source, Testbed, points_of
+from workers.nightly.series import Metric, PointSource, Testbed, points_of
 from workers.store import history
 from workers.store.models import Job, SeriesChange, StageAttempt
 
@@ -80,7 +80,7 @@ def test_the_same_point_twice_is_one_and_the_first_number_stays(world: World) ->
 
 
 def test_every_field_comes_back_as_it_was_kept(world: World) -> None:
-    full = point(1, 3.5, low=3.0, high=4.0, samples=9, floor_share=0.9, sm_clock_mhz=1980, source=Source.job)
+    full = point(1, 3.5, low=3.0, high=4.0, samples=9, floor_share=0.9, sm_clock_mhz=1980, source=PointSource.job)
     assert all(getattr(full, field.name) is not None for field in fields(full))
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, full)])
@@ -151,7 +151,7 @@ def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World
 
 
 def test_every_release_that_was_imported_stays(world: World) -> None:
-    releases = [replace(point(0), revision=f"v0.8.{minor}", source=Source.library) for minor in range(5)]
+    releases = [replace(point(0), revision=f"v0.8.{minor}", source=PointSource.library) for minor in range(5)]
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, release) for release in releases])
     with world.runtime.database.write() as session:
@@ -170,7 +170,7 @@ def test_the_newest_point_of_a_series_is_never_forgotten() -> None:
 
 def test_a_night_takes_the_place_of_a_jobs_number_and_nothing_takes_the_place_of_a_nights(world: World) -> None:
     database = world.runtime.database
-    night, job = point(1, 100.0), replace(point(1, 130.0), measured_at=5.0, source=Source.job)
+    night, job = point(1, 100.0), replace(point(1, 130.0), measured_at=5.0, source=PointSource.job)
     with database.write() as session:
         assert history.add(session, [(KEY, job)]) == 1
         assert history.add(session, [(KEY, replace(job, value=140.0))]) == 0
@@ -225,8 +225,8 @@ def test_what_earlier_jobs_measured_at_the_commit_they_started_from_is_brought_i
     with world.runtime.database.read() as session:
         series = {key.metric: points for key, points in history.read(session, REPOSITORY)}
     assert [(one.revision, one.value, one.measured_at, one.source) for one in series[Metric.time_us]] == [
-        ("base", 100.0, 1.0, Source.job),
-        ("start", 95.0, 2.0, Source.job),
+        ("base", 100.0, 1.0, PointSource.job),
+        ("start", 95.0, 2.0, PointSource.job),
     ]
     assert [(one.revision, one.value) for one in series[Metric.peak_bytes]] == [("base", 32.0)]
 
@@ -240,8 +240,8 @@ def test_a_repositorys_numbers_go_on_under_its_new_name_and_two_of_one_series_be
         for repository, revision in ((REPOSITORY, "a"), (REPOSITORY, "b"), (renamed.repository, "b")):
             history.add_commit(session, repository, revision, f"of {repository}", 1.0)
         for key, good, bad in ((KEY, 1, 2), (renamed, 2, 3), (renamed, 1, 2)):
-            found = Candidate(point(good).revision, point(bad).revision, 1.1, Evidence.band)
-            history.keep_change(session, key, found, State.confirmed, (1.1, None, None), 1.0)
+            found = Candidate(point(good).revision, point(bad).revision, 1.1, NightEvidence.band)
+            history.keep_change(session, key, found, SeriesState.confirmed, (1.1, None, None), 1.0)
     for left in (2, 0):
         with world.runtime.database.write() as session:
             assert history.rename(session, REPOSITORY, renamed.repository) == left

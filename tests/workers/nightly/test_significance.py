@@ -17,8 +17,8 @@ from gpu_runner.contracts import Pass, Word
 from tests.gpu_runner.benchmark.machine import Machine, run
 from tests.workers.nightly.numbers import H200, KEY, point
 from workers.contracts import UsualRange
-from workers.nightly.detection import Change, State
-from workers.nightly.series import Metric, Point, SeriesKey, Source
+from workers.nightly.detection import Change, SeriesState
+from workers.nightly.series import Metric, Point, PointSource, SeriesKey
 from workers.nightly.significance import race_lengths, usual_ranges
 
 PAIR = RaceQuestion("candidate", ("original",), ("control", "original"))
@@ -45,7 +45,7 @@ def test_a_noisy_kernel_has_a_wider_range_than_a_quiet_one() -> None:
 
 def test_few_nights_other_gpus_peers_and_jobs_say_nothing() -> None:
     other, peer = KEY.on(replace(H200, gpu="NVIDIA B200")), replace(KEY, provider="torch")
-    jobs = [replace(one, source=Source.job) for one in nights(30, 0.001)]
+    jobs = [replace(one, source=PointSource.job) for one in nights(30, 0.001)]
     assert usual((KEY, nights(6, 0.001), ()), (other, nights(30, 0.001), ()), (peer, nights(30, 0.001), ())) == ()
     assert usual((KEY, jobs, ())) == ()
 
@@ -60,7 +60,7 @@ def test_the_testbed_itself_goes_before_a_newer_one_with_another_driver() -> Non
 
 def test_what_was_measured_before_an_accepted_change_no_longer_counts() -> None:
     past = nights(30, 0.001)
-    change = Change(past[19].revision, past[20].revision, State.triaged, 1.1)
+    change = Change(past[19].revision, past[20].revision, SeriesState.triaged, 1.1)
     ((one,), nothing) = usual((KEY, past, (change,))), usual((KEY, past[:24], (change,)))
     assert (one.nights, nothing) == (10, ())
 

@@ -30,7 +30,7 @@ from workers.contracts import (
     Verb,
 )
 from workers.engine.protocol import StageResult
-from workers.nightly.series import Metric, Source
+from workers.nightly.series import Metric, PointSource
 from workers.stages.measure import MOST_KERNELS, Measure
 from workers.store import history
 from workers.tree import Tree
@@ -243,4 +243,4 @@ def test_the_base_that_was_measured_is_kept_as_a_number_of_its_commit() -> None:
     rows = context.history(lambda session: list(history.read(session, context.request.origin.repository)))
     times = {point.value for key, points in rows for point in points if key.metric is Metric.time_us}
     assert times == {200.0}, "not the head's"
-    assert {(point.revision, point.source) for _, points in rows for point in points} == {("a" * 40, Source.job)}
+    assert {(point.revision, point.source) for _, points in rows for point in points} == {("a" * 40, PointSource.job)}

@@ -39,8 +39,8 @@ from workers.contracts import (
     Verb,
     regression_key,
 )
-from workers.nightly.detection import Evidence, State
-from workers.nightly.series import Metric, Source
+from workers.nightly.detection import NightEvidence, SeriesState
+from workers.nightly.series import Metric, PointSource
 from workers.stages.nightly import NO_GPU, Nightly
 from workers.store import history
 from workers.store.database import Database
@@ -201,7 +201,7 @@ def test_a_clock_that_is_put_back_leaves_nights_in_the_order_of_the_commits() ->
     library.quiet(3)
     library.now = MONDAY
     library.slow = 1.2
-    assert {change.state for change in library.night(changed("geglu")).changes} == {State.confirmed}
+    assert {change.state for change in library.night(changed("geglu")).changes} == {SeriesState.confirmed}
 
 
 def test_what_changed_comes_first_and_then_what_was_measured_longest_ago() -> None:
@@ -266,7 +266,7 @@ def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_three_runs
     library.slow = 1.08
     summary = library.night(changed("geglu"))
     times = [change for change in summary.changes if change.metric == Metric.time_us]
-    assert {change.state for change in times} == {State.confirmed}
+    assert {change.state for change in times} == {SeriesState.confirmed}
     assert {(change.good, change.bad) for change in times} == {(sha(3), sha(4))}
     assert all(change.ratio == pytest.approx(1.08) for change in times)
     compare = [request for place, request in library.contexts[-1].asked if "compare" in place]
@@ -288,7 +288,7 @@ def test_noise_that_the_comparison_does_not_find_is_no_change() -> None:
 
     context.answers["benchmark"] = noisy
     summary = run(context)
-    assert {change.state for change in summary.changes} == {State.quiet}
+    assert {change.state for change in summary.changes} == {SeriesState.quiet}
 
 
 def test_a_kernel_that_is_fast_again_is_recovered_by_a_comparison_with_the_good_commit() -> None:
@@ -298,7 +298,9 @@ def test_a_kernel_that_is_fast_again_is_recovered_by_a_comparison_with_the_good_
     library.night()
     library.slow = 1.0
     summary = library.night()
-    assert {(change.state, change.evidence) for change in summary.changes} == {(State.recovered, Evidence.recovery)}
+    assert {(change.state, change.evidence) for change in summary.changes} == {
+        (SeriesState.recovered, NightEvidence.recovery)
+    }
     assert library.night().changes == ()
 
 
@@ -308,7 +310,7 @@ def test_a_doubled_peak_is_confirmed_by_the_peaks_of_both() -> None:
     library.memory = 2.0
     changes = library.night().changes
     assert {(change.metric, change.state, change.ratio) for change in changes} == {
-        (Metric.peak_bytes.value, State.confirmed.value, 2.0)
+        (Metric.peak_bytes.value, SeriesState.confirmed.value, 2.0)
     }
 
 
@@ -322,7 +324,7 @@ def test_wrong_values_are_proved_at_both_commits_and_a_wrong_kernel_is_not_timed
     library.verdicts = verdict
     summary = library.night()
     (change,) = summary.changes
-    assert (change.metric, change.state) == (Metric.wrong_values, State.confirmed)
+    assert (change.metric, change.state) == (Metric.wrong_values, SeriesState.confirmed)
     assert summary.kernels[0].wrong == "output 0 is off by 0.3"
     assert not [place for place in library.contexts[-1].order if place.startswith("benchmark")]
 
@@ -358,7 +360,7 @@ def test_a_regression_in_the_night_of_a_new_driver_is_found_all_the_same() -> No
     library.quiet(3)
     library.driver, library.slow = "590.1", 1.2
     summary = library.night(changed("geglu"))
-    assert {change.state for change in summary.changes} == {State.confirmed}
+    assert {change.state for change in summary.changes} == {SeriesState.confirmed}
 
 
 def test_a_driver_that_changes_during_a_night_leaves_the_kernel_to_the_next_one_which_finds_its_regression() -> None:
@@ -370,7 +372,7 @@ def test_a_driver_that_changes_during_a_night_leaves_the_kernel_to_the_next_one_
     assert kernel.skipped is not None
     assert f"driver {DRIVER} -> 590.1" in kernel.skipped.message
     summary = library.night(changed("geglu"))
-    assert {change.state for change in summary.changes} == {State.confirmed}
+    assert {change.state for change in summary.changes} == {SeriesState.confirmed}
     assert {(change.good, change.bad) for change in summary.changes} == {(sha(3), sha(5))}, "the last that measured it"
 
 
@@ -406,12 +408,12 @@ def test_what_a_job_measured_since_is_no_night_and_hides_no_regression() -> None
     with library.database.write() as session:
         series = list(history.read(session, REPOSITORY))
         for night in range(60, 67):
-            later = [(key, replace(points[-1], revision=sha(night), source=Source.job)) for key, points in series]
+            later = [(key, replace(points[-1], revision=sha(night), source=PointSource.job)) for key, points in series]
             history.add(session, [(key, replace(one, value=one.value * 1.5)) for key, one in later])
     library.slow = 1.2
     summary = library.night(changed("geglu"))
     times = [change for change in summary.changes if change.metric == Metric.time_us]
-    assert {(change.state, change.good) for change in times} == {(State.confirmed, sha(3))}
+    assert {(change.state, change.good) for change in times} == {(SeriesState.confirmed, sha(3))}
 
 
 def test_a_kernel_that_cannot_be_measured_does_not_stop_the_others() -> None:
@@ -433,7 +435,7 @@ def test_a_good_commit_whose_snapshot_is_gone_leaves_the_change_undecided() -> N
     for digest in kept - {context.request.snapshot}:
         del library.blobs[digest]
     summary = run(context)
-    assert {change.state for change in summary.changes} == {State.undecided}
+    assert {change.state for change in summary.changes} == {SeriesState.undecided}
 
 
 def test_a_regression_that_stands_on_an_old_driver_is_gone_once_a_changed_kernel_is_as_good_on_the_new_one() -> None:
@@ -441,16 +443,16 @@ def test_a_regression_that_stands_on_an_old_driver_is_gone_once_a_changed_kernel
     library.quiet(3)
     library.slow = 1.2
     slow = changed("geglu")
-    assert {change.state for change in library.night(slow).changes} == {State.confirmed}
+    assert {change.state for change in library.night(slow).changes} == {SeriesState.confirmed}
     library.driver = "590.1"
     still = library.night(slow)
-    elsewhere = [change for change in still.changes if change.evidence == Evidence.recovery]
-    assert {change.state for change in elsewhere} == {State.confirmed}, "it was looked at again on the new driver"
+    elsewhere = [change for change in still.changes if change.evidence == NightEvidence.recovery]
+    assert {change.state for change in elsewhere} == {SeriesState.confirmed}, "it was looked at again on the new driver"
     assert library.night(slow).changes == (), "and is not until the kernel changes"
     library.slow = 1.0
     context = library.context(LIBRARY)
     mended = run(context)
-    assert State.recovered in {change.state for change in mended.changes}
+    assert SeriesState.recovered in {change.state for change in mended.changes}
     with library.database.read() as session:
         assert history.standing(session, REPOSITORY, "NVIDIA H200") == ()
 
@@ -479,7 +481,7 @@ def test_what_became_faster_is_told_in_the_first_night_of_the_next_week_after_th
     (digest,) = [update for update in result.updates if isinstance(update, DigestUpdate)]
     assert digest.since == MONDAY + 7 * DAY_S
     assert {(one.timed_pass, one.state) for one in digest.improved} == {
-        (name, State.improved) for name in ("forward", "backward", "full")
+        (name, SeriesState.improved) for name in ("forward", "backward", "full")
     }
     assert all(one.ratio == pytest.approx(0.8) for one in digest.improved)
     assert len([place for place in context.order if "compare" in place]) == 3, "the passes share the runs"
@@ -529,7 +531,7 @@ def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_an
     with library.database.read() as session:
         ((key, points),) = history.read(session, REPOSITORY, "dyt")
     assert (key.provider, key.timed_pass, key.testbed.driver) == ("kernel", "forward", DRIVER)
-    assert [(point.revision, point.value, point.source) for point in points] == [(sha(1), 200.0, Source.night)]
+    assert [(point.revision, point.value, point.source) for point in points] == [(sha(1), 200.0, PointSource.night)]
 
 
 def test_a_script_that_fails_or_writes_nothing_new_leaves_the_kernel_unmeasured() -> None:
@@ -551,7 +553,7 @@ def test_values_that_become_wrong_in_the_night_of_a_new_driver_are_found_against
 
     library.driver, library.verdicts = "590.1", verdict
     (change,) = library.night(changed("geglu")).changes
-    assert (change.metric, change.state, change.good) == (Metric.wrong_values, State.confirmed, sha(3))
+    assert (change.metric, change.state, change.good) == (Metric.wrong_values, SeriesState.confirmed, sha(3))
 
 
 def test_values_that_a_new_driver_makes_wrong_at_every_commit_are_no_regression() -> None:
@@ -618,13 +620,13 @@ def test_wrong_values_that_a_person_accepted_are_timed_and_told_no_more_on_anoth
         assert kernel.points > 2, "it is timed"
     library.slow = 1.2
     slower = library.night(changed("geglu"))
-    assert {(one.metric, one.state) for one in slower.changes} == {(Metric.time_us, State.confirmed)}
+    assert {(one.metric, one.state) for one in slower.changes} == {(Metric.time_us, SeriesState.confirmed)}
     library.verdicts = good
     assert library.night(changed("geglu")).kernels[0].unproved is None
     library.verdicts = lambda request: WRONG if request.candidate.tree == "head.tar.gz" else good
     again = library.night(changed("geglu"))
     assert again.kernels[0].wrong, "what was right since is news"
-    assert [(one.metric, one.state) for one in again.changes] == [(Metric.wrong_values, State.confirmed)]
+    assert [(one.metric, one.state) for one in again.changes] == [(Metric.wrong_values, SeriesState.confirmed)]
 
 
 def test_a_kernel_that_has_another_name_begins_anew_and_the_report_names_both_once() -> None:

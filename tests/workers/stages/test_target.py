@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from workers.contracts import Part, Regime, Scope, Target, format_scope, named_dimensions, parse_scope, parse_target
+from workers.contracts import (
+    MeasuredPart,
+    Regime,
+    Scope,
+    Target,
+    format_scope,
+    named_dimensions,
+    parse_scope,
+    parse_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +61,8 @@ def test_target_of_another_form_is_refused_with_the_fix(text: str) -> None:
     ("text", "found"),
     [
         ("forward", (Scope.forward, Regime())),
-        ("small", (Scope.general, Regime(Part.small))),
-        ("large backward", (Scope.backward, Regime(Part.large))),
+        ("small", (Scope.general, Regime(MeasuredPart.small))),
+        ("large backward", (Scope.backward, Regime(MeasuredPart.large))),
         ("H=4096 and T=8", (Scope.general, Regime(None, (("H", 4096), ("T", 8))))),
     ],
 )

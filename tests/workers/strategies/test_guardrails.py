@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpu_runner.contracts import Pass, WorkloadTiming
 from gpu_runner.contracts.benchmark import MEMORY_SLACK_BYTES
 from tests.workers.strategies.situations import row
-from workers.contracts import Goal, Guardrail, Part, Regime, Scope
+from workers.contracts import Goal, Guardrail, MeasuredPart, Regime, Scope
 from workers.strategies.search import breaches, score
 
 SMALL, LARGE = {"T": 64}, {"T": 4096}
@@ -91,8 +91,8 @@ def test_a_score_lies_between_the_best_and_the_worst(rows: list[WorkloadTiming],
 @pytest.mark.parametrize(
     ("regime", "wanted"),
     [
-        (Regime(Part.small), 2.0),
-        (Regime(Part.large), 1.5),
+        (Regime(MeasuredPart.small), 2.0),
+        (Regime(MeasuredPart.large), 1.5),
         (Regime(sizes=(("T", 64),)), 2.0),
         (Regime(), math.sqrt(3.0)),
     ],
@@ -105,9 +105,9 @@ def test_only_the_sizes_of_the_regime_are_scored(regime: Regime, wanted: float) 
 def test_at_other_sizes_than_the_regimes_a_variant_may_not_get_slower() -> None:
     rows = (row(SMALL, 2.0), row(LARGE, 0.93))
     assert breaches(rows, Goal.speed, Scope.general) == ()
-    (found,) = breaches(rows, Goal.speed, Scope.general, Regime(Part.small))
+    (found,) = breaches(rows, Goal.speed, Scope.general, Regime(MeasuredPart.small))
     assert (found.guardrail, found.metric, found.allowed) == (Guardrail.other_metric, "time", 1.05)
 
 
 def test_where_there_is_one_size_alone_it_is_small_and_large() -> None:
-    assert score((row(LARGE, 2.0),), Goal.speed, Scope.general, Regime(Part.small)) == pytest.approx(2.0)
+    assert score((row(LARGE, 2.0),), Goal.speed, Scope.general, Regime(MeasuredPart.small)) == pytest.approx(2.0)

@@ -13,7 +13,7 @@ from workers.authors.protocol import Brief, Proposal
 from workers.contracts import UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.contract import ApiContract, read_contract
-from workers.targets.module import Variant, ported_module
+from workers.targets.module import CallVariant, ported_module
 
 ELEMENTWISE = """
 def gate_forward(a, b):
@@ -57,12 +57,12 @@ class NormFunction(torch.autograd.Function):
 DECORATOR = "from liger_kernel.ops.utils import ensure_contiguous"
 
 
-def variant(name: str, graph_of: str, call: str) -> Variant:
+def variant(name: str, graph_of: str, call: str) -> CallVariant:
     known, graph = captured(graph_of)
     problem: Problem = parse_problem(f"{known.source}\nCALL = {call!r}\n")
     proposal = CompilerAuthor().propose(Brief(name, problem, graph, ASCEND.style(name)))
     assert isinstance(proposal, Proposal)
-    return Variant(name, problem, proposal)
+    return CallVariant(name, problem, proposal)
 
 
 def contract_of(source: str, function: str) -> ApiContract:

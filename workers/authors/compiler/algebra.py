@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 from workers.authors.compiler.graph import COMPARISONS, NEGATED, CannotCompileError
-from workers.authors.compiler.values import Value, ValueNumbering, rewritten, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
 
 MAX_UNROLLED_POWER = 64
-Rule = Callable[[ValueNumbering, tuple[Value, ...]], Value | None]
+Rule = Callable[[ValueNumbering, tuple[TileValue, ...]], TileValue | None]
 _FOLDED: dict[str, Callable[..., float]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -36,7 +36,7 @@ _FOLDED: dict[str, Callable[..., float]] = {
 }
 
 
-def simplified(numbering: ValueNumbering, op: str, *args: Value) -> Value:
+def simplified(numbering: ValueNumbering, op: str, *args: TileValue) -> TileValue:
     """An operation, simplified."""
     numbers = [arg.number for arg in args]
     if op in _FOLDED and all(number is not None for number in numbers):
@@ -51,7 +51,7 @@ def simplified(numbering: ValueNumbering, op: str, *args: Value) -> Value:
     return result if result is not None else numbering.pointwise(op, *args)
 
 
-def _in_order(numbering: ValueNumbering, op: str, args: tuple[Value, ...]) -> Value:
+def _in_order(numbering: ValueNumbering, op: str, args: tuple[TileValue, ...]) -> TileValue:
     """An operation in the order of the reference, constants last; one that changes no bit is dropped."""
     if len(args) == 1:
         return numbering.pointwise("libdevice_tanh" if op == "tanh" else op, *args)
@@ -63,7 +63,7 @@ def _in_order(numbering: ValueNumbering, op: str, args: tuple[Value, ...]) -> Va
     return numbering.pointwise(op, left, right)
 
 
-def scaled(numbering: ValueNumbering, factor: float, value: Value) -> Value:
+def scaled(numbering: ValueNumbering, factor: float, value: TileValue) -> TileValue:
     """A value times a number, the number kept outermost."""
     inner, core = coefficient(value)
     factor = factor * inner
@@ -78,7 +78,7 @@ def scaled(numbering: ValueNumbering, factor: float, value: Value) -> Value:
     return numbering.pointwise("mul", numbering.const(factor), core)
 
 
-def coefficient(value: Value) -> tuple[float, Value]:
+def coefficient(value: TileValue) -> tuple[float, TileValue]:
     """Split a value into the number it is multiplied by and the rest."""
     if value.op == "neg":
         factor, core = coefficient(value.args[0])
@@ -88,7 +88,7 @@ def coefficient(value: Value) -> tuple[float, Value]:
     return 1.0, value
 
 
-def _add(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _add(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     left, right = args
     if left.number == 0:
         return right
@@ -105,7 +105,7 @@ def _add(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _sub(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _sub(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     left, right = args
     if right.number == 0:
         return left
@@ -119,7 +119,7 @@ def _sub(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _mul(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _mul(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     (first, left), (second, right) = coefficient(args[0]), coefficient(args[1])
     for factor, other in ((args[0], args[1]), (args[1], args[0])):
         if factor.number is not None:
@@ -135,7 +135,7 @@ def _mul(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _div(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _div(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     left, right = args
     if right.number == 1:
         return left
@@ -149,11 +149,11 @@ def _div(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _neg(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _neg(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     return scaled(numbering, -1.0, args[0])
 
 
-def _pow(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _pow(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     base, exponent = args[0], args[1].number
     if exponent is None:
         return None
@@ -171,7 +171,7 @@ def _pow(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return _power(numbering, base, int(exponent))
 
 
-def _power(numbering: ValueNumbering, base: Value, exponent: int) -> Value:
+def _power(numbering: ValueNumbering, base: TileValue, exponent: int) -> TileValue:
     if exponent == 1:
         return base
     half = _power(numbering, base, exponent // 2)
@@ -179,7 +179,7 @@ def _power(numbering: ValueNumbering, base: Value, exponent: int) -> Value:
     return square if exponent % 2 == 0 else simplified(numbering, "mul", square, base)
 
 
-def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _where(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     condition, yes, no = args
     if condition.number is not None:
         return yes if condition.number else no
@@ -196,14 +196,14 @@ def _where(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _same_zero_or_number(left: Value, right: Value) -> bool:
+def _same_zero_or_number(left: TileValue, right: TileValue) -> bool:
     """Whether two constants are the same number with the same sign, such as 0 and 0.0."""
     if left.number is None or right.number is None:
         return False
     return left.number == right.number and math.copysign(1.0, left.number) == math.copysign(1.0, right.number)
 
 
-def _clamp(numbering: ValueNumbering, condition: Value, yes: Value, no: Value) -> Value | None:
+def _clamp(numbering: ValueNumbering, condition: TileValue, yes: TileValue, no: TileValue) -> TileValue | None:
     """``where(x <= limit or isnan(x), x, limit)`` is how a clamp is decomposed."""
     if condition.op == "logical_or":
         plain = [arg for arg in condition.args if arg.op != "isnan"]
@@ -215,19 +215,19 @@ def _clamp(numbering: ValueNumbering, condition: Value, yes: Value, no: Value) -
     return None
 
 
-def _vanishes(product: Value, gate: Value) -> bool:
+def _vanishes(product: TileValue, gate: TileValue) -> bool:
     """Whether a product has ``max(gate, 0)`` as a factor, so that it is zero where the gate is shut."""
     if product.op == "mul":
         return any(_vanishes(factor, gate) for factor in product.args)
     return product.op == "maximum" and product.args[0] is gate and product.args[1].number == 0
 
 
-def _same_number(left: Value, right: Value) -> bool:
+def _same_number(left: TileValue, right: TileValue) -> bool:
     return left is right or (left.number is not None and left.number == right.number)
 
 
 def _compare(op: str) -> Rule:
-    def rule(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+    def rule(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
         left, right = args
         if right.number == 0 and left.op == "maximum" and left.args[1].number == 0 and op in {"le", "gt"}:
             return simplified(numbering, op, left.args[0], right)
@@ -238,11 +238,11 @@ def _compare(op: str) -> Rule:
     return rule
 
 
-def _relu(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _relu(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     return simplified(numbering, "maximum", args[0], numbering.const(0.0))
 
 
-def _logical_not(numbering: ValueNumbering, args: tuple[Value, ...]) -> Value | None:
+def _logical_not(numbering: ValueNumbering, args: tuple[TileValue, ...]) -> TileValue | None:
     inner = args[0]
     if inner.op == "logical_not":
         return inner.args[0]
@@ -264,7 +264,7 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def picked(numbering: ValueNumbering, value: Value, index: Value, operator: str) -> Value:
+def picked(numbering: ValueNumbering, value: TileValue, index: TileValue, operator: str) -> TileValue:
     """A value at the column ``index`` of each row: one element of each tensor is loaded, and no row is searched.
 
     Raises:
@@ -272,14 +272,14 @@ def picked(numbering: ValueNumbering, value: Value, index: Value, operator: str)
     """
     if not (index.integer or isinstance(index.number, int)):
         raise CannotCompileError(f"`{operator}` looks up at an index that is computed from fractions", operator)
-    known: dict[Value, Value] = {}
+    known: dict[TileValue, TileValue] = {}
 
-    def at(inner: Value) -> Value:
+    def at(inner: TileValue) -> TileValue:
         if inner not in known:
             known[inner] = _at(inner)
         return known[inner]
 
-    def _at(inner: Value) -> Value:
+    def _at(inner: TileValue) -> TileValue:
         if not inner.space.cols:
             return inner
         if inner.op == "load":
@@ -297,7 +297,7 @@ def picked(numbering: ValueNumbering, value: Value, index: Value, operator: str)
     return at(value)
 
 
-def single_column(numbering: ValueNumbering, value: Value) -> Value | None:
+def single_column(numbering: ValueNumbering, value: TileValue) -> TileValue | None:
     """The sum over a row that is zero but for one column, which an index names; None where it is another row.
 
     An index outside of the row would be an error of the reference.
@@ -313,10 +313,10 @@ def single_column(numbering: ValueNumbering, value: Value) -> Value | None:
     return None
 
 
-Key = frozenset[tuple[Value, int]]
+Key = frozenset[tuple[TileValue, int]]
 
 
-def with_shared_sums(numbering: ValueNumbering, roots: list[Value]) -> list[Value]:
+def with_shared_sums(numbering: ValueNumbering, roots: list[TileValue]) -> list[TileValue]:
     """Rebuild values so that sums over the same product of columns are the same sum."""
     sums = [v for v in topological(roots) if v.op == "over_cols" and v.datum == "sum" and v.args[0].op == "mul"]
     split = {value: _factors(value.args[0]) for value in sums}
@@ -325,9 +325,9 @@ def with_shared_sums(numbering: ValueNumbering, roots: list[Value]) -> list[Valu
     common = {value for value in sums if counts[keys[value]] > 1}
     if not common:
         return roots
-    cores: dict[Key, Value] = {}
+    cores: dict[Key, TileValue] = {}
 
-    def shared(value: Value) -> Value | None:
+    def shared(value: TileValue) -> TileValue | None:
         if value not in common:
             return None
         numbers, columns = split[value]
@@ -339,7 +339,7 @@ def with_shared_sums(numbering: ValueNumbering, roots: list[Value]) -> list[Valu
     return rewritten(numbering, roots, shared)
 
 
-def _factors(value: Value) -> tuple[list[Value], list[Value]]:
+def _factors(value: TileValue) -> tuple[list[TileValue], list[TileValue]]:
     """Split a product into factors that are one number a row and factors that vary along it."""
     if not value.space.cols:
         return [value], []
@@ -349,26 +349,26 @@ def _factors(value: Value) -> tuple[list[Value], list[Value]]:
     return first + second, left + right
 
 
-def _factor_key(columns: list[Value]) -> Key:
+def _factor_key(columns: list[TileValue]) -> Key:
     return frozenset(Counter(columns).items())
 
 
-def _product_of(numbering: ValueNumbering, factors: list[Value]) -> Value:
+def _product_of(numbering: ValueNumbering, factors: list[TileValue]) -> TileValue:
     return reduce(lambda left, right: simplified(numbering, "mul", left, right), factors)
 
 
 class TanhRewrite:
     """Rebuilds the values of a pass; ``done`` gives the new form of each."""
 
-    def __init__(self, numbering: ValueNumbering, roots: list[Value]) -> None:
+    def __init__(self, numbering: ValueNumbering, roots: list[TileValue]) -> None:
         self._numbering = numbering
         values = topological(roots)
         self._replaced = _replaceable(values, roots)
-        self.done: dict[Value, Value] = {}
+        self.done: dict[TileValue, TileValue] = {}
         for value in values:
             self.done[value] = self._rebuilt(value)
 
-    def _rebuilt(self, value: Value) -> Value:
+    def _rebuilt(self, value: TileValue) -> TileValue:
         one_more, one_less = _one_plus_tanh(value), _one_minus_square(value)
         if one_more in self._replaced and one_more is not None:
             return scaled(self._numbering, 2.0, self._sigmoid(one_more))
@@ -383,13 +383,13 @@ class TanhRewrite:
             return simplified(self._numbering, value.op, *args)
         return self._numbering.value(value.op, args, value.datum, value.space, value.boolean)
 
-    def _sigmoid(self, tanh: Value) -> Value:
+    def _sigmoid(self, tanh: TileValue) -> TileValue:
         return simplified(self._numbering, "sigmoid", scaled(self._numbering, 2.0, self.done[tanh.args[0]]))
 
 
-def _replaceable(values: list[Value], roots: Iterable[Value]) -> set[Value]:
+def _replaceable(values: list[TileValue], roots: Iterable[TileValue]) -> set[TileValue]:
     """Every tanh whose users are all of the two forms."""
-    users: dict[Value, list[Value]] = {value: [] for value in values}
+    users: dict[TileValue, list[TileValue]] = {value: [] for value in values}
     for value in values:
         for arg in value.args:
             users[arg].append(value)
@@ -403,20 +403,22 @@ def _replaceable(values: list[Value], roots: Iterable[Value]) -> set[Value]:
     }
 
 
-def _is_tanh_form(user: Value, tanh: Value, users: dict[Value, list[Value]], stored: set[Value]) -> bool:
+def _is_tanh_form(
+    user: TileValue, tanh: TileValue, users: dict[TileValue, list[TileValue]], stored: set[TileValue]
+) -> bool:
     if _one_plus_tanh(user) is tanh:
         return True
     squares = user.op == "mul" and user.args == (tanh, tanh) and user not in stored
     return squares and all(_one_minus_square(other) is tanh for other in users[user])
 
 
-def _one_plus_tanh(value: Value) -> Value | None:
+def _one_plus_tanh(value: TileValue) -> TileValue | None:
     if value.op != "add" or 1 not in [arg.number for arg in value.args]:
         return None
     return next((arg for arg in value.args if arg.op == "tanh"), None)
 
 
-def _one_minus_square(value: Value) -> Value | None:
+def _one_minus_square(value: TileValue) -> TileValue | None:
     if value.op != "sub" or value.args[0].number != 1 or value.args[1].op != "mul":
         return None
     one, other = value.args[1].args

@@ -17,7 +17,7 @@ from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes, references
 from workers.authors.compiler.lowering import Lowering
-from workers.authors.compiler.values import Value, ValueNumbering, rewritten, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
 
 MOST_FEATURES = 256  # of a row of an operand, which a program holds whole
 Axes = tuple[int, ...]
@@ -46,9 +46,9 @@ class InnerProduct:
 class OuterProduct:
     """A product over the inner rows. ``left`` is what is multiplied, or the scores in bits whose softmax is."""
 
-    left: Value
+    left: TileValue
     right: Tensor
-    formula: Value  # what is multiplied, or whose softmax is
+    formula: TileValue  # what is multiplied, or whose softmax is
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Chained:
     results: Mapping[str, OuterProduct]
 
     @property
-    def operands(self) -> list[Value]:
+    def operands(self) -> list[TileValue]:
         """A load of each operand."""
         tensors = [t for s in self.scores.values() for t in (s.rows, s.inner)] + [
             r.right for r in self.results.values()
@@ -85,15 +85,15 @@ def is_chained(graph: Graph) -> bool:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredValue:
     """What a kernel stores: a result with what follows from it, or a number of each row."""
 
     node: str
-    value: Value
+    value: TileValue
     domain: Domain
 
 
-def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]:
+def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredValue]]:
     """The products of a graph, and its outputs.
 
     Raises:
@@ -140,7 +140,7 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[Stored]]
         raise _refused("are summed over different dimensions")
     for name in numbers:
         value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
-        stored.insert(graph.outputs.index(name), Stored(name, value, base))
+        stored.insert(graph.outputs.index(name), StoredValue(name, value, base))
     chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, scores, results)
     _require_narrow(chained)
     return chained, stored
@@ -239,7 +239,7 @@ def _tensor(
     return Tensor(node, features)
 
 
-def _require_elementwise(values: Iterable[Value]) -> None:
+def _require_elementwise(values: Iterable[TileValue]) -> None:
     for value in topological(values):
         if value.op in _REFUSED or (not value.args and value.op not in _LEAVES):
             raise _refused(f"are followed by `{value.op}`")
@@ -252,7 +252,7 @@ def _stored(
     results: Mapping[str, OuterProduct],
     cols: Mapping[str, Axes],
     base: Domain,
-) -> Stored:
+) -> StoredValue:
     """An output with its products, whose operands their values have."""
     around = nodes_behind(graph, [name], beyond_products=False)
     own = [node.name for node in around if node.op == "matmul"]
@@ -272,7 +272,7 @@ def _stored(
     part = replace(graph, nodes=tuple(around), outputs=(name,), upstream=(None,), rounded=())
     lowering = Lowering(problem, part, domain)
 
-    def with_operand(value: Value) -> Value | None:
+    def with_operand(value: TileValue) -> TileValue | None:
         if value.op != "dot":
             return None
         return lowering.numbering.value("dot", (results[str(value.datum)].left,), value.datum, FULL)
@@ -286,7 +286,7 @@ def _stored(
     outside = [v for v in _outside(value) if v.op in _REFUSED or v.op in {"row", "column"}]
     if outside:
         raise _refused(f"are followed by `{outside[0].op}`")
-    return Stored(name, value, domain)
+    return StoredValue(name, value, domain)
 
 
 def _summed_axes(node: Node, domain: Domain) -> Axes:
@@ -300,9 +300,9 @@ def _is_scaled(node: Node, whole: set[str]) -> bool:
     return tensors == [True, False] if node.op == "div" else node.op == "mul" and sum(tensors) == 1
 
 
-def _outside(value: Value) -> list[Value]:
+def _outside(value: TileValue) -> list[TileValue]:
     """What is computed from products that are done."""
-    done: dict[Value, None] = {}
+    done: dict[TileValue, None] = {}
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -317,15 +317,15 @@ class Scores:
 
     def __init__(self, numbering: ValueNumbering) -> None:
         self._numbering = numbering
-        self._done: dict[Value, Value] = {}
+        self._done: dict[TileValue, TileValue] = {}
 
-    def fast(self, value: Value) -> Value:
+    def fast(self, value: TileValue) -> TileValue:
         """The same scores."""
         if value not in self._done:
             self._done[value] = self._fast(value)
         return self._done[value]
 
-    def _fast(self, value: Value) -> Value:
+    def _fast(self, value: TileValue) -> TileValue:
         if not value.args:
             return value
         numbering, args = self._numbering, tuple(self.fast(arg) for arg in value.args)
@@ -346,7 +346,7 @@ class Scores:
                     return simplified(numbering, "where", other.args[0], kept, masked)
         return _folded(numbering, value, list(args))
 
-    def _times(self, factor: Value, value: Value) -> Value:
+    def _times(self, factor: TileValue, value: TileValue) -> TileValue:
         """A value times a number of the launch, which is kept outermost but for masks."""
         numbering = self._numbering
         if _is_infinite(value) and _is_positive(factor):
@@ -358,29 +358,29 @@ class Scores:
         return value if factor.number == 1 else numbering.pointwise("mul", factor, value)
 
 
-def _is_positive(value: Value) -> bool:
+def _is_positive(value: TileValue) -> bool:
     if value.op in {"mul", "div"}:
         return all(_is_positive(arg) for arg in value.args)
     return value.op == "sqrt" or (value.number is not None and value.number > 0)
 
 
-def _joined(args: Iterable[Value]) -> Space:
+def _joined(args: Iterable[TileValue]) -> Space:
     space = SCALAR
     for arg in args:
         space = space.joined(arg.space)
     return space
 
 
-def _is_infinite(value: Value) -> bool:
+def _is_infinite(value: TileValue) -> bool:
     return value.number == -float("inf")
 
 
-def _is_mask(value: Value) -> bool:
+def _is_mask(value: TileValue) -> bool:
     arms = [arm.number for arm in value.args[1:]]
     return value.op == "where" and sorted(map(str, arms)) in (["-inf", "0"], ["-inf", "0.0"])
 
 
-def with_factor(numbering: ValueNumbering, value: Value) -> tuple[Value, Value]:
+def with_factor(numbering: ValueNumbering, value: TileValue) -> tuple[TileValue, TileValue]:
     """A positive number of the launch that a value is multiplied by, and the rest; masks stay what they are."""
     if value.op == "where":
         fixed = [arm.number == 0 or _is_infinite(arm) for arm in value.args[1:]]
@@ -396,22 +396,22 @@ def with_factor(numbering: ValueNumbering, value: Value) -> tuple[Value, Value]:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class InnerRows:
     """Which inner rows a program's rows meet: from ``row + least`` on, up to ``row + most``; ``known`` comparisons say so."""
 
     least: int | None
     most: int | None
-    known: frozenset[Value]
+    known: frozenset[TileValue]
 
 
-NO_BOUNDS = Bounds(None, None, frozenset())
+NO_BOUNDS = InnerRows(None, None, frozenset())
 
 
-def bounds_of(score: Value) -> Bounds:
+def bounds_of(score: TileValue) -> InnerRows:
     """What masks leave of scores: where they say minus infinity, nothing is met."""
     least: list[int] = []
     most: list[int] = []
-    known: list[Value] = []
+    known: list[TileValue] = []
     while score.op == "where" and any(_is_infinite(arm) for arm in score.args[1:]):
         holds = _is_infinite(score.args[2])
         for comparison, is_true in _conjuncts(score.args[0], holds):
@@ -420,10 +420,10 @@ def bounds_of(score: Value) -> Bounds:
                 (least if bound[0] else most).append(bound[1])
                 known.append(comparison)
         score = score.args[1 if holds else 2]
-    return Bounds(max(least, default=None), min(most, default=None), frozenset(known))
+    return InnerRows(max(least, default=None), min(most, default=None), frozenset(known))
 
 
-def _conjuncts(condition: Value, holds: bool) -> list[tuple[Value, bool]]:
+def _conjuncts(condition: TileValue, holds: bool) -> list[tuple[TileValue, bool]]:
     """Comparisons, and whether each holds, all of which follow."""
     if condition.op == "logical_not":
         return _conjuncts(condition.args[0], not holds)
@@ -437,7 +437,7 @@ def _conjuncts(condition: Value, holds: bool) -> list[tuple[Value, bool]]:
     return [(condition, holds)]
 
 
-def _bound(comparison: Value, holds: bool) -> tuple[bool, int] | None:
+def _bound(comparison: TileValue, holds: bool) -> tuple[bool, int] | None:
     """Whether a comparison says where the inner rows begin, rather than end, and the distance from the row."""
     if comparison.op not in {"le", "lt", "ge", "gt"}:
         return None
@@ -454,7 +454,7 @@ def _bound(comparison: Value, holds: bool) -> tuple[bool, int] | None:
     return (True, number) if (inner, row) == (-1, 1) else None
 
 
-def _affine(value: Value) -> tuple[int, int, int] | None:
+def _affine(value: TileValue) -> tuple[int, int, int] | None:
     """How often the inner row's number and the row's are in a whole number, and what is added."""
     if value.op == "column":
         return 1, 0, 0
@@ -476,7 +476,7 @@ def _affine(value: Value) -> tuple[int, int, int] | None:
     return left[0] + sign * right[0], left[1] + sign * right[1], left[2] + sign * right[2]
 
 
-def vanishes(value: Value, powers: frozenset[Value]) -> bool:
+def vanishes(value: TileValue, powers: frozenset[TileValue]) -> bool:
     """Whether a value is zero wherever ``powers`` are, all else being finite."""
     if value in powers or value.number == 0:
         return True
@@ -489,7 +489,7 @@ def vanishes(value: Value, powers: frozenset[Value]) -> bool:
     return value.op in {"neg", "div"} and vanishes(value.args[0], powers)
 
 
-def powers_of(values: Iterable[Value]) -> list[Value]:
+def powers_of(values: Iterable[TileValue]) -> list[TileValue]:
     """The probabilities in backward values: powers of two of scores without the logarithm of their sum."""
     return [
         v
@@ -498,14 +498,14 @@ def powers_of(values: Iterable[Value]) -> list[Value]:
     ]
 
 
-def inside(numbering: ValueNumbering, values: list[Value], bounds: Bounds) -> list[Value]:
+def inside(numbering: ValueNumbering, values: list[TileValue], bounds: InnerRows) -> list[TileValue]:
     """Values where all that ``bounds`` say is known to hold."""
-    done: dict[Value, Value] = {}
-    truths: dict[Value, bool] = {}
+    done: dict[TileValue, TileValue] = {}
+    truths: dict[TileValue, bool] = {}
     for comparison in bounds.known:
         truths[comparison] = _truth(comparison, bounds)
 
-    def of(value: Value) -> Value:
+    def of(value: TileValue) -> TileValue:
         if value in done:
             return done[value]
         if value in truths:
@@ -521,11 +521,11 @@ def inside(numbering: ValueNumbering, values: list[Value], bounds: Bounds) -> li
     return [of(value) for value in values]
 
 
-def _truth(comparison: Value, bounds: Bounds) -> bool:
+def _truth(comparison: TileValue, bounds: InnerRows) -> bool:
     return _bound(comparison, True) is not None and _is_implied(_bound(comparison, True), bounds)
 
 
-def _is_implied(bound: tuple[bool, int] | None, bounds: Bounds) -> bool:
+def _is_implied(bound: tuple[bool, int] | None, bounds: InnerRows) -> bool:
     if bound is None:
         return False
     begins, distance = bound
@@ -533,7 +533,7 @@ def _is_implied(bound: tuple[bool, int] | None, bounds: Bounds) -> bool:
     return limit is not None and (limit >= distance if begins else limit <= distance)
 
 
-def _folded(numbering: ValueNumbering, value: Value, args: list[Value]) -> Value:
+def _folded(numbering: ValueNumbering, value: TileValue, args: list[TileValue]) -> TileValue:
     numbers = [arg.number for arg in args]
     if value.op == "logical_not" and isinstance(numbers[0], bool):
         return numbering.const(not numbers[0])

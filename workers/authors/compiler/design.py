@@ -10,11 +10,11 @@ from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars
-from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
-from workers.authors.compiler.names import Names, chunk_names
+from workers.authors.compiler.kernels import LOADS, KernelForm, KernelTask, Store, formula_lines
+from workers.authors.compiler.names import TensorNames, chunk_names
 from workers.authors.compiler.program import (
-    Program,
     Result,
+    ValueProgram,
     allowed_nodes,
     build_program,
     overwritten,
@@ -24,7 +24,7 @@ from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.chained import chained_formula
 from workers.authors.compiler.schedules.product import product_formula
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import TileValue
 
 USUAL_COLS = 4096  # where a problem has no workloads
 
@@ -33,8 +33,8 @@ USUAL_COLS = 4096  # where a problem has no workloads
 class ProgramDesign:
     """A program with its names and kernels. ``saved_nodes`` are the tensors that backward is handed, besides upstream ones."""
 
-    program: Program
-    names: Names
+    program: ValueProgram
+    names: TensorNames
     scalars: Scalars
     forward: Schedule
     backward: Schedule | None
@@ -69,7 +69,7 @@ def build_design(
     program = build_program(problem, graph)
     if not program.numbering.in_order:
         program = with_sigmoid_for_tanh(program)
-    names = Names(problem, graph, outputs, inputs)
+    names = TensorNames(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
     names.tensors |= {key: names.tensors[window.source] for key, window in program.domain.windows.items()}
@@ -86,7 +86,7 @@ def build_design(
     kept = _forward_stores(program, names)
     hints = tunable or target == "ascend"
     streamed = _read(program, kept) - read_again if hints and step_of is None else frozenset()
-    form = Form(tunable, step_of or TimedPass.forward, streamed, target)
+    form = KernelForm(tunable, step_of or TimedPass.forward, streamed, target)
     kernel_name = f"_{name}_kernel" if step_of else f"_{name}_forward_kernel"
     forward = _scheduled(kernel_name, program, names, scalars, kept, inputs, form)
     backward: Schedule | None = None
@@ -96,7 +96,7 @@ def build_design(
         available = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         available += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
-            form = Form(tunable, TimedPass.backward, read_again if hints else frozenset(), target)
+            form = KernelForm(tunable, TimedPass.backward, read_again if hints else frozenset(), target)
             backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, available, form)
             allowed = allowed_nodes(program, may_overwrite)
             taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)
@@ -105,19 +105,19 @@ def build_design(
     return _bounded(ProgramDesign(program, names, scalars, forward, backward, saved_nodes), sizes)
 
 
-def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
+def _read(program: ValueProgram, stores: tuple[Store, ...]) -> frozenset[str]:
     """The tensors that stores are computed from."""
     values = KernelTask("", stores, ()).values
     return frozenset(program.domain.base(str(value.datum)) for value in values if value.op in LOADS)
 
 
-def _forward_stores(program: Program, names: Names) -> tuple[Store, ...]:
+def _forward_stores(program: ValueProgram, names: TensorNames) -> tuple[Store, ...]:
     named = zip(names.outputs, program.outputs, strict=True)
     stores = [Store(text, r.value, r.space, node=r.node) for text, r in named if not program.on_host(r)]
     return (*stores, *(_kept_store(names.tensors[key], value) for key, value in (*program.saved, *program.sums)))
 
 
-def _kept_store(name: str, value: Value) -> Store:
+def _kept_store(name: str, value: TileValue) -> Store:
     """A number of each row is stored as it is; of a sum over rows, each program leaves its part."""
     if value.op != "over_rows":
         return Store(name, value, value.space)
@@ -126,14 +126,14 @@ def _kept_store(name: str, value: Value) -> Store:
     return Store(name, inner.args[0] if whole else inner, value.space)
 
 
-def _gradient_store(program: Program, names: Names, result: Result) -> Store:
+def _gradient_store(program: ValueProgram, names: TensorNames, result: Result) -> Store:
     owner = next(name for name, other in program.gradients if other is result)
     chunks = [key for key, chunk in program.domain.chunks.items() if chunk.node == owner]
     own = tuple(names.gradients[key] for key in chunks)
     return Store(names.gradients[owner], result.value, result.space, piece_names=own, node=result.node)
 
 
-def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]:
+def _saved_nodes(program: ValueProgram, stores: tuple[Store, ...]) -> tuple[str, ...]:
     """What is loaded, or gives its gradient its dtype; then inputs without which a launcher would not know a size."""
     graph, domain = program.graph, program.domain
     loads = {domain.base(str(v.datum)) for v in KernelTask("", stores, ()).values if v.op in LOADS}
@@ -153,7 +153,7 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
     return tuple(dict.fromkeys(saved))
 
 
-def _chunk_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
+def _chunk_lines(program: ValueProgram, names: TensorNames, stores: tuple[Store, ...]) -> list[str]:
     """Comments on which chunks the loaded tensors contain."""
     chunks = program.domain.chunks
     loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in chunks]
@@ -166,12 +166,12 @@ def _chunk_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> l
 
 def _scheduled(
     kernel_name: str,
-    program: Program,
-    names: Names,
+    program: ValueProgram,
+    names: TensorNames,
     scalars: Scalars,
     stores: tuple[Store, ...],
     available: tuple[tuple[str, str], ...],
-    form: Form,
+    form: KernelForm,
 ) -> Schedule:
     host = HostScope(program, available, names.scalars)
     scalars.host = host

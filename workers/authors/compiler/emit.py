@@ -18,10 +18,10 @@ from workers.authors.compiler.launchers import (
     function,
     launchers,
 )
-from workers.authors.compiler.programs import Call, Programs
+from workers.authors.compiler.programs import LauncherCall, Programs
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.statements import INDENT, prefixed, sentence_docstring, wrapped
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.values import TileValue, topological
 from workers.authors.protocol import SourceStyle
 
 _SIGMOID = """@triton.jit
@@ -103,7 +103,7 @@ _SOURCES = {  # in Triton's words
 }
 
 
-def device_functions(values: list[Value], language: Language = TRITON) -> list[str]:
+def device_functions(values: list[TileValue], language: Language = TRITON) -> list[str]:
     """The source of the device functions that values call, each once, in a language that spells functions of numbers as Triton."""
     kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
     used = {value.op for value in values} | kinds
@@ -309,7 +309,7 @@ def _forward(programs: Programs, style: SourceStyle) -> str:
     return function(style, style.forward_function, programs.parameters, [*lines, f"return {', '.join(results)}"])
 
 
-def _called(call: Call) -> str:
+def _called(call: LauncherCall) -> str:
     return f"{', '.join(call.results)} = {call.function}({', '.join(call.arguments)})"
 
 

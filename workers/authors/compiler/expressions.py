@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.rounding import ROUNDED, type_name
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import TileValue
 
 COMPARE, OR, AND, SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4, 5, 6, 7
 
 
 @dataclass(frozen=True)
-class Text:
+class ExpressionText:
     """A piece of an expression and how tightly it binds; ``whole``: it is a whole number in a language that tells types apart."""
 
     text: str
@@ -170,17 +170,17 @@ def _as_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> Text:
+def compose(value: TileValue, dialect: Dialect, operand: Callable[[TileValue], ExpressionText]) -> ExpressionText:
     """Emit one operation on emitted operands."""
     if value.number is not None:
         text = number(value.number)
-        return Text(text, UNARY if text.startswith("-") else ATOM)
+        return ExpressionText(text, UNARY if text.startswith("-") else ATOM)
     if value.op == "neg":
-        return Text("-" + operand(value.args[0]).within(UNARY), UNARY)
+        return ExpressionText("-" + operand(value.args[0]).within(UNARY), UNARY)
     if value.op == "reciprocal":
-        return Text("1 / " + operand(value.args[0]).within(UNARY), PRODUCT)
+        return ExpressionText("1 / " + operand(value.args[0]).within(UNARY), PRODUCT)
     if value.op == "logical_not":
-        return Text(
+        return ExpressionText(
             "~" + operand(value.args[0]).within(ATOM)
             if dialect.floats_in_calls
             else "not " + operand(value.args[0]).within(ATOM),
@@ -188,32 +188,36 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         )
     if value.op == "isnan":
         inner = operand(value.args[0]).within(SUM)
-        return Text(f"{inner} != {inner}", COMPARE)
+        return ExpressionText(f"{inner} != {inner}", COMPARE)
     if value.op in _INFIX:
         return _infix(value, operand)
     if value.op in dialect.logical:
         symbol, binds = dialect.logical[value.op]
         left, right = (operand(arg) for arg in value.args)
-        return Text(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
+        return ExpressionText(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
     if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
-        return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
+        return ExpressionText(
+            f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})"
+        )
     if value.op == "scan" and not dialect.floats_in_calls:
         kind, _, reverse = str(value.datum).partition(" ")
-        return Text(f"cum{kind}{'_from_the_end' if reverse else ''}({operand(value.args[0]).text})")
+        return ExpressionText(f"cum{kind}{'_from_the_end' if reverse else ''}({operand(value.args[0]).text})")
     if value.op == "float" and not dialect.floats_in_calls:
         return operand(value.args[0])
     if value.op == ROUNDED:
         cast = operand(value.args[0])
         narrow = f"{cast.within(ATOM)}.to({type_name(value)}).to(tl.float32)"
-        return Text(narrow) if dialect.floats_in_calls else cast
+        return ExpressionText(narrow) if dialect.floats_in_calls else cast
     if value.op == "cat" and not dialect.floats_in_calls:
-        return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
+        return ExpressionText(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:
         raise CannotCompileError(f"{dialect.language} has no way to write `{value.op}` yet", value.op)
-    return Text(dialect.calls[value.op].format(*(_argument(arg, value, dialect, operand) for arg in value.args)))
+    return ExpressionText(
+        dialect.calls[value.op].format(*(_argument(arg, value, dialect, operand) for arg in value.args))
+    )
 
 
-def _argument(arg: Value, call: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> str:
+def _argument(arg: TileValue, call: TileValue, dialect: Dialect, operand: Callable[[TileValue], ExpressionText]) -> str:
     if arg.number is not None:
         return number(arg.number, dialect.floats_in_calls and not call.integer)
     text = operand(arg)
@@ -221,16 +225,16 @@ def _argument(arg: Value, call: Value, dialect: Dialect, operand: Callable[[Valu
     return dialect.calls["float"].format(text.text) if is_cast else text.text
 
 
-def _infix(value: Value, operand: Callable[[Value], Text]) -> Text:
+def _infix(value: TileValue, operand: Callable[[TileValue], ExpressionText]) -> ExpressionText:
     symbol, binds = _INFIX[value.op]
     left, right = (operand(arg) for arg in value.args)
     if binds == COMPARE:
-        return Text(f"{left.within(SUM)} {symbol} {right.within(SUM)}", binds)
+        return ExpressionText(f"{left.within(SUM)} {symbol} {right.within(SUM)}", binds)
     flat = value.op == "mul" and right.binds == PRODUCT and _flattens(value)
-    return Text(f"{left.within(binds)} {symbol} {right.text if flat else right.within(binds + 1)}", binds)
+    return ExpressionText(f"{left.within(binds)} {symbol} {right.text if flat else right.within(binds + 1)}", binds)
 
 
-def _flattens(value: Value) -> bool:
+def _flattens(value: TileValue) -> bool:
     """A product of a product needs no parentheses where it costs no more work: 0.5 * a * b, but x * (mean * rstd)."""
     left, right = value.args
     return (

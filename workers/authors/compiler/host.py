@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from gpu_runner.contracts.graph import Dim, Expr
 from workers.authors.compiler.axes import Shape
 from workers.authors.compiler.domain import WindowDim, runs_of
-from workers.authors.compiler.expressions import ATOM, COMPARE, FORMULA, UNARY, Text, compose
+from workers.authors.compiler.expressions import ATOM, COMPARE, FORMULA, UNARY, ExpressionText, compose
 from workers.authors.compiler.graph import CannotCompileError, Sizes, evaluate, names_in, renamed
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program, Result
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import Result, ValueProgram
 from workers.authors.compiler.rounding import ROUNDED
-from workers.authors.compiler.values import OFFSET, Value
+from workers.authors.compiler.values import OFFSET, TileValue
 
 
 def run_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
@@ -31,7 +31,7 @@ def run_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
 class HostScope:
     """The tensors of a launcher: their names in the module and in the graph; and the names of the scalars in the module."""
 
-    program: Program
+    program: ValueProgram
     tensors: tuple[tuple[str, str], ...]
     scalars: Mapping[str, str] = field(default_factory=dict)
 
@@ -194,7 +194,9 @@ def _product(texts: list[str]) -> str:
     return text if len(factors) < 2 and text.isalnum() else f"({text})" if not text.isidentifier() else text
 
 
-def row_index(program: Program, names: Names, load: Value, row: str = "rows") -> tuple[str, tuple[str, ...]]:
+def row_index(
+    program: ValueProgram, names: TensorNames, load: TileValue, row: str = "rows"
+) -> tuple[str, tuple[str, ...]]:
     """The text of a tensor's row for ``row`` of the whole, and the names of the sizes in it (none where it has all rows)."""
     run = _run_of_rows(program, str(load.datum)) if load.space.rows else None
     if run is None:
@@ -210,7 +212,9 @@ def row_index(program: Program, names: Names, load: Value, row: str = "rows") ->
     return text, tuple(sizes)
 
 
-def segment_columns(program: Program, names: Names, load: Value) -> tuple[str, str, tuple[str, ...]] | None:
+def segment_columns(
+    program: ValueProgram, names: TensorNames, load: TileValue
+) -> tuple[str, str, tuple[str, ...]] | None:
     """For a tensor with a number for each run of columns: the text of its column and of how many it has, and the sizes in them."""
     name = str(load.datum)
     if load.op != "load" or program.domain.segments_of(name) is None:
@@ -230,7 +234,7 @@ def partial_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _size_axes(program: Program, name: str, suffix: str) -> tuple[int, ...]:
+def _size_axes(program: ValueProgram, name: str, suffix: str) -> tuple[int, ...]:
     """The axes whose product is ``NAME_repeats``, ``NAME_rows`` or ``NAME_span``."""
     if suffix == "span":
         return program.domain.col_axes[len(program.domain.segments_of(name) or ()) :]
@@ -241,7 +245,7 @@ def _size_axes(program: Program, name: str, suffix: str) -> tuple[int, ...]:
     return program.domain.row_axes[last + 1 :] if suffix == "repeats" else program.domain.row_axes[first : last + 1]
 
 
-def _run_of_rows(program: Program, name: str) -> tuple[int, int] | None:
+def _run_of_rows(program: ValueProgram, name: str) -> tuple[int, int] | None:
     domain = program.domain
     if name not in domain.shapes:
         return None
@@ -264,7 +268,7 @@ class HostNumber:
 class Scalars:
     """Writes arithmetic over scalars and dimensions in a kernel, and remembers what the kernel must be given."""
 
-    def __init__(self, program: Program, names: Names, host: HostScope) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, host: HostScope) -> None:
         self.host = host
         self._program = program
         self._names = names
@@ -278,28 +282,28 @@ class Scalars:
         self.used = {}
         self.needs_n_cols = False
 
-    def written(self, text: str) -> Text:
+    def written(self, text: str) -> ExpressionText:
         """Write arithmetic as the kernel computes it."""
         if text.startswith(OFFSET):
             self.needs_n_cols = True
             moved = text.removeprefix(OFFSET)
-            return Text(renamed(moved, dict.fromkeys(names_in(moved), "n_cols")), COMPARE)
+            return ExpressionText(renamed(moved, dict.fromkeys(names_in(moved), "n_cols")), COMPARE)
         names = names_in(text)
         if set(names) <= self._sizes.scalars and self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
-            return Text("n_cols", whole=True)
+            return ExpressionText("n_cols", whole=True)
         if all(name in self._names.scalars for name in names):
             for name in names:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))
             expression = renamed(text, self._names.scalars)
-            return Text(expression) if expression.isidentifier() else Text(expression, COMPARE)
+            return ExpressionText(expression) if expression.isidentifier() else ExpressionText(expression, COMPARE)
         if self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
-            return Text("n_cols", whole=True)
+            return ExpressionText("n_cols", whole=True)
         if text not in self._counts:
             self._counts[text] = self._names.free("count")
         self._use(HostNumber(self._counts[text], f"float({self._on_host(text, names)})"))
-        return Text(self._counts[text])
+        return ExpressionText(self._counts[text])
 
     def _use(self, number: HostNumber) -> None:
         self.used[number.name] = number
@@ -326,7 +330,7 @@ _OPERATORS = frozenset(["add", "sub", "mul", "div", "neg", "reciprocal"])
 _POWERS = {"sqrt": "0.5", "rsqrt": "-0.5"}
 
 
-def host_line(program: Program, names: Names, host: HostScope, name: str, result: Result, dtype: str) -> str:
+def host_line(program: ValueProgram, names: TensorNames, host: HostScope, name: str, result: Result, dtype: str) -> str:
     """Compute an output from the sums that the programs left."""
     expression = _Host(program, names, host).written(result.value)
     shape = program.domain.shapes[result.node]
@@ -339,23 +343,23 @@ def _dims(host: HostScope, shape: Shape) -> str:
 
 
 class _Host:
-    def __init__(self, program: Program, names: Names, host: HostScope) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, host: HostScope) -> None:
         self._program, self._names, self._hand = program, names, host
         self._sums = {key for key, _ in (*program.saved, *program.sums)}
 
-    def written(self, value: Value) -> Text:
+    def written(self, value: TileValue) -> ExpressionText:
         if value.op == "load":
             name = self._names.tensors[str(value.datum)]
             if value.datum in self._sums:
-                return Text(name)
-            return Text(f"{name}.view({'-1' if value.space.cols else '()'}).float()")
+                return ExpressionText(name)
+            return ExpressionText(f"{name}.view({'-1' if value.space.cols else '()'}).float()")
         if value.op == "scalar":
-            return Text(self._on_host(str(value.datum)), COMPARE)
+            return ExpressionText(self._on_host(str(value.datum)), COMPARE)
         if value.op == ROUNDED:
             return self.written(value.args[0])
         if value.op in _POWERS:
             base = self.written(value.args[0]).within(ATOM)
-            return Text(
+            return ExpressionText(
                 f"{base}**{_POWERS[value.op]}" if base.isidentifier() else f"{base} ** {_POWERS[value.op]}", UNARY
             )
         if value.args and value.op not in _OPERATORS:

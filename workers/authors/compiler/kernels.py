@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space
-from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
+from workers.authors.compiler.expressions import COMPARE, FORMULA, ExpressionText
 from workers.authors.compiler.host import HostNumber
-from workers.authors.compiler.names import Names
+from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.rerolling import rerolled_loops
-from workers.authors.compiler.statements import Statements, worth_naming, write_loop
-from workers.authors.compiler.values import OFFSET, Value, topological, use_counts
+from workers.authors.compiler.statements import ScopeStatements, worth_naming, write_loop
+from workers.authors.compiler.values import OFFSET, TileValue, topological, use_counts
 
 
 @dataclass(frozen=True)
-class Form:
+class KernelForm:
     """The form of a pass's kernels. ``streamed`` are the graph's names of tensors that are not read again soon."""
 
     tunable: bool = False
@@ -35,7 +35,7 @@ class Form:
         return self.tunable and self.tuned_pass is Pass.backward
 
 
-PLAIN = Form()
+PLAIN = KernelForm()
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Store:
     """A tensor that a kernel writes. ``space`` is the tensor's; where the value has rows and it has none, rows are summed."""
 
     name: str
-    value: Value
+    value: TileValue
     space: Space
     chunk: Chunk | None = None  # of the tensor that this is a chunk of; its ``node`` is the tensor's name in the module
     piece_names: tuple[str, ...] = ()  # of its chunks, where they have names of their own
@@ -82,7 +82,7 @@ class KernelSource:
     numbers: tuple[HostNumber, ...]
     sizes: tuple[str, ...]
     constants: tuple[str, ...]
-    values: tuple[Value, ...] = field(repr=False, default=())
+    values: tuple[TileValue, ...] = field(repr=False, default=())
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class KernelTask:
     name: str
     stores: tuple[Store, ...]
     docstring: tuple[str, ...]
-    form: Form = PLAIN
+    form: KernelForm = PLAIN
 
     @property
     def pieces(self) -> tuple[Store, ...]:
@@ -100,7 +100,7 @@ class KernelTask:
         return tuple(piece for store in self.stores for piece in store.pieces)
 
     @property
-    def values(self) -> list[Value]:
+    def values(self) -> list[TileValue]:
         """Everything the kernel computes, operands first."""
         return topological(piece.value for piece in self.pieces)
 
@@ -150,7 +150,7 @@ LOADS = frozenset({"load", "pick"})
 FORMULA_WIDTH = 96
 
 
-def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None = None) -> tuple[str, ...]:
+def formula_lines(names: TensorNames, stores: tuple[Store, ...], columns: str | None = None) -> tuple[str, ...]:
     """One line for each tensor, after the lines that define what is used more than once.
 
     ``columns`` is the size that reads ``n_cols``.
@@ -160,12 +160,12 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     weights = _weights(topological(roots))
     heavy = {value for value in worth_naming(use_counts(roots)) if weights[value] > 2}
 
-    def scalar(text: str) -> Text:
+    def scalar(text: str) -> ExpressionText:
         text = text.removeprefix(OFFSET)
         text = "n_cols" if text == columns else text
-        return Text(text) if text.isidentifier() else Text(text, COMPARE)
+        return ExpressionText(text) if text.isidentifier() else ExpressionText(text, COMPARE)
 
-    writer = Statements(fork, scalar, heavy, 0, FORMULA)
+    writer = ScopeStatements(fork, scalar, heavy, 0, FORMULA)
     for value in topological(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
@@ -178,7 +178,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
         elif value.op == "pick":
             writer.env[value] = f"{names.tensors[str(value.datum)]}[{writer.written(value.args[0])}]"
     for loop in rerolled_loops(roots):
-        inner = Statements(fork, scalar, heavy, 1, FORMULA)
+        inner = ScopeStatements(fork, scalar, heavy, 1, FORMULA)
         write_loop(writer, inner, loop, f"{loop.count} times:", lambda *_: None)
     for store in stores:
         writer.prepare(store.value)
@@ -191,15 +191,15 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     return tuple(writer.lines)
 
 
-def formula(names: Names, store: Store) -> str:
+def formula(names: TensorNames, store: Store) -> str:
     """One tensor's formula in one line."""
     lines = formula_lines(names, (store,))
     result = lines[-1].removeprefix(f"{store.name} = ")
     return result if len(lines) == 1 else f"{result} where {', '.join(line.strip() for line in lines[:-1])}"
 
 
-def _weights(values: list[Value]) -> dict[Value, int]:
-    weights: dict[Value, int] = {}
+def _weights(values: list[TileValue]) -> dict[TileValue, int]:
+    weights: dict[TileValue, int] = {}
     for value in values:
         weights[value] = 1 + sum(weights[arg] for arg in value.args if arg.args)
     return weights

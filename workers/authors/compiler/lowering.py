@@ -29,7 +29,7 @@ from workers.authors.compiler.graph import (
     references,
 )
 from workers.authors.compiler.rounding import ValueRounding, keeps_order, unrounded
-from workers.authors.compiler.values import Value, ValueNumbering
+from workers.authors.compiler.values import TileValue, ValueNumbering
 
 _KINDS = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "argmax": "argmax"}
 _JOINED = {"sum": "add", "amax": "maximum", "amin": "minimum", "prod": "mul"}
@@ -40,7 +40,7 @@ class Lowering:
 
     def __init__(self, problem: Problem, graph: Graph, domain: Domain) -> None:
         self.numbering = ValueNumbering(in_order=keeps_order(graph))
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, TileValue] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
         self._moves = domain.chunking is None and moves_columns(graph)
@@ -50,7 +50,7 @@ class Lowering:
         for name in (*graph.outputs, *(node for _, node in graph.gradients if node is not None)):
             self.values[name] = unrounded(self.numbering, self.values[name])
 
-    def _lowered(self, node: Node) -> Value:
+    def _lowered(self, node: Node) -> TileValue:
         if node.op in {"input", "upstream", "windows"}:
             return self._loaded(node)
         if node.op == "full":
@@ -83,7 +83,7 @@ class Lowering:
             raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
         return self._reduced(node)
 
-    def _numbered(self, node: Node) -> Value:
+    def _numbered(self, node: Node) -> TileValue:
         axes = self._domain.shapes[node.name][0]
         if not axes:
             return self.numbering.const(0)
@@ -95,7 +95,7 @@ class Lowering:
             )
         return self.numbering.row()
 
-    def _converted(self, operands: list[Value], node: Node) -> list[Value]:
+    def _converted(self, operands: list[TileValue], node: Node) -> list[TileValue]:
         """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""
         counted = operands[1:] if node.op == "where" else operands
         floating = any(not (v.integer or v.boolean or isinstance(v.number, int)) for v in counted)
@@ -103,14 +103,14 @@ class Lowering:
             return operands
         return [self.numbering.pointwise("float", v) if v.integer else v for v in operands]
 
-    def _loaded(self, node: Node) -> Value:
+    def _loaded(self, node: Node) -> TileValue:
         domain, boolean = self._domain, node.meta.dtype == "bool"
         integer = node.meta.dtype.startswith(("int", "uint"))
         chunks = [name for name, chunk in domain.chunks.items() if chunk.node == node.name]
         loads = [self.numbering.load(name, domain.space_of(name), boolean, integer) for name in chunks or [node.name]]
         return self.numbering.pointwise("cat", *loads) if chunks else loads[0]
 
-    def _moved(self, node: Node) -> Value:
+    def _moved(self, node: Node) -> TileValue:
         """Columns of a row are those of another row before or after them."""
         numbering, domain, whole = self.numbering, self._domain, self._domain.col_axes
         names = [node.name] if node.op == "cat" else [ref.name for ref in references(node.args)]
@@ -136,7 +136,7 @@ class Lowering:
         assert result is not None
         return result
 
-    def _offset(self, dim: Arg, node: Node) -> Value:
+    def _offset(self, dim: Arg, node: Node) -> TileValue:
         if isinstance(dim, int):
             return self.numbering.const(dim)
         size = self._domain.sizes[self._domain.col_axes[0]]
@@ -146,9 +146,9 @@ class Lowering:
             )
         return self.numbering.offset(dim.text)
 
-    def _elements(self, node: Node) -> Value:
+    def _elements(self, node: Node) -> TileValue:
         """Slice a short vector, or concatenate its parts."""
-        elements: list[Value] = []
+        elements: list[TileValue] = []
         for reference in references(node.args):
             value, length = self.values[reference.name], self._nodes[reference.name].meta.shape[0]
             elements += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
@@ -159,7 +159,7 @@ class Lowering:
         assert self._domain.chunking is not None
         return self._domain.chunking.index(node)
 
-    def _per_chunk(self, operation: Callable[..., Value], *operands: Value) -> Value:
+    def _per_chunk(self, operation: Callable[..., TileValue], *operands: TileValue) -> TileValue:
         """Compute each chunk by itself; what has no chunks is the same for all."""
         counts = [len(value.args) for value in operands if value.op == "cat"]
         if not counts:
@@ -167,23 +167,23 @@ class Lowering:
         columns = [[v.args[i] if v.op == "cat" else v for v in operands] for i in range(counts[0])]
         return self.numbering.pointwise("cat", *(operation(*column) for column in columns))
 
-    def _operand(self, argument: Arg, node: Node) -> Value:
+    def _operand(self, argument: Arg, node: Node) -> TileValue:
         return self.values[argument.name] if isinstance(argument, NodeRef) else self._atom(argument, node)
 
-    def _atom(self, argument: Arg, node: Node) -> Value:
+    def _atom(self, argument: Arg, node: Node) -> TileValue:
         if isinstance(argument, Expr):
             return self._arithmetic(argument)
         if isinstance(argument, bool | int | float):
             return self.numbering.const(argument)
         raise CannotCompileError(f"`{node.op}` has the argument {argument!r}, which the compiler cannot read", node.op)
 
-    def _arithmetic(self, expression: Expr) -> Value:
+    def _arithmetic(self, expression: Expr) -> TileValue:
         try:
             return self.numbering.const(evaluate(expression, {}))
         except CannotCompileError:
             return self.numbering.scalar(expression.text)
 
-    def _cast(self, value: Value, node: Node) -> Value:
+    def _cast(self, value: TileValue, node: Node) -> TileValue:
         if node.meta.dtype == "bool":
             return value if value.boolean else simplified(self.numbering, "ne", value, self.numbering.const(0))
         if node.meta.dtype.startswith(("int", "uint")):
@@ -193,10 +193,10 @@ class Lowering:
         return self.numbering.pointwise("float", value) if value.integer else value
 
     @staticmethod
-    def _is_whole(value: Value) -> bool:
+    def _is_whole(value: TileValue) -> bool:
         return value.boolean or value.integer or value.op in {"floor", "ceil", "round", "trunc"}
 
-    def _reduced(self, node: Node) -> Value:
+    def _reduced(self, node: Node) -> TileValue:
         operand = references(node.args)[0].name
         shape, domain = self._domain.shapes[operand], self._domain
         gone = [axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim]] if shape else []
@@ -222,7 +222,7 @@ class Lowering:
             raise CannotCompileError(f"`{node.op}` is of a row that holds several parts", node.op)
         return reduce(lambda left, right: simplified(self.numbering, _JOINED[node.op], left, right), chunks)
 
-    def _scanned(self, node: Node) -> Value:
+    def _scanned(self, node: Node) -> TileValue:
         value = self.values[references(node.args)[0].name]
         axes = self._domain.shapes[references(node.args)[0].name]
         dim = reduced_dimensions(node, len(axes))[0]
@@ -239,7 +239,7 @@ class Lowering:
             raise CannotCompileError(f"`{node.op}` is of whole numbers, which float32 does not hold exactly", node.op)
         return self.numbering.scan("sum" if node.op == "cumsum" else "prod", value, reverse=node.args[2] is True)
 
-    def _reduced_over(self, gone: list[int], value: Value, operator: str) -> Value:
+    def _reduced_over(self, gone: list[int], value: TileValue, operator: str) -> TileValue:
         kind, domain = _KINDS[operator], self._domain
         rows = [axis for axis in gone if axis in domain.row_axes]
         cols = [axis for axis in gone if axis in domain.col_axes]
@@ -263,7 +263,7 @@ class Lowering:
             value = self._over_cols(kind, value, operator)
         return self._over_rows(kind, value, operator) if rows else value
 
-    def _repeated(self, kind: str, value: Value, axes: list[int]) -> Value:
+    def _repeated(self, kind: str, value: TileValue, axes: list[int]) -> TileValue:
         """The same number over and over: its sum is a product, its maximum itself."""
         if kind in {"prod", "argmax"}:
             raise CannotCompileError(f"`{kind}` runs over a dimension along which all numbers are the same", kind)
@@ -273,7 +273,7 @@ class Lowering:
             value = simplified(self.numbering, "mul", value, number)
         return value
 
-    def _over_cols(self, kind: str, value: Value, operator: str) -> Value:
+    def _over_cols(self, kind: str, value: TileValue, operator: str) -> TileValue:
         if not value.space.rows:
             raise CannotCompileError(f"`{operator}` reduces a vector that all rows share", operator)
         free = self._free_sum(value) if kind == "sum" else None
@@ -288,13 +288,13 @@ class Lowering:
             return scaled(self.numbering, factor, self.numbering.over_cols(kind, core))
         return self.numbering.over_cols(kind, value)
 
-    def _free_sum(self, value: Value) -> Value | None:
+    def _free_sum(self, value: TileValue) -> TileValue | None:
         """The sum over a row where no row has to be seen for it."""
         if not value.space.cols:
             return self._repeated("sum", value, list(self._domain.col_axes))
         return single_column(self.numbering, value)
 
-    def _over_rows(self, kind: str, value: Value, operator: str) -> Value:
+    def _over_rows(self, kind: str, value: TileValue, operator: str) -> TileValue:
         if kind != "sum":
             raise CannotCompileError(f"`{operator}` runs over the rows, where the compiler only sums", operator)
         return self.numbering.over_rows(kind, value)

@@ -10,7 +10,7 @@ import re
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.compiler.domain import ROW
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import TileValue
 
 # Words that the emitted kernels and launchers use themselves.
 RESERVED = frozenset(
@@ -132,7 +132,7 @@ _ROLES = {
 AGAIN = " as "  # after an input's name in the name of another node for it, which the graph meets in another role
 
 
-class Names:
+class TensorNames:
     """Gives each tensor and value one name, and no name twice."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Names:
         self._taken = set(RESERVED) | set(keyword.kwlist)
         self.tensors: dict[str, str] = {}
         self.scalars: dict[str, str] = {}
-        self.values: dict[Value, str] = {}
+        self.values: dict[TileValue, str] = {}
         for tensor in problem.inputs:
             original, again, _ = tensor.name.partition(AGAIN)
             text = self.tensors[original] if again else self.free(wanted.get(tensor.name, tensor.name))
@@ -162,13 +162,13 @@ class Names:
             name: self.free(f"d{self.tensors[name]}") for name, node in graph.gradients if node is not None
         }
 
-    def fork(self) -> Names:
+    def fork(self) -> TensorNames:
         """Names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
         fork = copy.copy(self)
         fork._taken, fork.values = set(self._taken), dict(self.values)  # noqa: SLF001 -- its own copy
         return fork
 
-    def save(self, key: str, value: Value) -> str:
+    def save(self, key: str, value: TileValue) -> str:
         """Name a row number that forward saves; it is a tensor of this name from then on."""
         self.tensors[key] = self.of(value)
         return self.tensors[key]
@@ -183,18 +183,18 @@ class Names:
         self._taken.add(candidate)
         return candidate
 
-    def of(self, value: Value) -> str:
+    def of(self, value: TileValue) -> str:
         """The name of a value, chosen once."""
         if value not in self.values:
             self.values[value] = self.free(self._read(value) or self._wanted(value))
         return self.values[value]
 
-    def _known(self, value: Value) -> str | None:
+    def _known(self, value: TileValue) -> str | None:
         if value.op == "load":
             return self.tensors.get(str(value.datum))
         return self.values.get(value)
 
-    def _read(self, value: Value) -> str | None:
+    def _read(self, value: TileValue) -> str | None:
         if value.op == "over_rows":
             return "kept_rows" if _counts(value.args[0]) else "total"
         if value.op == "float":  # no variable may be called that: kernels write infinity with it
@@ -205,7 +205,7 @@ class Names:
             return f"{known}_rounded" if known else self._wanted(value.args[0])
         return f"picked_{self.tensors.get(str(value.datum), 'element')}" if value.op == "pick" else None
 
-    def _wanted(self, value: Value) -> str:
+    def _wanted(self, value: TileValue) -> str:
         if value.op == "over_cols":
             return self._reduction(value)
         known = [self._known(arg) for arg in value.args]
@@ -246,17 +246,17 @@ class Names:
             return f"{_NOUNS[value.op]}_{known[0]}" if known[0] and len(known[0]) < 16 else _NOUNS[value.op]
         return _ROLES.get(value.op, value.op)
 
-    def _normalised(self, value: Value, known: str | None) -> str:
+    def _normalised(self, value: TileValue, known: str | None) -> str:
         source = value.args[0] if value.op == "sub" else value
         name = known.removesuffix("_centered") if known else self._known(source)
         return f"{name}_hat" if name else "normalised"
 
-    def _product(self, value: Value, known: list[str]) -> str:
+    def _product(self, value: TileValue, known: list[str]) -> str:
         if value.args[0].op == "const":
             return f"scaled_{known[1]}"
         return "_".join(known)
 
-    def _reduction(self, value: Value) -> str:
+    def _reduction(self, value: TileValue) -> str:
         inner = value.args[0]
         if value.datum in {"max", "min"}:
             name = self._known(inner)
@@ -276,7 +276,7 @@ class Names:
         return f"sum_{name}" if name else "row_sum"
 
 
-def _counts(value: Value) -> bool:
+def _counts(value: TileValue) -> bool:
     return value.op == "where" and (value.args[1].number, value.args[2].number) == (1, 0)
 
 

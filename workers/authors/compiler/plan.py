@@ -13,7 +13,7 @@ from workers.authors.compiler.graph import PRECISION_SENSITIVE
 from workers.authors.compiler.kernels import Store, formula
 from workers.authors.compiler.programs import Programs
 from workers.authors.compiler.schedules.base import Schedule
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import TileValue
 from workers.authors.protocol import KernelPlan, KernelSketch, Limit, Signature
 
 
@@ -26,7 +26,7 @@ class Family:
     holds: Callable[[ProgramDesign], bool]
 
 
-def _values_of(design: ProgramDesign) -> list[Value]:
+def _values_of(design: ProgramDesign) -> list[TileValue]:
     return [value for schedule in design.passes for value in schedule.task.values]
 
 

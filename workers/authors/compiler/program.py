@@ -24,10 +24,10 @@ from workers.authors.compiler.domain import (
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
-from workers.authors.compiler.values import Value, ValueNumbering, rewritten, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
 
 
-def with_sigmoid_for_tanh(program: Program) -> Program:
+def with_sigmoid_for_tanh(program: ValueProgram) -> ValueProgram:
     """Write 1 + tanh(x) as 2 sigmoid(2x), and 1 - tanh(x)^2 by the same sigmoid, in passes that need no other tanh(x).
 
     The sigmoid takes one exponential and keeps its digits where tanh is near -1, as in GELU.
@@ -54,7 +54,7 @@ class Result:
     """A tensor to store. ``value`` is what each row gives; it is summed over what ``space`` does not vary over."""
 
     node: str  # the graph's name of it
-    value: Value
+    value: TileValue
     space: Space
 
     @property
@@ -68,10 +68,10 @@ class Operand:
     """An operand of a product: a value over a space of its own, whose columns or rows are summed over."""
 
     domain: Domain
-    value: Value
+    value: TileValue
 
     @property
-    def loads(self) -> list[Value]:
+    def loads(self) -> list[TileValue]:
         """The tensors that it is computed from."""
         return [value for value in topological([self.value]) if value.op == "load"]
 
@@ -86,7 +86,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Program:
+class ValueProgram:
     """A graph as values of one iteration space.
 
     ``saved`` are row numbers and sums over rows that forward computes and backward needs; backward loads them under their key.
@@ -99,8 +99,8 @@ class Program:
     numbering: ValueNumbering
     outputs: tuple[Result, ...]
     gradients: tuple[tuple[str, Result], ...]  # input name, its gradient; none for inputs without
-    saved: tuple[tuple[str, Value], ...]
-    sums: tuple[tuple[str, Value], ...] = ()
+    saved: tuple[tuple[str, TileValue], ...]
+    sums: tuple[tuple[str, TileValue], ...] = ()
     product: Product | None = None
     chained: Chained | None = None
 
@@ -110,7 +110,7 @@ class Program:
         return self.product is not None or self.chained is not None
 
     @property
-    def operands(self) -> list[Value]:
+    def operands(self) -> list[TileValue]:
         """Loads of the products' operands."""
         if self.chained is not None:
             return self.chained.operands
@@ -150,7 +150,7 @@ class Program:
         return self.domain.shapes[str(value.datum)] == self.domain.shapes[result.node]
 
 
-def build_program(problem: Problem, graph: Graph) -> Program:
+def build_program(problem: Problem, graph: Graph) -> ValueProgram:
     """The program of a graph.
 
     Raises:
@@ -171,7 +171,7 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     raise first
 
 
-def _program(problem: Problem, graph: Graph, domain: Domain) -> Program:
+def _program(problem: Problem, graph: Graph, domain: Domain) -> ValueProgram:
     lowering = Lowering(problem, graph, domain)
     sums = RowSums(lowering.numbering, [lowering.values[node] for node in graph.outputs])
     ends = [(name, node) for name, node in graph.gradients if node is not None]
@@ -187,10 +187,10 @@ def _program(problem: Problem, graph: Graph, domain: Domain) -> Program:
     rest = tuple((sums.keys[total], total) for total in others if sums.keys[total] in read)
     computed = [*(r.value for r in outputs), *(total for _, total in (*kept, *rest))]
     saved, replaced = _save_live_values(lowering.numbering, computed, outputs, gradients)
-    return Program(problem, graph, domain, lowering.numbering, outputs, replaced, (*saved, *kept), rest)
+    return ValueProgram(problem, graph, domain, lowering.numbering, outputs, replaced, (*saved, *kept), rest)
 
 
-def _product_program(problem: Problem, graph: Graph) -> Program:
+def _product_program(problem: Problem, graph: Graph) -> ValueProgram:
     """What is around a product is computed on its result, what is before it on its operands."""
     if graph.gradients:
         raise CannotCompileError("it has no way to express `matmul` in one kernel for each pass", "matmul")
@@ -206,10 +206,10 @@ def _product_program(problem: Problem, graph: Graph) -> Program:
     lowering = Lowering(problem, replace(graph, nodes=tuple(epilogue(graph))), axes.domain)
     outputs = tuple(_result(lowering, axes.domain, node, lowering.values[node]) for node in graph.outputs)
     product = Product(axes, operand(axes.left, is_left=True), operand(axes.right, is_left=False))
-    return Program(problem, graph, axes.domain, lowering.numbering, outputs, (), (), product=product)
+    return ValueProgram(problem, graph, axes.domain, lowering.numbering, outputs, (), (), product=product)
 
 
-def _window_program(problem: Problem, graph: Graph) -> Program:
+def _window_program(problem: Problem, graph: Graph) -> ValueProgram:
     """Windows are reduced to the elements of what is stored."""
     if graph.gradients:
         raise CannotCompileError("it has no way to express `windows` in one kernel for each pass", "windows")
@@ -218,37 +218,37 @@ def _window_program(problem: Problem, graph: Graph) -> Program:
     outputs = tuple(_result(lowering, domain, node, lowering.values[node]) for node in graph.outputs)
     if any(value.op == "over_rows" or value.op == "pick" for value in topological(r.value for r in outputs)):
         raise CannotCompileError("windows are reduced over dimensions of the result", "windows")
-    return Program(problem, graph, domain, lowering.numbering, outputs, (), ())
+    return ValueProgram(problem, graph, domain, lowering.numbering, outputs, (), ())
 
 
-def _chained_program(problem: Problem, graph: Graph) -> Program:
+def _chained_program(problem: Problem, graph: Graph) -> ValueProgram:
     """What several products meet in is computed block by block, and multiplied where it is."""
     chained, stored = find_chained(problem, graph)
     outputs = tuple(Result(one.node, one.value, one.domain.space_of(one.node)) for one in stored)
     domain = next(one.domain for one in stored if one.domain is not chained.domain)
-    return Program(problem, graph, domain, ValueNumbering(), outputs, (), (), chained=chained)
+    return ValueProgram(problem, graph, domain, ValueNumbering(), outputs, (), (), chained=chained)
 
 
 class RowSums:
     """The sums over all rows that outputs are computed from: a launcher adds them up, and whoever needs them after loads them."""
 
-    def __init__(self, numbering: ValueNumbering, outputs: list[Value]) -> None:
+    def __init__(self, numbering: ValueNumbering, outputs: list[TileValue]) -> None:
         self._numbering = numbering
         self.keys = {v: f"sum {i}" for i, v in enumerate(v for v in topological(outputs) if v.op == "over_rows")}
 
-    def within(self, values: list[Value]) -> list[Value]:
+    def within(self, values: list[TileValue]) -> list[TileValue]:
         """The sums that values are computed from."""
         return [value for value in topological(values) if value in self.keys]
 
-    def loaded(self, value: Value) -> Value:
+    def loaded(self, value: TileValue) -> TileValue:
         """A value with the sums in it loaded."""
         return rewritten(self._numbering, [value], lambda v: self._load(v) if v in self.keys else None)[0]
 
-    def _load(self, total: Value) -> Value:
+    def _load(self, total: TileValue) -> TileValue:
         return self._numbering.load(self.keys[total], total.space)
 
 
-def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed: list[Value]) -> Result:
+def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed: list[TileValue]) -> Result:
     """A sum that moves outermost is all that a kernel's programs leave; else the launcher computes with whole sums."""
     value, space = lowering.values[node], domain.space_of(node)
     own = sums.within([value])
@@ -266,7 +266,7 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
     return Result(node, sums.loaded(value), space)
 
 
-def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Result:
+def _result(lowering: Lowering, domain: Domain, node: str, value: TileValue) -> Result:
     space = domain.space_of(node)
     if value.op == "over_rows" and value.datum == "segments":
         if any(inner.op == "over_rows" for inner in topological(value.args)):
@@ -295,18 +295,18 @@ def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Resu
     return Result(node, value, space)
 
 
-def _unreduced(numbering: ValueNumbering, value: Value) -> Value:
+def _unreduced(numbering: ValueNumbering, value: TileValue) -> TileValue:
     """Summing a tile once at the end is cheaper than every row on its way."""
     if value.op == "cat":
         return numbering.pointwise("cat", *(_unreduced(numbering, arg) for arg in value.args))
     return value.args[0] if value.op == "over_cols" and value.datum == "sum" else value
 
 
-def _sums_rows(value: Value) -> bool:
+def _sums_rows(value: TileValue) -> bool:
     return any(inner.op == "over_rows" for inner in topological([value]))
 
 
-def _hoisted_sum(numbering: ValueNumbering, value: Value) -> Value:
+def _hoisted_sum(numbering: ValueNumbering, value: TileValue) -> TileValue:
     """A sum over the rows, hoisted outermost: what is linear moves into it."""
     if value.op == "over_rows":
         return value
@@ -330,17 +330,17 @@ Gradients = tuple[tuple[str, Result], ...]
 
 
 def _save_live_values(
-    numbering: ValueNumbering, computed: list[Value], outputs: tuple[Result, ...], gradients: Gradients
-) -> tuple[tuple[tuple[str, Value], ...], Gradients]:
+    numbering: ValueNumbering, computed: list[TileValue], outputs: tuple[Result, ...], gradients: Gradients
+) -> tuple[tuple[tuple[str, TileValue], ...], Gradients]:
     """The live values that forward saves for backward: numbers that a row was reduced to, and outputs that spare inputs."""
     forward = set(topological(computed))
-    reduced: set[Value] = set()
+    reduced: set[TileValue] = set()
     for value in topological([*computed, *(r.value for _, r in gradients)]):
         if (value.op == "over_cols" and not value.integer) or any(arg in reduced for arg in value.args):
             reduced.add(value)
-    saved: dict[Value, str] = {}
+    saved: dict[TileValue, str] = {}
 
-    def numbers(value: Value) -> Value | None:
+    def numbers(value: TileValue) -> TileValue | None:
         if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED:
             return None  # a rounded number is rounded again, so that no two of one are kept
         key = saved.setdefault(value, f"saved {len(saved)}")
@@ -357,7 +357,7 @@ def _save_live_values(
         ):
             load = numbering.load(output.node, FULL)
 
-            def loaded(value: Value, saved: Value = output.value, load: Value = load) -> Value | None:
+            def loaded(value: TileValue, saved: TileValue = output.value, load: TileValue = load) -> TileValue | None:
                 return load if value is saved or (value.op == ROUNDED and value.args[0] is saved) else None
 
             shorter = _replaced(numbering, gradients, loaded)
@@ -370,7 +370,7 @@ def _full_loads(gradients: Gradients) -> int:
 
 
 def _replaced(
-    numbering: ValueNumbering, gradients: Gradients, replacement: Callable[[Value], Value | None]
+    numbering: ValueNumbering, gradients: Gradients, replacement: Callable[[TileValue], TileValue | None]
 ) -> Gradients:
     """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
     values = rewritten(numbering, [r.value for _, r in gradients], replacement)
@@ -380,7 +380,7 @@ def _replaced(
 UPSTREAM = "upstream "
 
 
-def allowed_nodes(program: Program, may_overwrite: Iterable[str]) -> tuple[str, ...]:
+def allowed_nodes(program: ValueProgram, may_overwrite: Iterable[str]) -> tuple[str, ...]:
     """The graph's names of the tensors that a brief allows to be overwritten; ``upstream N`` is that of output N."""
     graph, nodes = program.graph, []
     for name in may_overwrite:
@@ -393,7 +393,7 @@ def allowed_nodes(program: Program, may_overwrite: Iterable[str]) -> tuple[str, 
 
 
 def overwritten(
-    program: Program, allowed: tuple[str, ...], available: tuple[str, ...], values: Iterable[Value]
+    program: ValueProgram, allowed: tuple[str, ...], available: tuple[str, ...], values: Iterable[TileValue]
 ) -> dict[str, str]:
     """For gradients by their graph names, the tensor whose memory each is written into; ``values`` are the kernel's.
 
@@ -415,7 +415,7 @@ def overwritten(
     return places
 
 
-def _fits_memory(program: Program, result: Result, owner: str, node: str) -> bool:
+def _fits_memory(program: ValueProgram, result: Result, owner: str, node: str) -> bool:
     domain = program.domain
     if result.space != FULL or result.summed or domain.shapes[node] != domain.shapes[result.node]:
         return False

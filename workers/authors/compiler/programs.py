@@ -18,9 +18,9 @@ from workers.authors.compiler.launchers import (
     gradient_text,
     parameters,
 )
-from workers.authors.compiler.names import Names
+from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import UPSTREAM
-from workers.authors.compiler.series import Step, kept_numbers, steps_of
+from workers.authors.compiler.series import SeriesStep, kept_numbers, steps_of
 from workers.authors.protocol import Brief, SourceStyle
 
 # What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
@@ -171,7 +171,7 @@ COMPARED = SourceStyle("", "forward", "backward", section=True)
 
 
 @dataclass(frozen=True)
-class Call:
+class LauncherCall:
     """A call of a launcher in one of the module's two functions."""
 
     results: tuple[str, ...]
@@ -194,16 +194,16 @@ class Member:
     gradients: Mapping[str, str]
     step_of: Pass | None = None
 
-    def call(self, timed: Pass) -> Call | None:
+    def call(self, timed: Pass) -> LauncherCall | None:
         """How a pass calls the program, None where it does not."""
         if timed is Pass.forward or self.step_of is timed:
             results, arguments = forward_results(self.design), parameters(self.design)
             own = tuple(self.table[name] for name in results), self.forward, tuple(self.table[n] for n in arguments)
-            return None if self.step_of not in {None, timed} else Call(*own)
+            return None if self.step_of not in {None, timed} else LauncherCall(*own)
         if self.step_of is not None or not self.gradients:
             return None
         taken = tuple(self.table[name] for name in backward_arguments(self.design))
-        return Call(tuple(self.gradients.values()), self.backward, taken)
+        return LauncherCall(tuple(self.gradients.values()), self.backward, taken)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Programs:
 
     problem: Problem
     graph: Graph
-    names: Names
+    names: TensorNames
     members: tuple[Member, ...]
     gradients: Mapping[str, str]  # what backward gives for each input that has a gradient, by the problem's name
 
@@ -227,7 +227,7 @@ class Programs:
         table = {**self.names.tensors, **self.names.scalars}
         return [table[name] for name in self.problem.parameters]
 
-    def calls(self, timed: Pass) -> list[Call]:
+    def calls(self, timed: Pass) -> list[LauncherCall]:
         """The calls of a pass in order."""
         return [call for member in self.members if (call := member.call(timed)) is not None]
 
@@ -300,7 +300,7 @@ def in_parts(brief: Brief) -> Programs:
     components = components_of(problem, graph)
     if len(components) < 2:
         raise CannotCompileError("every part of the problem shares computation with the others")
-    names = Names(problem, graph)
+    names = TensorNames(problem, graph)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
     given = common_names(components)
@@ -352,7 +352,7 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
             raise CannotCompileError("`matmul` meets no softmax of another", "matmul")
     fitting: dict[tuple[object, ...], bool] = {}
 
-    def fits(step: Step) -> bool:
+    def fits(step: SeriesStep) -> bool:
         key = (step.timed, step.graph.outputs, step.graph.nodes)
         if key not in fitting:
             try:
@@ -367,7 +367,7 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
 
     steps = steps_of(problem, graph, narrow, fits, chains)
     kept = kept_numbers(chains)
-    names = Names(problem, graph)
+    names = TensorNames(problem, graph)
     texts = dict(zip(reversed(graph.outputs), reversed(names.outputs), strict=True))
     texts |= {node: text for node, text in names.tensors.items() if node not in texts}
     for name, node in graph.gradients:
@@ -399,7 +399,7 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
     return Programs(problem, graph, names, tuple(members), gradients)
 
 
-def _stored_name(step: Step) -> str:
+def _stored_name(step: SeriesStep) -> str:
     """What is stored between steps: z is a product, h what is computed between products; dz and dh are their gradients."""
     from_product = any(node.op == "matmul" for node in step.graph.nodes)
     return ("z" if from_product else "h") if step.timed is Pass.forward else "dh" if from_product else "dz"
@@ -412,7 +412,7 @@ def _text_of(design: ProgramDesign) -> tuple[str, ...]:
     return (*kernels, *launchers)
 
 
-def _table(design: ProgramDesign, names: Names, places: tuple[int, ...]) -> dict[str, str]:
+def _table(design: ProgramDesign, names: TensorNames, places: tuple[int, ...]) -> dict[str, str]:
     table = {text: names.scalars[name] for name, text in design.names.scalars.items()}
     # A tensor may be two of the outputs, each of which has a name.
     table |= {text: names.outputs[place] for text, place in zip(design.names.outputs, places, strict=True)}

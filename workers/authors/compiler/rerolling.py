@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.values import TileValue, topological
 
 LONGEST_TURN = 64  # operations
 LEAST_SEEN = 3  # turns that must be there whole
@@ -21,28 +21,28 @@ class RerolledLoop:
     """
 
     count: int
-    starts: tuple[Value, ...]
-    before: tuple[Value, ...]
-    body: tuple[Value, ...]
-    after: tuple[Value, ...]
-    ends: tuple[Value | None, ...]
-    turns: tuple[tuple[Value | None, ...], ...]  # what each turn computes, in the order of the body
-    own: frozenset[Value] = frozenset()  # the starts that nothing needs once the first turn has begun
+    starts: tuple[TileValue, ...]
+    before: tuple[TileValue, ...]
+    body: tuple[TileValue, ...]
+    after: tuple[TileValue, ...]
+    ends: tuple[TileValue | None, ...]
+    turns: tuple[tuple[TileValue | None, ...], ...]  # what each turn computes, in the order of the body
+    own: frozenset[TileValue] = frozenset()  # the starts that nothing needs once the first turn has begun
 
     @property
-    def outside(self) -> tuple[Value, ...]:
+    def outside(self) -> tuple[TileValue, ...]:
         """What is computed before the first turn: the starts, and what every turn reads."""
         inner = {*self.body, *self.before}
         read = (arg for value in self.body for arg in value.args if arg not in inner)
         return tuple(dict.fromkeys((*self.starts, *read)))
 
     @property
-    def values(self) -> frozenset[Value]:
+    def values(self) -> frozenset[TileValue]:
         """All that the turns compute."""
         return frozenset(value for turn in self.turns for value in turn if value is not None)
 
 
-def rerolled_loops(roots: Iterable[Value]) -> tuple[RerolledLoop, ...]:
+def rerolled_loops(roots: Iterable[TileValue]) -> tuple[RerolledLoop, ...]:
     """The loops among all that the roots need, in the order in which they come; no two share an operation."""
     trace = _Trace(tuple(roots))
     return tuple(_between(trace, 0, len(trace.values)))
@@ -61,12 +61,12 @@ def _between(trace: _Trace, first: int, last: int) -> list[RerolledLoop]:
 class _Trace:
     """All operations in order, with their places and their users; loops are looked for from ``first`` on, before ``last``."""
 
-    def __init__(self, roots: Sequence[Value]) -> None:
+    def __init__(self, roots: Sequence[TileValue]) -> None:
         self.values = [value for value in topological(roots) if value.args]
         self.place = {value: place for place, value in enumerate(self.values)}
         self.first, self.last = 0, len(self.values)
         self.known = {_key(value, value.args): value for value in self.values}
-        self.users: dict[Value, set[Value | None]] = {value: set() for value in self.values}
+        self.users: dict[TileValue, set[TileValue | None]] = {value: set() for value in self.values}
         for value in self.values:
             for arg in value.args:
                 self.users.setdefault(arg, set()).add(value)
@@ -128,15 +128,19 @@ class _Trace:
         return self._whole(before, body, after, sorted(offsets))
 
     def _whole(
-        self, before: tuple[Value, ...], body: tuple[Value, ...], after: tuple[Value, ...], offsets: list[int]
+        self,
+        before: tuple[TileValue, ...],
+        body: tuple[TileValue, ...],
+        after: tuple[TileValue, ...],
+        offsets: list[int],
     ) -> RerolledLoop | None:
         """Follow the states down to where they start and up to where they end."""
         starts, turns = before, [body]
         while (lower := self._earlier(starts, before, body, after, offsets)) is not None:
             starts, turn = lower
             turns.insert(0, turn)
-        rows: list[tuple[Value | None, ...]] = list(turns)
-        ends: tuple[Value | None, ...] = after
+        rows: list[tuple[TileValue | None, ...]] = list(turns)
+        ends: tuple[TileValue | None, ...] = after
         while all(end is not None for end in ends):
             turn_after = self._applied(body, before, ends)
             states = tuple(turn_after[offset] for offset in offsets)
@@ -155,10 +159,10 @@ class _Trace:
         return replace(loop, own=frozenset(s for s in starts if s not in read and self.users.get(s, set()) <= early))
 
     def _applied(
-        self, body: tuple[Value, ...], before: tuple[Value, ...], states: Sequence[Value | None]
-    ) -> tuple[Value | None, ...]:
+        self, body: tuple[TileValue, ...], before: tuple[TileValue, ...], states: Sequence[TileValue | None]
+    ) -> tuple[TileValue | None, ...]:
         """The body's values from other states, as far as they are needed."""
-        table: dict[Value, Value | None] = dict(zip(before, states, strict=True))
+        table: dict[TileValue, TileValue | None] = dict(zip(before, states, strict=True))
         for value in body:
             args = tuple(table.get(arg, arg) for arg in value.args)
             table[value] = self.known.get(_key(value, args))
@@ -166,16 +170,16 @@ class _Trace:
 
     def _earlier(
         self,
-        states: tuple[Value, ...],
-        before: tuple[Value, ...],
-        body: tuple[Value, ...],
-        after: tuple[Value, ...],
+        states: tuple[TileValue, ...],
+        before: tuple[TileValue, ...],
+        body: tuple[TileValue, ...],
+        after: tuple[TileValue, ...],
         offsets: list[int],
-    ) -> tuple[tuple[Value, ...], tuple[Value, ...]] | None:
+    ) -> tuple[tuple[TileValue, ...], tuple[TileValue, ...]] | None:
         """The states that a turn before these would have begun with, and the turn."""
-        bound: dict[Value, Value] = {}
+        bound: dict[TileValue, TileValue] = {}
         pairs = list(zip(after, states, strict=True))
-        inner, carried, seen = set(body), set(before), set[tuple[Value, Value]]()
+        inner, carried, seen = set(body), set(before), set[tuple[TileValue, TileValue]]()
         while pairs:
             one, other = pairs.pop()
             if (one, other) in seen:
@@ -203,21 +207,21 @@ class _Trace:
             return None
         return starts, values
 
-    def _are_here(self, turn: Sequence[Value | None]) -> bool:
+    def _are_here(self, turn: Sequence[TileValue | None]) -> bool:
         return all(value is None or self.first <= self.place[value] < self.last for value in turn)
 
-    def _stands_alone(self, turns: list[tuple[Value | None, ...]], offsets: list[int]) -> bool:
+    def _stands_alone(self, turns: list[tuple[TileValue | None, ...]], offsets: list[int]) -> bool:
         """Whether only the last states are used outside of the loop."""
         inner = {value for turn in turns for value in turn if value is not None}
         ends = {turns[-1][offset] for offset in offsets}
         return all(user in inner for value in inner - ends for user in self.users.get(value, ()))
 
 
-def _key(value: Value, args: Sequence[Value | None]) -> Key:
+def _key(value: TileValue, args: Sequence[TileValue | None]) -> Key:
     return (value.op, tuple(id(arg) for arg in args), type(value.datum).__name__, repr(value.datum), value.space)
 
 
-def _same_operation(one: Value, other: Value) -> bool:
+def _same_operation(one: TileValue, other: TileValue) -> bool:
     return (
         _same_kind(one, other)
         and (one.op, repr(one.datum), len(one.args)) == (other.op, repr(other.datum), len(other.args))
@@ -225,6 +229,6 @@ def _same_operation(one: Value, other: Value) -> bool:
     )
 
 
-def _same_kind(one: Value, other: Value) -> bool:
+def _same_kind(one: TileValue, other: TileValue) -> bool:
     """Whether two values have the same shape and type in a kernel."""
     return (one.space, one.boolean, one.integer) == (other.space, other.boolean, other.integer)

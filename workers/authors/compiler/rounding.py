@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpu_runner.contracts import Graph, Problem, Rounding
 from workers.authors.compiler.domain import SCALAR, Domain
 from workers.authors.compiler.graph import REDUCTIONS
-from workers.authors.compiler.values import Value, ValueNumbering, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, topological
 
 
 def fixed_dtype(problem: Problem, graph: Graph, node: str) -> str | None:
@@ -66,11 +66,11 @@ class ValueRounding:
         self._problem, self._graph, self._domain, self._numbering = problem, graph, domain, numbering
         self._unless = {rounding.node: rounding.unless for rounding in graph.rounded}
 
-    def of(self, node: str, value: Value) -> Value:
+    def of(self, node: str, value: TileValue) -> TileValue:
         """A node's value with eager mode's rounding."""
         return self._rounded(value, self._unless[node]) if node in self._unless else value
 
-    def _rounded(self, value: Value, unless: tuple[str, ...]) -> Value:
+    def _rounded(self, value: TileValue, unless: tuple[str, ...]) -> TileValue:
         if value.op == "cat":
             return self._numbering.pointwise("cat", *(self._rounded(arg, unless) for arg in value.args))
         if value.op == "neg":
@@ -82,7 +82,7 @@ class ValueRounding:
             return self._numbering.pointwise("where", value.args[0], *arms)
         return self._numbering.value(ROUNDED, (value,), " ".join(unless), value.space)
 
-    def _holds(self, value: Value, unless: frozenset[str]) -> bool:
+    def _holds(self, value: TileValue, unless: frozenset[str]) -> bool:
         """Whether the narrow dtype represents a value exactly."""
         if value.number is not None:
             return _is_short(float(value.number))
@@ -100,19 +100,19 @@ class ValueRounding:
         return value.op == "where" and all(self._holds(arm, unless) for arm in value.args[1:])
 
 
-def unrounded(numbering: ValueNumbering, value: Value) -> Value:
+def unrounded(numbering: ValueNumbering, value: TileValue) -> TileValue:
     """A value as it is stored: the store rounds it."""
     if value.op in {"cat", "neg"}:
         return numbering.pointwise(value.op, *(unrounded(numbering, arg) for arg in value.args))
     return value.args[0] if value.op == ROUNDED else value
 
 
-def type_name(value: Value) -> str:
+def type_name(value: TileValue) -> str:
     """What a kernel calls the dtype that a value is rounded to."""
     return "_".join([TYPE, *str(value.datum).upper().split()])
 
 
-def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values: list[Value]) -> list[str]:
+def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values: list[TileValue]) -> list[str]:
     """The dtypes that a kernel rounds its values to; ``pointers`` are its parameters for inputs, outputs and their gradients."""
     followed = [name for name in pointers if follows_call(problem, graph, name)]
     lines = []
@@ -127,7 +127,7 @@ def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values:
     return ["# Values are rounded where the reference's own operators round.", *lines] if lines else []
 
 
-def _is_computed(value: Value) -> bool:
+def _is_computed(value: TileValue) -> bool:
     """Whether a value is one of a kernel: sums over all rows are not, nor is arithmetic over numbers alone."""
     if value.integer or value.boolean or value.number is not None:
         return False

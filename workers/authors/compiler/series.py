@@ -27,7 +27,7 @@ CHEAP = frozenset(
 
 
 @dataclass(frozen=True)
-class Step:
+class SeriesStep:
     """A graph without gradients whose outputs later steps, or the caller, need; ``tensors`` are the nodes of its inputs."""
 
     timed: Pass
@@ -119,9 +119,9 @@ def steps_of(
     problem: Problem,
     graph: Graph,
     narrow: frozenset[str],
-    fits: Callable[[Step], bool] = lambda _: True,
+    fits: Callable[[SeriesStep], bool] = lambda _: True,
     chains: Mapping[str, Chain] | None = None,
-) -> list[Step]:
+) -> list[SeriesStep]:
     """The steps of both passes in order, taken apart until ``fits`` holds of all, as far as that goes.
 
     ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
@@ -146,7 +146,7 @@ def steps_of(
     return _rounded_again(steps)
 
 
-def _rounded_again(steps: list[Step]) -> list[Step]:
+def _rounded_again(steps: list[SeriesStep]) -> list[SeriesStep]:
     """The steps, in which what another step stored is rounded as it was where it is computed again.
 
     Else a mean of what was stored would be subtracted from what was not. What it is computed from is rounded where that is stored.
@@ -171,7 +171,7 @@ def _rounded_again(steps: list[Step]) -> list[Step]:
     return [replace(step, graph=rounded(step.graph)) for step in steps]
 
 
-def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
+def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
     """Ways to take a step apart, those that leave most together first.
 
     What follows a product is computed after it is stored; reductions and what they need go before what needs them; at last what
@@ -209,7 +209,7 @@ def _further(step: Step, breaks: Breaks) -> Iterator[Breaks]:
             yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
 
 
-def _alike(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> list[list[str]]:
+def _alike(step: SeriesStep, own: Mapping[str, Node], reduced: Sequence[str]) -> list[list[str]]:
     """The reductions that run over the same dimensions of what has the same shape, and need no others."""
     shapes = {node.name: node.meta.shape for node in step.graph.nodes}
     kinds: dict[str, tuple[object, ...]] = {}
@@ -227,7 +227,7 @@ def _alike(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> list[
     return list(found.values())
 
 
-def _early(step: Step, own: Mapping[str, Node], reduced: Sequence[str]) -> Iterator[frozenset[str]]:
+def _early(step: SeriesStep, own: Mapping[str, Node], reduced: Sequence[str]) -> Iterator[frozenset[str]]:
     """What some reductions need, first with what follows from them and is no larger, such as a deviation from a variance."""
     needed = frozenset(node.name for node in nodes_behind(step.graph, reduced) if node.name in own)
     shapes = {_dims(own[name]) for name in reduced}
@@ -246,7 +246,7 @@ def _dims(node: Node) -> tuple[Dim, ...]:
 
 def _steps(
     problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks, chains: Mapping[str, Chain]
-) -> list[Step]:
+) -> list[SeriesStep]:
     nodes = {node.name: node for node in graph.nodes}
     given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
     ends = [node for _, node in graph.gradients if node is not None]
@@ -255,10 +255,10 @@ def _steps(
     # Which tap is the largest is found together with it.
     forward |= {node.name for node in graph.nodes if node.op == "argmax" and references(node.args)[0].name in forward}
     saved = _saved(graph, nodes, forward, ends) if ends else ()
-    cut = Cut(problem, graph, narrow, Pass.forward, frozenset(given), breaks, chains)
+    cut = StepCutter(problem, graph, narrow, Pass.forward, frozenset(given), breaks, chains)
     steps = cut.steps([*graph.outputs, *saved])
     kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
-    return steps + Cut(problem, graph, narrow, Pass.backward, kept, breaks, chains).steps(ends)
+    return steps + StepCutter(problem, graph, narrow, Pass.backward, kept, breaks, chains).steps(ends)
 
 
 def _compared(graph: Graph, forward: set[str]) -> set[str]:
@@ -302,7 +302,7 @@ def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) ->
     return name
 
 
-class Cut:
+class StepCutter:
     """Cuts what a pass computes into steps.
 
     The rank of a node is even where it lies between products and odd where it follows from one, and has a turn, which grows where
@@ -333,7 +333,7 @@ class Cut:
         self._roots: dict[tuple[object, ...], str] = {}  # what reduces windows, by what it reduces
         self._late = set(breaks.late)  # what is not computed together with the product that it follows from
 
-    def steps(self, ends: Sequence[str]) -> list[Step]:
+    def steps(self, ends: Sequence[str]) -> list[SeriesStep]:
         """The steps that compute ``ends``, in order."""
         wanted = [end for end in dict.fromkeys(ends) if end not in self.available]
         if any(end in self.virtual for end in wanted):
@@ -491,7 +491,7 @@ def _reduced(node: Node) -> tuple[Arg, ...]:
 class _Part:
     """Collects the nodes of a step, and the nodes that others have to store for it."""
 
-    def __init__(self, cut: Cut, members: set[str], outputs: list[str]) -> None:
+    def __init__(self, cut: StepCutter, members: set[str], outputs: list[str]) -> None:
         self._cut, self._members, self._outputs = cut, members, outputs
         self._rank = cut.rank(members)
         self._copies: dict[str, Node] = {}
@@ -558,7 +558,7 @@ class _Part:
             self._copies[own] = Node(own, "input", (), self._cut.nodes[name].meta)
         return own
 
-    def step(self) -> Step:
+    def step(self) -> SeriesStep:
         """The step."""
         cut = self._cut
         problem, graph = cut.problem, cut.graph
@@ -591,7 +591,7 @@ class _Part:
             multiples=rules,
             output_dtypes=tuple(self._seen(name) for name in self._outputs),
         )
-        return Step(cut.timed, part, own)
+        return SeriesStep(cut.timed, part, own)
 
     def _take_a_dtype(self) -> None:
         """A step that is handed float32 alone takes a tensor that tells it the call's dtype, where it stores something in that."""

@@ -7,10 +7,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
-from workers.authors.compiler.expressions import TRITON, Dialect, Text, compose
-from workers.authors.compiler.names import Names
+from workers.authors.compiler.expressions import TRITON, Dialect, ExpressionText, compose
+from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.rerolling import RerolledLoop
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.values import TileValue, topological
 from workers.authors.protocol import SourceStyle
 
 # An expression that is longer than this is split at its longest part.
@@ -19,14 +19,19 @@ INDENT = "    "
 TRIVIAL = {"const", "scalar"}
 
 
-class Statements:
+class ScopeStatements:
     """Lines of one scope. ``env`` maps values to names; ``shared`` are the values used more than once, which get one."""
 
     def __init__(
-        self, names: Names, scalar: Callable[[str], Text], shared: set[Value], depth: int, dialect: Dialect = TRITON
+        self,
+        names: TensorNames,
+        scalar: Callable[[str], ExpressionText],
+        shared: set[TileValue],
+        depth: int,
+        dialect: Dialect = TRITON,
     ) -> None:
         self.lines: list[str] = []
-        self.env: dict[Value, str] = {}
+        self.env: dict[TileValue, str] = {}
         self.names = names
         self._scalar = scalar
         self._shared = shared
@@ -37,17 +42,17 @@ class Statements:
         """Write a line at the scope's depth; an empty text is an empty line."""
         self.lines.append(INDENT * self.depth + text if text else "")
 
-    def operand(self, value: Value) -> Text:
+    def operand(self, value: TileValue) -> ExpressionText:
         """Write a value as part of an expression; values used more than once are named first."""
         if value in self.env:
-            return Text(self.env[value])
+            return ExpressionText(self.env[value])
         if value.op == "scalar":
             return self._scalar(str(value.datum))
         if value in self._shared and value.op not in TRIVIAL:
-            return Text(self.assign(value))
+            return ExpressionText(self.assign(value))
         return compose(value, self._dialect, self.operand)
 
-    def assign(self, value: Value, name: str | None = None) -> str:
+    def assign(self, value: TileValue, name: str | None = None) -> str:
         """Names a value in a line of its own; returns the name."""
         text = self.fitted(value)
         chosen = name or self.names.of(value)
@@ -55,7 +60,7 @@ class Statements:
         self.env[value] = chosen
         return chosen
 
-    def fitted(self, value: Value, width: int = EXPRESSION_WIDTH) -> str:
+    def fitted(self, value: TileValue, width: int = EXPRESSION_WIDTH) -> str:
         """Write a value so that it fits on a line: its longest parts are named until it does."""
         self.prepare(value)
         text = self.written(value)
@@ -67,11 +72,11 @@ class Statements:
             text = self.written(value)
         return text
 
-    def reduced(self, value: Value) -> str:
+    def reduced(self, value: TileValue) -> str:
         """Write what a reduction takes in: by its name where it has one or deserves one."""
         return self.operand(value).text if value in self.env or value in self._shared else self.fitted(value)
 
-    def prepare(self, value: Value) -> None:
+    def prepare(self, value: TileValue) -> None:
         """Name every shared value below this one, so that writing it needs no line of its own."""
         if value in self.env:
             return
@@ -83,7 +88,7 @@ class Statements:
             else:
                 self.prepare(arg)
 
-    def written(self, value: Value) -> str:
+    def written(self, value: TileValue) -> str:
         """Write a value, its own name left aside."""
         if value in self.env:
             return self.env[value]
@@ -92,16 +97,16 @@ class Statements:
         return compose(value, self._dialect, self.operand).text
 
 
-def worth_naming(counts: dict[Value, int], always: Iterable[Value] = ()) -> set[Value]:
+def worth_naming(counts: dict[TileValue, int], always: Iterable[TileValue] = ()) -> set[TileValue]:
     """The values that are used more than once, or named for another reason."""
     named = {value for value, count in counts.items() if count > 1 and value.args}
     return {value for value in named if value.op != "neg" or value.args[0].args} | set(always)
 
 
-Compute = Callable[[Statements, Value], None]
+Compute = Callable[[ScopeStatements, TileValue], None]
 
 
-def write_loop(outer: Statements, inner: Statements, loop: RerolledLoop, head: str, reduce: Compute) -> None:
+def write_loop(outer: ScopeStatements, inner: ScopeStatements, loop: RerolledLoop, head: str, reduce: Compute) -> None:
     """Emit a loop; ``inner`` is the scope of its body, ``reduce`` emits and names a reduction.
 
     After it the outer scope knows the states that are needed by the names of the turns.
@@ -132,7 +137,7 @@ def write_loop(outer: Statements, inner: Statements, loop: RerolledLoop, head: s
     outer.env.update({end: name for end, name in zip(loop.ends, names, strict=True) if end is not None})
 
 
-def _assigned(inner: Statements, loop: RerolledLoop, names: list[str]) -> Iterator[tuple[str, str]]:
+def _assigned(inner: ScopeStatements, loop: RerolledLoop, names: list[str]) -> Iterator[tuple[str, str]]:
     """Assign the next states; those whose last value is still to be read are kept aside, and given with their names."""
     for place, (before, after, name) in enumerate(zip(loop.before, loop.after, names, strict=True)):
         left = loop.after[place + 1 :]
@@ -146,7 +151,7 @@ def _assigned(inner: Statements, loop: RerolledLoop, names: list[str]) -> Iterat
             inner.assign(after, name)
 
 
-def _reads(scope: Statements, value: Value, wanted: Value) -> bool:
+def _reads(scope: ScopeStatements, value: TileValue, wanted: TileValue) -> bool:
     """Whether writing a value would still write another by its name."""
     if value is wanted:
         return True

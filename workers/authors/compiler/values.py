@@ -13,7 +13,7 @@ Datum = float | int | bool | str | None
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class TileValue:
     """One number, row, column or tile.
 
     ``op`` is a pointwise operator, or ``load`` (``datum`` names the tensor), ``const`` (``datum`` is the number), ``scalar``
@@ -25,7 +25,7 @@ class Value:
     """
 
     op: str
-    args: tuple[Value, ...]
+    args: tuple[TileValue, ...]
     datum: Datum
     space: Space
     boolean: bool = False
@@ -45,75 +45,75 @@ class ValueNumbering:
 
     def __init__(self, *, in_order: bool = False) -> None:
         self.in_order = in_order
-        self._known: dict[tuple[object, ...], Value] = {}
+        self._known: dict[tuple[object, ...], TileValue] = {}
 
     def value(
         self,
         op: str,
-        args: tuple[Value, ...],
+        args: tuple[TileValue, ...],
         datum: Datum,
         space: Space,
         boolean: bool = False,
         integer: bool = False,
-    ) -> Value:
+    ) -> TileValue:
         """The one object of a value."""
         key = (op, tuple(id(arg) for arg in args), type(datum).__name__, repr(datum), space)
         if key not in self._known:
-            self._known[key] = Value(
+            self._known[key] = TileValue(
                 op, args, datum, space, boolean or op in BOOLEAN, integer or _stays_whole(op, args)
             )
         return self._known[key]
 
-    def const(self, number: float | bool) -> Value:
+    def const(self, number: float | bool) -> TileValue:
         """A constant."""
         return self.value("const", (), number, SCALAR, isinstance(number, bool))
 
-    def scalar(self, text: str) -> Value:
+    def scalar(self, text: str) -> TileValue:
         """Arithmetic over scalars and dimensions."""
         return self.value("scalar", (), text, SCALAR)
 
-    def load(self, name: str, space: Space, boolean: bool = False, integer: bool = False) -> Value:
+    def load(self, name: str, space: Space, boolean: bool = False, integer: bool = False) -> TileValue:
         """The elements of a tensor."""
         return self.value("load", (), name, space, boolean, integer)
 
-    def offset(self, text: str) -> Value:
+    def offset(self, text: str) -> TileValue:
         """Whole-number arithmetic over the number of columns."""
         return self.value("scalar", (), f"{OFFSET}{text}", SCALAR, integer=True)
 
-    def column(self) -> Value:
+    def column(self) -> TileValue:
         """The number of each column."""
         return self.value("column", (), None, COL, integer=True)
 
-    def row(self) -> Value:
+    def row(self) -> TileValue:
         """The number of each row within its matrix."""
         return self.value("row", (), None, ROW, integer=True)
 
-    def pick(self, load: Value, index: Value) -> Value:
+    def pick(self, load: TileValue, index: TileValue) -> TileValue:
         """The element of each row of a tensor at a column of its own, or its elements at other columns."""
         space = Space(load.space.rows or index.space.rows, index.space.cols)
         return self.value("pick", (index,), load.datum, space, load.boolean, load.integer)
 
-    def pointwise(self, op: str, *args: Value) -> Value:
+    def pointwise(self, op: str, *args: TileValue) -> TileValue:
         """An operation, not simplified."""
         space = SCALAR
         for arg in args:
             space = space.joined(arg.space)
         return self.value(op, args, None, space, op == "where" and all(arg.boolean for arg in args[1:]))
 
-    def over_cols(self, kind: str, arg: Value) -> Value:
+    def over_cols(self, kind: str, arg: TileValue) -> TileValue:
         """Reduce each row to a number."""
         return self.value("over_cols", (arg,), kind, Space(arg.space.rows, False), integer=kind == "argmax")
 
-    def scan(self, kind: str, arg: Value, reverse: bool) -> Value:
+    def scan(self, kind: str, arg: TileValue, reverse: bool) -> TileValue:
         """Combine each element of a row with all before it, or all after it."""
         return self.value("scan", (arg,), f"{kind} reverse" if reverse else kind, arg.space)
 
-    def over_rows(self, kind: str, arg: Value) -> Value:
+    def over_rows(self, kind: str, arg: TileValue) -> TileValue:
         """Reduce each column, or the numbers of all rows, to one."""
         return self.value("over_rows", (arg,), kind, Space(False, arg.space.cols))
 
 
-def _stays_whole(op: str, args: tuple[Value, ...]) -> bool:
+def _stays_whole(op: str, args: tuple[TileValue, ...]) -> bool:
     if op not in WHOLE:
         return False
     counted = args[1:] if op == "where" else args
@@ -121,10 +121,10 @@ def _stays_whole(op: str, args: tuple[Value, ...]) -> bool:
     return whole and any(arg.integer for arg in counted)
 
 
-def topological(roots: Iterable[Value]) -> list[Value]:
+def topological(roots: Iterable[TileValue]) -> list[TileValue]:
     """Every value that the roots need in topological order, operands first."""
-    done: dict[Value, None] = {}
-    waiting: list[tuple[Value, bool]] = [(root, False) for root in reversed(list(roots))]
+    done: dict[TileValue, None] = {}
+    waiting: list[tuple[TileValue, bool]] = [(root, False) for root in reversed(list(roots))]
     while waiting:
         value, expanded = waiting.pop()
         if value in done:
@@ -137,10 +137,10 @@ def topological(roots: Iterable[Value]) -> list[Value]:
     return list(done)
 
 
-def use_counts(roots: Iterable[Value]) -> dict[Value, int]:
+def use_counts(roots: Iterable[TileValue]) -> dict[TileValue, int]:
     """Count how often each value is an operand or a root."""
     roots = list(roots)
-    counts: dict[Value, int] = dict.fromkeys(topological(roots), 0)
+    counts: dict[TileValue, int] = dict.fromkeys(topological(roots), 0)
     for value in list(counts):
         for arg in value.args:
             counts[arg] += 1
@@ -150,10 +150,10 @@ def use_counts(roots: Iterable[Value]) -> dict[Value, int]:
 
 
 def rewritten(
-    numbering: ValueNumbering, roots: list[Value], replacement: Callable[[Value], Value | None]
-) -> list[Value]:
+    numbering: ValueNumbering, roots: list[TileValue], replacement: Callable[[TileValue], TileValue | None]
+) -> list[TileValue]:
     """The roots, rebuilt with values in them replaced."""
-    done: dict[Value, Value] = {}
+    done: dict[TileValue, TileValue] = {}
     for value in _descending(roots, replacement):
         new = replacement(value)
         if new is None and value.args:
@@ -164,9 +164,9 @@ def rewritten(
     return [done[root] for root in roots]
 
 
-def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+def _descending(roots: list[TileValue], replacement: Callable[[TileValue], TileValue | None]) -> list[TileValue]:
     """The values to rebuild in topological order, without what is below a replaced one."""
-    done: dict[Value, None] = {}
+    done: dict[TileValue, None] = {}
     waiting = [(root, False) for root in reversed(roots)]
     while waiting:
         value, expanded = waiting.pop()

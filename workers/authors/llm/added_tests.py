@@ -22,7 +22,7 @@ from workers.authors.llm.checks import (
     reached,
     words,
 )
-from workers.authors.llm.protocol import Fault, UnusableAnswer
+from workers.authors.llm.protocol import AnswerFault, UnusableAnswer
 
 MODULES = frozenset({"torch", "pytest", "math"})
 # pytest and unittest find these by their names.
@@ -70,12 +70,12 @@ def with_added(path: str, existing: str, added: str) -> str:
     _check_tests(new, stood)
     whole = _joined(existing, stood, added, new)
     if not _still_there(stood, parsed(whole, f"`{named(path)}`", whole)):
-        raise UnusableAnswer(Fault.tests, "the added text would change a part of the test file that stands")
+        raise UnusableAnswer(AnswerFault.tests, "the added text would change a part of the test file that stands")
     return whole
 
 
 def _refuse(sentence: str) -> UnusableAnswer:
-    return UnusableAnswer(Fault.tests, sentence)
+    return UnusableAnswer(AnswerFault.tests, sentence)
 
 
 def _check_nodes(new: ast.Module, stood: ast.Module) -> None:

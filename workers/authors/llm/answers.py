@@ -23,11 +23,11 @@ from workers.authors.llm.checks import (
 )
 from workers.authors.llm.prompts import is_hidden
 from workers.authors.llm.protocol import (
+    AnswerFault,
     ChangeAnswer,
     ChangeBrief,
     Diagnosis,
     Failed,
-    Fault,
     KernelAnswer,
     KernelBrief,
     ProblemAnswer,
@@ -91,7 +91,7 @@ def read_change(answer: Answer, brief: ChangeBrief) -> ChangeAnswer:
     files = tuple((path, text) for path, text in now.items() if text != {**stood, **tests}[path])
     failed_so = brief.failed is not None and bool(before) and dict(files) == before
     if problem is None and (not files or failed_so):
-        raise UnusableAnswer(Fault.same, "the answer changes nothing")
+        raise UnusableAnswer(AnswerFault.same, "the answer changes nothing")
     return ChangeAnswer(files, data["summary"], problem, replies_to(brief.remarks, data["replies"]))
 
 
@@ -113,13 +113,13 @@ def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:
     """
     data = checked_data(answer, forms.VARIANT)
     if ("source" in data) == bool(data.get("edits")):
-        raise UnusableAnswer(Fault.form, "the answer gives either edits or the whole source, one of the two")
+        raise UnusableAnswer(AnswerFault.form, "the answer gives either edits or the whole source, one of the two")
     if "source" in data:
         source = _ended(data["source"])
     else:
         source = edited(data["edits"], {brief.path: brief.source}).get(brief.path, brief.source)
     if source.strip() == brief.source.strip():
-        raise UnusableAnswer(Fault.same, "the answer changes nothing")
+        raise UnusableAnswer(AnswerFault.same, "the answer changes nothing")
     _changed(source, brief.failed)
     check_file(brief.path, brief.source, source)
     return VariantAnswer(
@@ -134,11 +134,11 @@ def _problem(source: str) -> Problem:
         problem = parse_problem(source)
     except ProblemError as error:
         where = f" (line {error.line})" if error.line else ""
-        raise UnusableAnswer(Fault.problem, _sentence(f"{error.message}{where}")) from None
+        raise UnusableAnswer(AnswerFault.problem, _sentence(f"{error.message}{where}")) from None
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError, MemoryError, OverflowError):
-        raise UnusableAnswer(Fault.problem, "the tables of the problem are not in their form") from None
+        raise UnusableAnswer(AnswerFault.problem, "the tables of the problem are not in their form") from None
     if problem.form != "reference":
-        raise UnusableAnswer(Fault.problem, "the problem is not written as `def reference(...)`")
+        raise UnusableAnswer(AnswerFault.problem, "the problem is not written as `def reference(...)`")
     check_capabilities(tree, "the problem", PROBLEM_MODULES)
     return problem
 
@@ -157,14 +157,16 @@ def _test_path(path: str, files: dict[str, str], tests: dict[str, str]) -> str:
     if path in tests:
         return path
     if path in files:
-        raise UnusableAnswer(Fault.path, f"`{named(path)}` is no test file: tests are added to a test file that stands")
+        raise UnusableAnswer(
+            AnswerFault.path, f"`{named(path)}` is no test file: tests are added to a test file that stands"
+        )
     return check_path(path, tests)
 
 
 def _changed(source: str, failed: Failed | None) -> None:
     """What failed would fail again. What a review spoke of may stay as it is: its remarks may be questions, or wrong."""
     if failed is not None and source.strip() == failed.source.strip():
-        raise UnusableAnswer(Fault.same, "the answer is what was proposed before, unchanged")
+        raise UnusableAnswer(AnswerFault.same, "the answer is what was proposed before, unchanged")
 
 
 def _ended(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from gpu_runner.contracts import read_source
 from gpu_runner.contracts.reading import SourceError, parse_bounded
 from workers.authors.llm.prompts import hidden_in
-from workers.authors.llm.protocol import Fault, KernelBrief, Remark, Reply, UnusableAnswer
+from workers.authors.llm.protocol import AnswerFault, KernelBrief, Remark, Reply, UnusableAnswer
 from workers.authors.protocol import SourceStyle
 from workers.models.forms import FormError, check
 from workers.models.protocol import Answer, Form
@@ -29,22 +29,22 @@ def checked_data(answer: Answer, form: Form) -> dict[str, Any]:
         UnusableAnswer: it does not.
     """
     if not isinstance(answer.data, dict):
-        raise UnusableAnswer(Fault.form, f"the answer is not given by the form `{form.name}`")
+        raise UnusableAnswer(AnswerFault.form, f"the answer is not given by the form `{form.name}`")
     try:
         check(answer.data, form)
     except FormError as error:
-        raise UnusableAnswer(Fault.form, str(error)) from None
+        raise UnusableAnswer(AnswerFault.form, str(error)) from None
     except (RecursionError, ValueError, TypeError):  # what no JSON spells, or nests too deep
-        raise UnusableAnswer(Fault.form, "the answer is no plain JSON object") from None
+        raise UnusableAnswer(AnswerFault.form, "the answer is no plain JSON object") from None
     for place, text in _texts(answer.data):
         hidden = hidden_in(text)
         if hidden is not None:
             sentence = (
                 f"`{named(place)}` holds the character U+{ord(hidden):04X}, which cannot be seen; write it as an escape"
             )
-            raise UnusableAnswer(Fault.form, sentence)
+            raise UnusableAnswer(AnswerFault.form, sentence)
         if not text.strip() and not place.endswith(".new"):
-            raise UnusableAnswer(Fault.form, f"`{named(place)}` says nothing")
+            raise UnusableAnswer(AnswerFault.form, f"`{named(place)}` says nothing")
     return answer.data
 
 
@@ -69,12 +69,12 @@ def replies_to(remarks: tuple[Remark, ...], given: list[dict[str, Any]]) -> tupl
     counted = Counter(int(reply["number"]) for reply in given)
     for number in sorted(counted):
         if number not in asked:
-            raise UnusableAnswer(Fault.form, f"there is a reply to remark {number}, which nobody made")
+            raise UnusableAnswer(AnswerFault.form, f"there is a reply to remark {number}, which nobody made")
         if counted[number] > 1:
-            raise UnusableAnswer(Fault.form, f"remark {number} has more than one reply")
+            raise UnusableAnswer(AnswerFault.form, f"remark {number} has more than one reply")
     missing = [str(number) for number in asked if number not in counted]
     if missing:
-        raise UnusableAnswer(Fault.form, f"there is no reply to remark {', '.join(missing)}")
+        raise UnusableAnswer(AnswerFault.form, f"there is no reply to remark {', '.join(missing)}")
     texts = {int(reply["number"]): str(reply["text"]) for reply in given}
     return tuple(Reply(number, texts[number]) for number in asked)
 
@@ -117,19 +117,19 @@ def parsed(text: str, what: str, note: str = "") -> ast.Module:
         UnusableAnswer: it is too large, has Markdown around it, or does not parse.
     """
     if len(text.encode("utf-8", "replace")) - len(note.encode("utf-8", "replace")) > MOST_BYTES:
-        raise UnusableAnswer(Fault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
+        raise UnusableAnswer(AnswerFault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
     if text.count("\n") - note.count("\n") > MOST_LINES:
-        raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
+        raise UnusableAnswer(AnswerFault.too_large, f"{what} is longer than {MOST_LINES} lines")
     try:
         return read_source(text).tree
     except SourceError as error:
         # Three backquotes within a text of the program parse; those around it do not.
         if any(line.lstrip().startswith(FENCE) for line in text.splitlines()):
             sentence = f"{what} has Markdown around its code; give the file's text alone"
-            raise UnusableAnswer(Fault.fence, sentence) from None
+            raise UnusableAnswer(AnswerFault.fence, sentence) from None
         where = "" if error.line is None else f" at line {error.line}"
         why = "" if error.rule == "syntax" else f": {error.message} {error.fix}"  # a syntax error may quote the text
-        raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}{why}") from None
+        raise UnusableAnswer(AnswerFault.syntax, f"{what} does not parse as Python{where}{why}") from None
 
 
 def check_capabilities(
@@ -144,11 +144,11 @@ def check_capabilities(
     for module in imported(tree):
         if module not in MODULES and module not in known and not module.startswith(PREFIXES):
             sentence = f"{what} imports `{named(module)}`, which is none of the modules that kernels need here"
-            raise UnusableAnswer(Fault.reach, sentence)
+            raise UnusableAnswer(AnswerFault.reach, sentence)
     used = set(reached(before)) if before is not None else set()
     for name in reached(tree):
         if name not in used:
-            raise UnusableAnswer(Fault.reach, f"{what} uses {quoted_name(name)}, which reaches beyond a kernel")
+            raise UnusableAnswer(AnswerFault.reach, f"{what} uses {quoted_name(name)}, which reaches beyond a kernel")
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -229,11 +229,11 @@ def check_module(source: str, brief: KernelBrief) -> None:
         wanted.append(style.entry)
     for name in wanted:
         if name not in functions:
-            raise UnusableAnswer(Fault.names, f"the module does not define the function `{named(name)}`")
+            raise UnusableAnswer(AnswerFault.names, f"the module does not define the function `{named(name)}`")
     if style.section:
         _check_prefix(tree, style)
     elif style.function_class not in classes:
-        raise UnusableAnswer(Fault.names, f"the module does not define the class `{named(style.function_class)}`")
+        raise UnusableAnswer(AnswerFault.names, f"the module does not define the class `{named(style.function_class)}`")
     else:
         _check_class(classes[style.function_class], brief)
     if style.entry is not None and not style.section:
@@ -266,13 +266,15 @@ def check_kernels(tree: ast.Module, what: str) -> None:
     """
     kernels = kernels_of(tree)
     if not kernels:
-        raise UnusableAnswer(Fault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it")
+        raise UnusableAnswer(
+            AnswerFault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it"
+        )
     inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in ast.walk(node)}
     outside = [node for node in ast.walk(tree) if id(node) not in inside]
     launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in outside)
     # Which of several kernels is launched may be chosen before, under another name.
     if not launches or not any(isinstance(node, ast.Name) and node.id in kernels for node in outside):
-        raise UnusableAnswer(Fault.names, f"{what} launches none of its kernels by `kernel[grid](...)`")
+        raise UnusableAnswer(AnswerFault.names, f"{what} launches none of its kernels by `kernel[grid](...)`")
 
 
 def _is_kernel(node: ast.stmt) -> bool:
@@ -287,19 +289,19 @@ def _is_jit(decorator: ast.expr) -> bool:
 def _check_class(node: ast.ClassDef, brief: KernelBrief) -> None:
     name = named(node.name)
     if not any((dotted(base) or "").endswith("Function") for base in node.bases):
-        raise UnusableAnswer(Fault.names, f"the class `{name}` is no `torch.autograd.Function`")
+        raise UnusableAnswer(AnswerFault.names, f"the class `{name}` is no `torch.autograd.Function`")
     methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
     for method in ("forward", "backward"):
         if method not in methods or not _is_static(methods[method]):
-            raise UnusableAnswer(Fault.names, f"the class `{name}` has no static method `{method}`")
+            raise UnusableAnswer(AnswerFault.names, f"the class `{name}` has no static method `{method}`")
     parameters = brief.problem.parameters
     if parameters and not _takes(methods["forward"], 1 + len(parameters)):
         given = ", ".join(f"`{named(parameter)}`" for parameter in parameters)
-        raise UnusableAnswer(Fault.names, f"`{name}.forward` does not take ctx and then {given}, in this order")
+        raise UnusableAnswer(AnswerFault.names, f"`{name}.forward` does not take ctx and then {given}, in this order")
     outputs = len(brief.graph.outputs) if brief.graph is not None else 0
     if outputs and not _takes(methods["backward"], 1 + outputs):
         sentence = f"`{name}.backward` does not take ctx and then one gradient for each of {outputs} outputs"
-        raise UnusableAnswer(Fault.names, sentence)
+        raise UnusableAnswer(AnswerFault.names, sentence)
 
 
 def _is_static(node: ast.FunctionDef) -> bool:
@@ -318,18 +320,20 @@ def _check_entry(node: ast.FunctionDef, brief: KernelBrief) -> None:
     own = tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
     if brief.problem.parameters and own != brief.problem.parameters:
         given = ", ".join(named(parameter) for parameter in brief.problem.parameters)
-        raise UnusableAnswer(Fault.names, f"`{named(node.name)}` does not have the reference's parameters ({given})")
+        raise UnusableAnswer(
+            AnswerFault.names, f"`{named(node.name)}` does not have the reference's parameters ({given})"
+        )
 
 
 def _check_prefix(tree: ast.Module, style: SourceStyle) -> None:
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef):
-            raise UnusableAnswer(Fault.names, "a section of a file holds no imports and no classes")
+            raise UnusableAnswer(AnswerFault.names, "a section of a file holds no imports and no classes")
         if isinstance(node, ast.FunctionDef) and not node.name.startswith(style.prefix):
             sentence = (
                 f"`{named(node.name)}` does not begin with `{named(style.prefix)}`, as every name of the section must"
             )
-            raise UnusableAnswer(Fault.names, sentence)
+            raise UnusableAnswer(AnswerFault.names, sentence)
 
 
 def edited(
@@ -345,11 +349,11 @@ def edited(
         path = check_path(str(edit["path"]), texts, forbidden)
         old, new = _ends_as(texts[path], str(edit["old"])), _ends_as(texts[path], str(edit["new"]))
         if old == new:
-            raise UnusableAnswer(Fault.same, f"edit {place} puts in place of a text the same text")
+            raise UnusableAnswer(AnswerFault.same, f"edit {place} puts in place of a text the same text")
         matches = _count(texts[path], old)
         if matches != 1:
             times = "not there" if matches == 0 else "there more than once"
-            raise UnusableAnswer(Fault.edit, f"the old text of edit {place} is {times} in `{named(path)}`")
+            raise UnusableAnswer(AnswerFault.edit, f"the old text of edit {place} is {times} in `{named(path)}`")
         texts[path] = texts[path].replace(old, new)
     return {path: text for path, text in texts.items() if text != files[path]}
 
@@ -364,8 +368,8 @@ def check_path(path: str, files: dict[str, str], forbidden: frozenset[str] = fro
         return path
     if path in forbidden or str(PurePosixPath(path)) in forbidden:
         sentence = f"`{named(path)}` is a test file that stands: tests are added at its end and never edited"
-        raise UnusableAnswer(Fault.tests, sentence)
-    raise UnusableAnswer(Fault.path, f"`{named(path)}` is none of the files that this change may touch")
+        raise UnusableAnswer(AnswerFault.tests, sentence)
+    raise UnusableAnswer(AnswerFault.path, f"`{named(path)}` is none of the files that this change may touch")
 
 
 def check_file(path: str, before: str, after: str) -> None:
@@ -383,7 +387,7 @@ def check_file(path: str, before: str, after: str) -> None:
         return
     lost = sorted(_public(stood) - _public(tree))
     if lost:
-        raise UnusableAnswer(Fault.names, f"{what} no longer defines `{named(lost[0])}`, which others may call")
+        raise UnusableAnswer(AnswerFault.names, f"{what} no longer defines `{named(lost[0])}`, which others may call")
     if _has_kernels(stood):
         check_kernels(tree, what)
 

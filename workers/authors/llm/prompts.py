@@ -126,7 +126,7 @@ EXAMPLE_CHARACTERS = 40_000  # a file to learn from may be cut, since nothing of
 
 
 @dataclass(frozen=True)
-class Cut:
+class Excerpt:
     """A text for a prompt: whole, or its beginning and end with a note between them of how much is missing."""
 
     text: str
@@ -162,14 +162,14 @@ def hidden_in(text: str) -> str | None:
     return next((character for character in text if is_hidden(character)), None)
 
 
-def cut(text: str, most: int) -> Cut:
+def cut(text: str, most: int) -> Excerpt:
     """Shorten a text to about ``most`` characters: two thirds from its beginning, one third from its end."""
     missing = len(text) - most
     if missing <= 0:
-        return Cut(text, 0)
+        return Excerpt(text, 0)
     head = most * 2 // 3
     tail = text[len(text) - (most - head) :]
-    return Cut(f"{text[:head]}\n[... {missing} characters are left out here ...]\n{tail}", missing)
+    return Excerpt(f"{text[:head]}\n[... {missing} characters are left out here ...]\n{tail}", missing)
 
 
 def _line(text: str) -> str:

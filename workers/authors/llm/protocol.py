@@ -22,7 +22,7 @@ class Task(StrEnum):
     optimize = "optimize"  # one change that makes it faster
 
 
-class Fault(StrEnum):
+class AnswerFault(StrEnum):
     """Why an answer cannot be used, before anything of it is run."""
 
     form = "form"  # a field is missing or says nothing
@@ -41,7 +41,7 @@ class Fault(StrEnum):
 class UnusableAnswer(WorkersError):  # noqa: N818 - an expected outcome of asking a model
     """The answer is not used. The sentence is ours, for the model in a repair and for people; it quotes names alone."""
 
-    def __init__(self, fault: Fault, sentence: str) -> None:
+    def __init__(self, fault: AnswerFault, sentence: str) -> None:
         super().__init__(sentence)
         self.fault = fault
 

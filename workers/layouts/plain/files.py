@@ -22,7 +22,7 @@ ELSEWHERE = frozenset(
 
 
 @dataclass(frozen=True)
-class Home:
+class LibraryFolders:
     """Folders of a library; ``root`` is on ``sys.path``, ``package`` is the kernels' dotted name below it."""
 
     kernels: str
@@ -46,7 +46,7 @@ def kernel_folders(tree: Tree) -> tuple[str, ...]:
     return tuple(folders)
 
 
-def home_of(tree: Tree) -> Home:
+def home_of(tree: Tree) -> LibraryFolders:
     """The folders: the one with Triton kernels where there is one, else ``kernels``."""
     folders = kernel_folders(tree)
     named = [folder for folder in folders if PurePosixPath(folder).name == "kernels"]
@@ -57,7 +57,7 @@ def home_of(tree: Tree) -> Home:
     )
     tests = next((folder for folder in ("tests", "test") if tree.exists(folder)), "tests")
     benchmarks = next((folder for folder in ("benchmarks", "benchmark", "bench") if tree.exists(folder)), "benchmarks")
-    return Home(kernels, root, ".".join(package), tests, benchmarks)
+    return LibraryFolders(kernels, root, ".".join(package), tests, benchmarks)
 
 
 def _is_importable(path: str) -> bool:
@@ -97,7 +97,7 @@ def kernel_source(design: Design) -> str:
     return f"{source_of(design)}\n\n{function}\n\n\n{module}\n"
 
 
-def suite_source(design: Design, home: Home, single_line: bool, width: int) -> str:
+def suite_source(design: Design, home: LibraryFolders, single_line: bool, width: int) -> str:
     """The whole test file, with the problem in it."""
     reference_class = f"Torch{design.names.module}"
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
@@ -118,7 +118,7 @@ def suite_source(design: Design, home: Home, single_line: bool, width: int) -> s
     return "\n\n".join(sections) + "\n"
 
 
-def script_source(design: Design, home: Home, single_line: bool) -> str:
+def script_source(design: Design, home: LibraryFolders, single_line: bool) -> str:
     """The benchmark script: the kernel against the reference, eager and compiled, on the problem's workloads."""
     form, reference = _form(design), reference_of(design.problem)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
@@ -137,7 +137,7 @@ def _form(design: Design) -> ModuleForm:
     return module_form(design.problem, axes_of(design.problem))
 
 
-def _header(imports: tuple[Import, ...], home: Home, single_line: bool) -> str:
+def _header(imports: tuple[Import, ...], home: LibraryFolders, single_line: bool) -> str:
     return block(imports, frozenset({home.package.split(".")[0]}), single_line=single_line)
 
 

@@ -11,7 +11,7 @@ from workers.layouts.naming import camel_case, check_name, check_problem, check_
 from workers.layouts.plain.files import (
     KERNEL,
     SUITE_IMPORTS,
-    Home,
+    LibraryFolders,
     home_of,
     kernel_folders,
     kernel_source,
@@ -189,5 +189,5 @@ class PlainLayout(ExistingKernelLayout):
         return None
 
 
-def _paths(name: str, home: Home) -> tuple[str, str, str]:
+def _paths(name: str, home: LibraryFolders) -> tuple[str, str, str]:
     return f"{home.kernels}/{name}.py", f"{home.tests}/test_{name}.py", f"{home.benchmarks}/benchmark_{name}.py"

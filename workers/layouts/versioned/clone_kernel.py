@@ -28,7 +28,7 @@ class CloneError(Exception):
 
 
 @dataclass(frozen=True)
-class Names:
+class VersionNames:
     """Renaming of one version: ``design`` is its name without the suffix, ``package`` where its design is imported from."""
 
     design: str
@@ -70,14 +70,14 @@ def cloned(files: Mapping[str, str], design: str, old: str, new: str, package: s
     Raises:
         CloneError: a file is not Python.
     """
-    plain = Names(design, old, new, package)
+    plain = VersionNames(design, old, new, package)
     trees = {path: _parsed(path, text) for path, text in files.items() if path.endswith(".py")}
     classes = {node.name: node for tree in trees.values() for node in _top(tree) if isinstance(node, ast.ClassDef)}
     symbols = {
         _module(path): {name: plain.symbol(name) for name in _versioned(tree, PurePosixPath(path).stem, classes)}
         for path, tree in trees.items()
     }
-    names = Names(design, old, new, package, symbols)
+    names = VersionNames(design, old, new, package, symbols)
     return {
         plain.path(path): Module(names, path, text, trees[path]).renamed() if path in trees else text
         for path, text in files.items()
@@ -166,7 +166,7 @@ def _last(node: ast.expr) -> str:
 class Module:
     """One module while it is renamed, by edits at the places of its syntax tree: all other bytes stay."""
 
-    names: Names
+    names: VersionNames
     path: str
     text: str
     tree: ast.Module

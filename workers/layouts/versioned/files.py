@@ -68,7 +68,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Home:
+class PackageFolder:
     """The package `kernel` of a repository, such as `src/lib/kernel`."""
 
     root: str
@@ -114,10 +114,10 @@ class Home:
         return helpers
 
 
-def home_of(tree: Tree) -> Home | None:
+def home_of(tree: Tree) -> PackageFolder | None:
     """Where a repository keeps its kernels; None where it is of another kind."""
     entries = [path for path in tree.paths("src/", "/kernel/__main__.py") if path.count("/") == 3]
-    return Home(str(PurePosixPath(entries[0]).parent)) if len(entries) == 1 else None
+    return PackageFolder(str(PurePosixPath(entries[0]).parent)) if len(entries) == 1 else None
 
 
 @cache
@@ -164,7 +164,7 @@ def reference_source(design: Design, width: int, single_line: bool) -> str:
     return f"{opening(design)}{imports}\n\n\n{reference.code}\n\n\n{tables_source(design, width, with_call=False)}\n"
 
 
-def entry_source(design: Design, home: Home, tree: Tree, single_line: bool) -> str:
+def entry_source(design: Design, home: PackageFolder, tree: Tree, single_line: bool) -> str:
     """The entry module of the base version: the entry function, the tiling and the plan around the proved kernels."""
     form = module_form(design.problem, axes_of(design.problem))
     runtime, folder = home.runtime(tree), home.folder(design.name, tree).removeprefix("src/").replace("/", ".")
@@ -309,7 +309,7 @@ def _counted(expression: str, variables: tuple[tuple[str, str], ...]) -> str:
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda match: table.get(match[0], match[0]), expression)
 
 
-def suite_source(design: Design, home: Home) -> str:
+def suite_source(design: Design, home: PackageFolder) -> str:
     """The test file: every version of the design, by the repository's own command line, at sizes of a few blocks and less."""
     form = module_form(design.problem, axes_of(design.problem))
     options = [

@@ -30,7 +30,7 @@ from workers.layouts.versioned.devlog import devlog_path, with_entry
 from workers.layouts.versioned.files import (
     KERNELS,
     LANGUAGE,
-    Home,
+    PackageFolder,
     Version,
     entry_source,
     home_of,
@@ -319,14 +319,14 @@ def _unused(node: ast.Import | ast.ImportFrom, used: set[str]) -> bool:
     return not bound & used and not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
-def _home(tree: Tree) -> Home:
+def _home(tree: Tree) -> PackageFolder:
     home = home_of(tree)
     if home is None:
         raise UserFacingError(NO_HOME)
     return home
 
 
-def _version_of(kernel: ExistingKernel, home: Home, tree: Tree) -> tuple[str, Version]:
+def _version_of(kernel: ExistingKernel, home: PackageFolder, tree: Tree) -> tuple[str, Version]:
     design = PurePosixPath(kernel.path).parts[-3]
     return design, next(v for v in home.versions(tree)[design] if v.path == kernel.path)
 

@@ -25,7 +25,7 @@ from workers.authors.llm import (
     read_variant,
     variant_question,
 )
-from workers.authors.llm.protocol import Fault, KernelBrief, Task
+from workers.authors.llm.protocol import AnswerFault, KernelBrief, Task
 from workers.authors.protocol import SourceStyle
 from workers.models.protocol import Question
 
@@ -155,7 +155,7 @@ class Answered:
     question: Question
     right: dict[str, Any]
     wrong: dict[str, Any]
-    ending: Fault
+    ending: AnswerFault
     rule: str
 
     def read(self, data: dict[str, Any]) -> object:
@@ -197,7 +197,7 @@ ANSWERED: dict[str, Answered] = {
         problem_question(briefs.problem_brief()),
         PROBLEM,
         PROBLEM | {"source": "import numpy\n" + briefs.PROBLEM},
-        Fault.problem,
+        AnswerFault.problem,
         "It imports `torch` (and `math`, `typing` where needed) and nothing else",
     ),
     "a problem from code": Answered(
@@ -205,7 +205,7 @@ ANSWERED: dict[str, Answered] = {
         problem_question(CODE),
         PROBLEM,
         PROBLEM | {"source": briefs.PROBLEM.replace("INPUTS = {", "INPUTS = dict(**{").replace("}\nWORK", "})\nWORK")},
-        Fault.problem,
+        AnswerFault.problem,
         "These tables are plain values, without calls or names",
     ),
     "a kernel in the library's form": Answered(
@@ -213,7 +213,7 @@ ANSWERED: dict[str, Answered] = {
         kernel_question(briefs.kernel_brief()),
         RIGHT,
         RIGHT | {"source": f"```python\n{RIGHT['source']}```\n"},
-        Fault.fence,
+        AnswerFault.fence,
         "no Markdown, no fence",
     ),
     "a repair": Answered(
@@ -221,7 +221,7 @@ ANSWERED: dict[str, Answered] = {
         kernel_question(REPAIRED),
         RIGHT | {"source": SHORTER},
         RIGHT,
-        Fault.same,
+        AnswerFault.same,
         "check it against the source line by line before you change anything",
     ),
     "a revision": Answered(
@@ -229,7 +229,7 @@ ANSWERED: dict[str, Answered] = {
         kernel_question(REVISED),
         RIGHT | {"source": SHORTER, "replies": REPLIES},
         RIGHT | {"source": SHORTER, "replies": REPLIES[:1]},
-        Fault.form,
+        AnswerFault.form,
         "Each numbered remark gets exactly one reply",
     ),
     "a change with tests": Answered(
@@ -237,7 +237,7 @@ ANSWERED: dict[str, Answered] = {
         change_question(briefs.change_brief()),
         briefs.added(briefs.ADDED),
         briefs.added(FIXTURE),
-        Fault.tests,
+        AnswerFault.tests,
         "It may not redefine a name, define a fixture",
     ),
     "a diagnosis": Answered(
@@ -245,7 +245,7 @@ ANSWERED: dict[str, Answered] = {
         diagnosis_question(briefs.variant_brief()),
         DIAGNOSIS,
         DIAGNOSIS | {"evidence": []},
-        Fault.form,
+        AnswerFault.form,
         "Each piece of evidence names its number or its line",
     ),
     "a variant": Answered(
@@ -253,7 +253,7 @@ ANSWERED: dict[str, Answered] = {
         variant_question(briefs.variant_brief()),
         briefs.variant(),
         briefs.variant(edits=[{"path": briefs.PATH, "old": "mask=mask", "new": "mask=None"}]),
-        Fault.edit,
+        AnswerFault.edit,
         "each `old` text occurs in the file exactly once",
     ),
 }

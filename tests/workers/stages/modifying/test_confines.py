@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.authors.llm.protocol import Fault
+from workers.authors.llm.protocol import AnswerFault
 from workers.contracts import ChangedFile, FileChange
 from workers.layouts.protocol import Changeable, Shared
 from workers.stages.confines import changed_files, diff, violation, within
@@ -16,7 +16,7 @@ PLACES = Changeable(("ops/k.py",), (Shared("functional.py", ("ours",)),), ("test
 CHANGED = FileChange("ops/k.py", KERNEL.replace("LINE_3 = 3", "LINE_3 = 4"))
 
 
-def fault_of(*changes: FileChange) -> Fault | None:
+def fault_of(*changes: FileChange) -> AnswerFault | None:
     found = violation(changes, PLACES, TREE)
     return None if found is None else found.fault
 
@@ -33,11 +33,11 @@ def test_the_kernels_files_its_functions_and_more_tests_may_be_changed() -> None
     "path", ["ops/other.py", ".github/workflows/ci.yml", "ops/../ops/k.py", "/ops/k.py", "conftest.py"]
 )
 def test_no_other_file_may_be_changed(path: str) -> None:
-    assert fault_of(CHANGED, FileChange(path, "x = 1\n")) is Fault.path
+    assert fault_of(CHANGED, FileChange(path, "x = 1\n")) is AnswerFault.path
 
 
 def test_no_file_may_be_removed() -> None:
-    assert fault_of(FileChange("ops/k.py", None)) is Fault.path
+    assert fault_of(FileChange("ops/k.py", None)) is AnswerFault.path
 
 
 @pytest.mark.parametrize(
@@ -56,29 +56,29 @@ def test_no_file_may_be_removed() -> None:
 def test_in_a_shared_file_only_the_kernels_own_functions_may_be_changed(text: str) -> None:
     found = violation((CHANGED, FileChange("functional.py", text)), PLACES, TREE)
     assert found is not None
-    assert found.fault is Fault.path
+    assert found.fault is AnswerFault.path
     assert "only `ours` may be changed in it" in found.sentence
 
 
 def test_old_tests_stay() -> None:
-    assert fault_of(CHANGED, FileChange("test_k.py", "def test_b():\n    assert True\n")) is Fault.tests
+    assert fault_of(CHANGED, FileChange("test_k.py", "def test_b():\n    assert True\n")) is AnswerFault.tests
 
 
 def test_tests_alone_are_no_change() -> None:
-    assert fault_of(FileChange("test_k.py", SUITE + "\n\ndef test_b():\n    assert True\n")) is Fault.same
-    assert fault_of(FileChange("ops/k.py", KERNEL)) is Fault.same
+    assert fault_of(FileChange("test_k.py", SUITE + "\n\ndef test_b():\n    assert True\n")) is AnswerFault.same
+    assert fault_of(FileChange("ops/k.py", KERNEL)) is AnswerFault.same
 
 
 def test_a_file_is_not_written_anew() -> None:
     new = "".join(f"OTHER_{n} = {n}\n" if n < 61 else f"LINE_{n} = {n}\n" for n in range(100))
     found = violation((FileChange("ops/k.py", new),), PLACES, TREE)
     assert found is not None
-    assert (found.fault, "61 of 100 lines of `ops/k.py`" in found.sentence) == (Fault.too_large, True)
+    assert (found.fault, "61 of 100 lines of `ops/k.py`" in found.sentence) == (AnswerFault.too_large, True)
     assert fault_of(FileChange("ops/k.py", new.replace("OTHER_60", "LINE_60"))) is None
 
 
-@pytest.mark.parametrize(("lines", "fault"), [(400, None), (401, Fault.too_large)])
-def test_a_change_is_small(lines: int, fault: Fault | None) -> None:
+@pytest.mark.parametrize(("lines", "fault"), [(400, None), (401, AnswerFault.too_large)])
+def test_a_change_is_small(lines: int, fault: AnswerFault | None) -> None:
     more = "".join(f"MORE_{n} = {n}\n" for n in range(lines))
     assert fault_of(FileChange("ops/k.py", KERNEL + more)) is fault
     assert fault_of(CHANGED, FileChange("test_k.py", SUITE + more)) is fault

@@ -7,8 +7,8 @@ from typing import ClassVar, Self
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelTask
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import Schedule, started
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.live import live_tiles
@@ -41,12 +41,12 @@ class AscendRefused(Schedule):
     """What has no schedule for this target yet: products and segments of rows."""
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         by_places = program.multiplies or bool(program.domain.windows)
         return by_places or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Refuses.
 
         Raises:
@@ -87,7 +87,7 @@ class AscendTile(Tile):
     SOURCES: ClassVar = {"_row_tiles(": ROW_TILES, "_block_rows(": BLOCK_ROWS, "_block(": BLOCK}
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """The kernels for tiles and for wide rows.
 
         Raises:

@@ -11,15 +11,15 @@ from typing import ClassVar, Self
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
 from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
-from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
+from workers.authors.compiler.kernels import LOADS, KernelForm, KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import TRITON, Language
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
 from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.schedules.reductions import loses_nan
-from workers.authors.compiler.statements import INDENT, Statements, docstring, worth_naming
-from workers.authors.compiler.values import Value, use_counts
+from workers.authors.compiler.statements import INDENT, ScopeStatements, docstring, worth_naming
+from workers.authors.compiler.values import TileValue, use_counts
 
 Knobs = list[tuple[str, tuple[int, ...]]]  # a setting, and the values to try besides the rule's
 
@@ -35,7 +35,7 @@ class Schedule(ABC):
     SOURCES: ClassVar[Mapping[str, str]] = {}  # functions that its launcher calls, by the beginning of the call
     LAUNCH_SIZES: ClassVar[frozenset[str]] = frozenset()  # that the launch asks for, whatever the kernels do
 
-    program: Program
+    program: ValueProgram
     task: KernelTask
     kernel: KernelSource
     host: HostScope
@@ -44,12 +44,12 @@ class Schedule(ABC):
 
     @staticmethod
     @abstractmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         """Whether the schedule can take a task."""
 
     @classmethod
     @abstractmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernels of a task that fits.
 
         Raises:
@@ -145,7 +145,7 @@ class Schedule(ABC):
         return text if plain else f"{text}.view{f'({dims})' if dims else '(())'}"
 
     @property
-    def form(self) -> Form:
+    def form(self) -> KernelForm:
         """The form of its kernels."""
         return self.task.form
 
@@ -196,7 +196,7 @@ class KernelWriter:
 
     language: ClassVar[Language] = TRITON
 
-    def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask) -> None:
         self.program, self.names, self.scalars, self.task = program, names.fork(), scalars, task
         scalars.begin()
         self.loads = [value for value in task.values if value.op == "load"]
@@ -211,7 +211,7 @@ class KernelWriter:
         self.others = self._fills(reductions)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> KernelForm:
         """The form of the kernel."""
         return self.task.form
 
@@ -227,19 +227,19 @@ class KernelWriter:
                 return False
         return True
 
-    def tensor(self, load: Value) -> str:
+    def tensor(self, load: TileValue) -> str:
         """The name of a loaded tensor."""
         return self.names.tensors[str(load.datum)]
 
-    def chunk(self, load: Value) -> Chunk | None:
+    def chunk(self, load: TileValue) -> Chunk | None:
         """Which chunk of a tensor a load takes, None where it takes all."""
         return self.program.domain.chunks.get(str(load.datum))
 
-    def is_streamed(self, load: Value) -> bool:
+    def is_streamed(self, load: TileValue) -> bool:
         """Whether a load may say that its elements are not read again."""
         return load.space == FULL and self.program.domain.base(str(load.datum)) in self.task.form.streamed
 
-    def hint(self, load: Value) -> str:
+    def hint(self, load: TileValue) -> str:
         """A load's cache hint, as a further argument."""
         if not self.is_streamed(load):
             return ""
@@ -252,18 +252,20 @@ class KernelWriter:
         return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
 
     @property
-    def row_numbers(self) -> list[Value]:
+    def row_numbers(self) -> list[TileValue]:
         """The values that are the number of each row."""
         return [value for value in self.task.values if value.op == "row"]
 
-    def partial_rows(self, load: Value) -> bool:
+    def partial_rows(self, load: TileValue) -> bool:
         """Whether a tensor varies over some of the row axes only."""
         name = str(load.datum)
         if name not in self.program.domain.shapes or not load.space.rows:
             return False
         return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
 
-    def pick_place(self, scope: Statements, value: Value, row_offset: str, row_mask: str = "") -> tuple[str, str, str]:
+    def pick_place(
+        self, scope: ScopeStatements, value: TileValue, row_offset: str, row_mask: str = ""
+    ) -> tuple[str, str, str]:
         """The tensor, the offset of one element of each row, and further arguments of its load.
 
         An index from memory may be out of range: nothing is read there, and the element is NaN.
@@ -282,11 +284,11 @@ class KernelWriter:
         place = f"{row_offset} + {index}" if whole else index
         return tensor, place, f", mask={mask}, other={outside}" if mask else ""
 
-    def scope(self, depth: int = 1) -> Statements:
+    def scope(self, depth: int = 1) -> ScopeStatements:
         """Open a scope of statements."""
-        return Statements(self.names, self.scalars.written, self.shared, depth, self.language.dialect)
+        return ScopeStatements(self.names, self.scalars.written, self.shared, depth, self.language.dialect)
 
-    def _fills(self, reductions: list[Value]) -> dict[str, Lane]:
+    def _fills(self, reductions: list[TileValue]) -> dict[str, Lane]:
         """A tensor whose maximum is taken is loaded as minus infinity outside of the mask, so that it needs no second mask."""
         windows = self.program.domain.windows
         maxima = {str(r.args[0].datum) for r in reductions if r.datum == "max" and r.args[0].op == "load"}
@@ -294,7 +296,7 @@ class KernelWriter:
         maxima |= {name for name, window in windows.items() if window.lowest}
         return dict.fromkeys(sorted(maxima), Lane.negative_infinity)
 
-    def fill(self, load: Value) -> str:
+    def fill(self, load: TileValue) -> str:
         """What a load yields outside of the mask."""
         if load.integer:
             return "0"
@@ -302,11 +304,11 @@ class KernelWriter:
         return '-float("inf")' if lane is Lane.negative_infinity else "0.0"
 
     @classmethod
-    def converted(cls, text: str, load: Value) -> str:
+    def converted(cls, text: str, load: TileValue) -> str:
         """Bring what is loaded to the type that is computed in: whole numbers stay whole."""
         return f"{text} != 0" if load.boolean else text if load.integer else cls.language.converted(text)
 
-    def neutral_outside(self, value: Value, kind: str, whole_rows: bool) -> bool:
+    def neutral_outside(self, value: TileValue, kind: str, whole_rows: bool) -> bool:
         """Whether a value may be reduced without a mask."""
         lane = outside(value, self.others, False)
         if kind == "sum":
@@ -317,13 +319,13 @@ class KernelWriter:
         """Bring the numbers that the kernel is given to float32: inside torch.compile they arrive as float64."""
         return [f"{INDENT}{name} = {self.language.float32(name)}" for name in self.scalars.used]
 
-    def _type_lines(self, read: Iterable[Value]) -> list[str]:
+    def _type_lines(self, read: Iterable[TileValue]) -> list[str]:
         nodes = dict.fromkeys(self.program.domain.base(str(load.datum)) for load in read)
         pointers = {node: f"{self.names.tensors[node]}_ptr" for node in nodes}
         return type_lines(self.program.problem, self.program.graph, pointers, self.task.values)
 
     @property
-    def read(self) -> tuple[Value, ...]:
+    def read(self) -> tuple[TileValue, ...]:
         """What the kernel loads, in the order of its parameters."""
         return (*self.loads, *self.picks)
 
@@ -347,7 +349,7 @@ class KernelWriter:
         )
 
 
-def _from_memory(value: Value) -> bool:
+def _from_memory(value: TileValue) -> bool:
     return value.op in LOADS or any(_from_memory(arg) for arg in value.args)
 
 
@@ -371,7 +373,9 @@ _BOUNDED = _MILD | {"cos", "sigmoid", "add", "sub", "mul", "maximum", "minimum",
 _KEEP_ZERO = _MILD | {"sqrt", "expm1", "log1p"}
 
 
-def outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: dict[Value, Lane] | None = None) -> Lane:
+def outside(
+    value: TileValue, others: Mapping[str, Lane], whole_rows: bool, known: dict[TileValue, Lane] | None = None
+) -> Lane:
     """A value outside of the mask.
 
     ``others`` are the values of loads there where they are not zero. ``whole_rows`` looks at lanes of rows past the last one,
@@ -383,7 +387,7 @@ def outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: d
     return known[value]
 
 
-def _outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: dict[Value, Lane]) -> Lane:
+def _outside(value: TileValue, others: Mapping[str, Lane], whole_rows: bool, known: dict[TileValue, Lane]) -> Lane:
     inside = not value.space.rows if whole_rows else not value.space.cols
     if value.op == "load" and not inside:
         return others.get(str(value.datum), Lane.zero)

@@ -14,8 +14,8 @@ from typing import ClassVar, Self
 from workers.authors.compiler.chained import (
     NO_BOUNDS,
     Axes,
-    Bounds,
     Chained,
+    InnerRows,
     OuterProduct,
     Tensor,
     bounds_of,
@@ -24,15 +24,15 @@ from workers.authors.compiler.chained import (
     vanishes,
     with_factor,
 )
-from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
+from workers.authors.compiler.expressions import COMPARE, FORMULA, ExpressionText
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
-from workers.authors.compiler.statements import INDENT, Statements, worth_naming
-from workers.authors.compiler.values import Value, ValueNumbering, topological, use_counts
+from workers.authors.compiler.statements import INDENT, ScopeStatements, worth_naming
+from workers.authors.compiler.values import TileValue, ValueNumbering, topological, use_counts
 
 CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, element_size, n_scores):
     """Blocks of rows and of inner rows that registers hold, and as many stages as shared memory does, by the width of a row.
@@ -72,11 +72,11 @@ class ChainedSchedule(Schedule):
     )  # sizes and strides of the kernel: products of the sizes of axes
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return program.chained is not None
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
         writer = ChainedKernel(program, names, scalars, task)
         kernel = writer.write()
@@ -138,7 +138,7 @@ class ChainedSchedule(Schedule):
 
 
 @dataclass(frozen=True)
-class Role:
+class AxisRole:
     """Axes that one index of a kernel runs over, and how the strides along them are called."""
 
     axes: Axes
@@ -149,7 +149,7 @@ class Role:
 class ChainedKernel(KernelWriter):
     """Computes scores of a block of rows and of inner rows, what follows from them, and multiplies it on."""
 
-    def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask) -> None:
         super().__init__(program, names, scalars, task)
         assert program.chained is not None
         self.chained: Chained = program.chained
@@ -168,11 +168,11 @@ class ChainedKernel(KernelWriter):
         self._by: dict[str, str] = {}  # " * " and the number that scores, or a result, are multiplied by
 
     @property
-    def read(self) -> tuple[Value, ...]:
+    def read(self) -> tuple[TileValue, ...]:
         """The operands' tensors, then the others."""
         return (*self.operands, *self.loads)
 
-    def _find_bounds(self, roots: list[Value]) -> tuple[Bounds, str]:
+    def _find_bounds(self, roots: list[TileValue]) -> tuple[InnerRows, str]:
         """Which inner rows are met, and the condition under which no row is without one, where sizes decide that.
 
         A row of which nothing is left has NaN for its gradients, and gives it to all of the others: none may be passed over.
@@ -199,7 +199,7 @@ class ChainedKernel(KernelWriter):
         self._begin(head)
         loop, depth = self._loop()
         depth += bool(chained.summed)
-        turn = Statements(self.names, self.scalars.written, set(), depth)
+        turn = ScopeStatements(self.names, self.scalars.written, set(), depth)
         before = self.scope()
         turn.line("inner = start + tl.arange(0, BLOCK_N)")
         turn.line("inner_mask = inner < n_inner")
@@ -234,7 +234,7 @@ class ChainedKernel(KernelWriter):
     def _stored(self) -> list[str]:
         return [str(store.node) for store in self.task.stores]
 
-    def _batch_roles(self) -> list[Role]:
+    def _batch_roles(self) -> list[AxisRole]:
         """The batch in runs of axes that each tensor has side by side, or not at all; ``member`` is added up over."""
         tensors = [self._axes(str(load.datum)) for load in self.read] + [self._axes(node) for node in self._stored]
         runs: list[Axes] = []
@@ -254,8 +254,8 @@ class ChainedKernel(KernelWriter):
             self.sizes["n_members"] = run
         kept = [run for run in runs if run not in summed]
         names = ["batch"] if len(kept) == 1 else [f"batch_{index}" for index in range(len(kept))]
-        members = [Role(run, "member", "member") for run in summed]
-        return [*(Role(run, name, name) for run, name in zip(kept, names, strict=True)), *members]
+        members = [AxisRole(run, "member", "member") for run in summed]
+        return [*(AxisRole(run, name, name) for run, name in zip(kept, names, strict=True)), *members]
 
     def _find_widths(self) -> None:
         tensors = [tensor for score in self.chained.scores.values() for tensor in (score.rows, score.inner)]
@@ -272,7 +272,7 @@ class ChainedKernel(KernelWriter):
     def _block(self, result: OuterProduct) -> str:
         return self._widths[result.right.features][2]
 
-    def _begin(self, head: Statements) -> None:
+    def _begin(self, head: ScopeStatements) -> None:
         head.line("n_tiles = tl.cdiv(n_rows, BLOCK_M)")
         if self.bounds.most is not None:
             head.line("# The last rows meet most, and begin first.")
@@ -340,7 +340,7 @@ class ChainedKernel(KernelWriter):
         """The condition under which a mask may cut into a block."""
         return "part == 1" if self.bounds.least is None else "part != 1"
 
-    def _terms(self, node: str, roles: list[Role]) -> list[str]:
+    def _terms(self, node: str, roles: list[AxisRole]) -> list[str]:
         """What indices add to a tensor's offset."""
         axes, tensor, terms, known = self._axes(node), self.names.tensors[node], list[str](), set[int]()
         for role in roles:
@@ -369,7 +369,7 @@ class ChainedKernel(KernelWriter):
         self._used.add(tensor)
         return name
 
-    def _tile(self, before: Statements, turn: Statements, tensor: Tensor, *, is_inner: bool) -> str:
+    def _tile(self, before: ScopeStatements, turn: ScopeStatements, tensor: Tensor, *, is_inner: bool) -> str:
         """The rows of an operand, loaded once: before the loop, or in every turn."""
         key = (tensor.node, is_inner)
         if key in self._tiles:
@@ -377,12 +377,12 @@ class ChainedKernel(KernelWriter):
         name = self._name(self.names.tensors[tensor.node])
         pointer = f"{self.names.tensors[tensor.node]}_ptr"
         index, mask, _ = self._widths[tensor.features]
-        features = Role(tensor.features, index, "feature")
+        features = AxisRole(tensor.features, index, "feature")
         if not is_inner:
-            terms = self._terms(tensor.node, [*self._roles, Role(self.chained.rows, "rows", "row"), features])
+            terms = self._terms(tensor.node, [*self._roles, AxisRole(self.chained.rows, "rows", "row"), features])
             before.line(f"{name} = tl.load({' + '.join([pointer, *terms])}, mask=row_mask & {mask}, other=0.0)")
         else:
-            own = self._terms(tensor.node, [*self._roles, Role(self.chained.inner, "#", "inner"), features])
+            own = self._terms(tensor.node, [*self._roles, AxisRole(self.chained.inner, "#", "inner"), features])
             place = next(index for index, term in enumerate(own) if term.startswith("#"))
             step = own[place].removeprefix("#").removeprefix(" * ")
             stride = f" * {step}" if step else ""
@@ -400,7 +400,7 @@ class ChainedKernel(KernelWriter):
         self._tiles[key] = name
         return name
 
-    def _turn(self, before: Statements, turn: Statements, totals: Mapping[str, str]) -> tuple[str, str]:
+    def _turn(self, before: ScopeStatements, turn: ScopeStatements, totals: Mapping[str, str]) -> tuple[str, str]:
         """A block of scores, what follows from it, and its products; returns the names of the running maximum and sum."""
         chained, state = self.chained, ("", "")
         if chained.is_softmax:
@@ -423,7 +423,7 @@ class ChainedKernel(KernelWriter):
             )
         return state
 
-    def _load(self, before: Statements, turn: Statements, value: Value) -> None:
+    def _load(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:
         """Load what a value is computed from, and multiply it."""
         for one in topological([value]):
             if one in turn.env:
@@ -439,13 +439,13 @@ class ChainedKernel(KernelWriter):
             elif one.op == "load":
                 turn.env[one] = self._element(before, turn, one)
 
-    def _element(self, before: Statements, turn: Statements, load: Value) -> str:
+    def _element(self, before: ScopeStatements, turn: ScopeStatements, load: TileValue) -> str:
         """A tensor that meets the scores element by element."""
         node, tensor = str(load.datum), self.tensor(load)
         name = self._name(tensor)
         rows, inner = (
-            Role(self.chained.rows, "rows", "row"),
-            Role(self.chained.inner, "inner[None, :].to(tl.int64)", "inner"),
+            AxisRole(self.chained.rows, "rows", "row"),
+            AxisRole(self.chained.inner, "inner[None, :].to(tl.int64)", "inner"),
         )
         terms = self._terms(node, [*self._roles, rows, inner])
         moving = [term for term in terms if term.startswith("inner")]
@@ -463,21 +463,21 @@ class ChainedKernel(KernelWriter):
         scope.line(f"{name} = {text if is_float32 else self.converted(text, load)}")
         return name
 
-    def _weights(self, turn: Statements, value: Value, free: Value) -> str:
+    def _weights(self, turn: ScopeStatements, value: TileValue, free: TileValue) -> str:
         """What the inner rows are multiplied by: of blocks that a mask may cut, with the mask."""
         outside = INFINITE if self.chained.is_softmax else "0.0"
         wanted = self.names.free("scores" if self.chained.is_softmax else "weights")
         shared = worth_naming(use_counts([value]))
 
-        def branch(of: Value, text: str, head: str) -> None:
-            scope = Statements(self.names, self.scalars.written, worth_naming(use_counts([of])), turn.depth + 1)
+        def branch(of: TileValue, text: str, head: str) -> None:
+            scope = ScopeStatements(self.names, self.scalars.written, worth_naming(use_counts([of])), turn.depth + 1)
             scope.env = dict(turn.env)
             turn.line(head)
             turn.lines += [*self._assigned(scope, of, wanted, text)]
 
         masked = "tl.where(inner_mask[None, :], {}, " + outside + ")"
         if free is value:
-            scope = Statements(self.names, self.scalars.written, shared, turn.depth)
+            scope = ScopeStatements(self.names, self.scalars.written, shared, turn.depth)
             scope.env = dict(turn.env)
             turn.lines += self._assigned(scope, value, wanted, "{}")
             turn.line(f"if {self._cut}:")
@@ -489,12 +489,12 @@ class ChainedKernel(KernelWriter):
         return wanted
 
     @staticmethod
-    def _assigned(scope: Statements, value: Value, name: str, form: str) -> list[str]:
+    def _assigned(scope: ScopeStatements, value: TileValue, name: str, form: str) -> list[str]:
         text = scope.env.get(value) or scope.fitted(value)
         scope.line(f"{name} = {form.format(text)}")
         return scope.lines
 
-    def _online(self, turn: Statements, scores: str, total: str, state: tuple[str, str], by: str) -> str:
+    def _online(self, turn: ScopeStatements, scores: str, total: str, state: tuple[str, str], by: str) -> str:
         """The powers of a block of scores; what was added up is scaled to a maximum that may have risen."""
         top, denominator = state
         new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
@@ -508,7 +508,7 @@ class ChainedKernel(KernelWriter):
         turn.line(f"{top} = {new}")
         return powers
 
-    def _finish(self, body: Statements, totals: Mapping[str, str], state: tuple[str, str]) -> None:
+    def _finish(self, body: ScopeStatements, totals: Mapping[str, str], state: tuple[str, str]) -> None:
         """What follows from the results, and the stores."""
         top, denominator = state
         finished: set[str] = set()  # outputs have a value each for a product that they share
@@ -541,22 +541,22 @@ class ChainedKernel(KernelWriter):
                 (self.chained.results[str(v.datum)] for v in topological([store.value]) if v.op == "dot" and v.args),
                 None,
             )
-            roles = [*self._roles, Role(self.chained.rows, "rows", "row")]
+            roles = [*self._roles, AxisRole(self.chained.rows, "rows", "row")]
             mask = "row_mask"
             if own is not None and store.value.op != "logsumexp":
                 index, features_mask, _ = self._widths[own.right.features]
-                roles.append(Role(own.right.features, index, "feature"))
+                roles.append(AxisRole(own.right.features, index, "feature"))
                 mask = f"row_mask & {features_mask}"
             self.names.tensors.setdefault(node, store.buffer)
             place = " + ".join([f"{store.buffer}_ptr", *self._terms(node, roles)])
             body.line(f"tl.store({place}, {text}, mask={mask})")
 
-    def _results_loads(self) -> dict[Value, Tensor]:
+    def _results_loads(self) -> dict[TileValue, Tensor]:
         """What results meet after the loop, with a tensor of the same features."""
-        found: dict[Value, Tensor] = {}
+        found: dict[TileValue, Tensor] = {}
         for store in self.task.stores:
-            waiting, seen, tensors = [store.value], set[Value](), list[Tensor]()
-            loads = list[Value]()
+            waiting, seen, tensors = [store.value], set[TileValue](), list[Tensor]()
+            loads = list[TileValue]()
             while waiting:
                 value = waiting.pop()
                 if value in seen:
@@ -571,9 +571,9 @@ class ChainedKernel(KernelWriter):
             found |= {load: tensor for load in loads for tensor in tensors[:1]}
         return found
 
-    def _epilogue(self, body: Statements, load: Value, tensor: Tensor) -> str:
+    def _epilogue(self, body: ScopeStatements, load: TileValue, tensor: Tensor) -> str:
         name, (index, mask, _) = self._name(self.tensor(load)), self._widths[tensor.features]
-        roles = [*self._roles, Role(self.chained.rows, "rows", "row"), Role(tensor.features, index, "feature")]
+        roles = [*self._roles, AxisRole(self.chained.rows, "rows", "row"), AxisRole(tensor.features, index, "feature")]
         terms = self._terms(str(load.datum), roles)
         masks = ["row_mask"] if any(term.startswith("rows") for term in terms) else []
         masks += [mask] if any(term.startswith(index) for term in terms) else []
@@ -583,7 +583,7 @@ class ChainedKernel(KernelWriter):
         return name
 
 
-def chained_formula(program: Program, names: Names) -> dict[str, str]:
+def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]:
     """The formulas of the program's chained products, by their nodes."""
     chained = program.chained
     if chained is None:
@@ -592,7 +592,7 @@ def chained_formula(program: Program, names: Names) -> dict[str, str]:
     for name, score in chained.scores.items():
         found[name] = f"{names.tensors[score.rows.node]} @ {names.tensors[score.inner.node]}.T"
     for name, result in chained.results.items():
-        writer = Statements(names.fork(), _scalar, set(), 0, FORMULA)
+        writer = ScopeStatements(names.fork(), _scalar, set(), 0, FORMULA)
         for value in topological([result.formula]):
             if value.op == "load":
                 writer.env[value] = names.tensors[str(value.datum)]
@@ -612,5 +612,5 @@ def chained_formula(program: Program, names: Names) -> dict[str, str]:
     return found
 
 
-def _scalar(text: str) -> Text:
-    return Text(text) if text.isidentifier() else Text(text, COMPARE)
+def _scalar(text: str) -> ExpressionText:
+    return ExpressionText(text) if text.isidentifier() else ExpressionText(text, COMPARE)

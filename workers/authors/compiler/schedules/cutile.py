@@ -11,8 +11,8 @@ from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import CUTILE
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
 from workers.authors.compiler.schedules.flat import FLAT_BLOCK, Flat, FlatKernel
@@ -24,8 +24,8 @@ from workers.authors.compiler.schedules.tile import (
     Tile,
     TileKernel,
 )
-from workers.authors.compiler.statements import INDENT, Statements
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.statements import INDENT, ScopeStatements
+from workers.authors.compiler.values import TileValue
 
 TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
@@ -42,11 +42,11 @@ class CutileRefused(Schedule):
     """What has no schedule in this language yet."""
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return _lacking(task, program) is not None
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Refuses.
 
         Raises:
@@ -56,7 +56,7 @@ class CutileRefused(Schedule):
         raise CannotCompileError(f"the cuTile target has no schedule for {what}", operator)
 
 
-def _lacking(task: KernelTask, program: Program) -> tuple[str, str] | None:
+def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
     """What a task takes that no schedule here has, and its operator."""
     values, domain = task.values, program.domain
     loads = [value for value in values if value.op == "load"]
@@ -84,7 +84,7 @@ def _lacking(task: KernelTask, program: Program) -> tuple[str, str] | None:
     return None
 
 
-def _is_input(load: Value, program: Program) -> bool:
+def _is_input(load: TileValue, program: ValueProgram) -> bool:
     return str(load.datum) in program.domain.shapes
 
 
@@ -101,7 +101,7 @@ class CutileKernel(KernelWriter):
 
     language = CUTILE
 
-    def loaded(self, load: Value, index: str, shape: str) -> str:
+    def loaded(self, load: TileValue, index: str, shape: str) -> str:
         """The tile of a tensor; ``fill`` says what lies beyond its last row or column."""
         mode = "NEG_INF" if "inf" in self.fill(load) else "ZERO"
         return f"ct.load({self.tensor(load)}_array, {index}, {shape}, padding_mode=ct.PaddingMode.{mode})"
@@ -129,7 +129,7 @@ class CutileKernel(KernelWriter):
 
 
 class CutileFlatKernel(CutileKernel, FlatKernel):
-    def _loaded(self, load: Value) -> str:
+    def _loaded(self, load: TileValue) -> str:
         return (
             self.loaded(load, "(0,)", "(1,)") if load.space == SCALAR else self.loaded(load, "(tile,)", "(BLOCK_SIZE,)")
         )
@@ -147,7 +147,7 @@ class CutileFlat(Flat):
     LAUNCH_SIZES: ClassVar = frozenset({"n_elements"})
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
         return cls(program, task, CutileFlatKernel(program, names, scalars, task).write(), host)
 
@@ -179,7 +179,7 @@ class CutileTileKernel(CutileKernel, TileKernel):
     def _index(self, space: Space, row: str = "tile") -> str:
         return INDICES[space].format(row=row, col="col_tile" if self._blocks else "0")
 
-    def _columns(self, head: Statements) -> None:
+    def _columns(self, head: ScopeStatements) -> None:
         head.line("program = ct.bid(0)" if self._loops else "tile = ct.bid(0)")
         if self._blocks:
             head.line("col_tile = ct.bid(1)")
@@ -187,12 +187,12 @@ class CutileTileKernel(CutileKernel, TileKernel):
         head.line(f"cols = ({place}ct.arange(BLOCK_SIZE, dtype=ct.int32))[None, :]")
         head.line("col_mask = cols < n_cols")
 
-    def _rows(self, body: Statements) -> None:
+    def _rows(self, body: ScopeStatements) -> None:
         body.line("rows = (tile * BLOCK_ROWS + ct.arange(BLOCK_ROWS, dtype=ct.int32))[:, None]")
         body.line("row_mask = rows < n_rows")
         body.line("mask = row_mask & col_mask")
 
-    def _load(self, scope: Statements, load: Value) -> None:
+    def _load(self, scope: ScopeStatements, load: TileValue) -> None:
         name = scope.env[load] = self.tensor(load)
         text = self.loaded(load, self._index(load.space), SHAPES[load.space])
         scope.line(f"{name} = {self.converted(text, load)}")
@@ -223,7 +223,7 @@ class CutileTile(Tile):
     SOURCES: ClassVar = {"_tile_shape(": TILE_SHAPE, "_num_programs(": NUM_PROGRAMS}
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """The kernel for tiles; rows that no tile holds are an error of the launcher."""
         kernel = CutileTileKernel(program, names, scalars, task).write()
         full = sum(value.op == "load" and value.space == FULL for value in task.values)

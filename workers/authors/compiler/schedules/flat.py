@@ -7,12 +7,12 @@ from typing import Self
 
 from workers.authors.compiler.domain import SCALAR
 from workers.authors.compiler.host import HostScope, Scalars
-from workers.authors.compiler.kernels import Form, KernelSource, KernelTask, Store
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.kernels import KernelForm, KernelSource, KernelTask, Store
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.statements import INDENT, write_loop
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import TileValue
 
 FLAT_BLOCK = 4096
 
@@ -21,11 +21,11 @@ class Flat(Schedule):
     """Elementwise: a program takes a block of elements."""
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return task.is_flat(program.domain)
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
         return cls(program, task, FlatKernel(program, names, scalars, task).write(), host)
 
@@ -59,12 +59,12 @@ class Flat(Schedule):
         return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *self.streamed_knobs]
 
 
-def _fills_blocks(program: Program, form: Form) -> bool:
+def _fills_blocks(program: ValueProgram, form: KernelForm) -> bool:
     """Whether fixed dimensions make every block a full one, so that a mask would hold all of it in every call."""
     return not (form.tunable or form.strides_the_grid) and _fixed_elements(program) % FLAT_BLOCK == 0
 
 
-def _fixed_elements(program: Program) -> int:
+def _fixed_elements(program: ValueProgram) -> int:
     """The product of the dimensions that are numbers."""
     sizes = (program.domain.sizes[axis] for axis in program.domain.memory)
     return math.prod(size for size in sizes if isinstance(size, int))
@@ -102,7 +102,7 @@ class FlatKernel(KernelWriter):
         ]
         return self.finish(head + scope.lines, sizes, tuple(constants))
 
-    def _loaded(self, load: Value) -> str:
+    def _loaded(self, load: TileValue) -> str:
         name = self.tensor(load)
         if load.space == SCALAR:
             return f"tl.load({name}_ptr)"

@@ -23,13 +23,13 @@ def live_tiles(source: str) -> float:
     since copies have sizes and strides.
     """
     function = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-    reading = _Reading()
+    reading = _StatementReader()
     reading.block(function.body)
     return reading.peak()
 
 
 @dataclass
-class _Range:
+class _LiveRange:
     """The statements from which to which a value is kept."""
 
     first: int
@@ -37,11 +37,11 @@ class _Range:
 
 
 @dataclass
-class _Reading:
+class _StatementReader:
     """The statements of a kernel in order, with the tiles that each makes and reads."""
 
-    ranges: list[_Range] = field(default_factory=list)
-    bound: dict[str, _Range] = field(default_factory=dict)  # the value that a name has
+    ranges: list[_LiveRange] = field(default_factory=list)
+    bound: dict[str, _LiveRange] = field(default_factory=dict)  # the value that a name has
     inner: list[float] = field(default_factory=list)  # tiles inside of each statement's expression
     columns: set[str] = field(default_factory=set)  # names of a number for each row
 
@@ -73,7 +73,7 @@ class _Reading:
             self._column(own.id, statement.value, is_tile)
             if is_tile and not _is_address(own.id):
                 peak -= 1.0  # the result is counted by its name
-                self.bound[own.id] = _Range(place, place)
+                self.bound[own.id] = _LiveRange(place, place)
                 self.ranges.append(self.bound[own.id])
         self.inner.append(max(peak, 0.0))
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, place_of, run_sizes, runs_of
 from workers.authors.compiler.host import Scalars, row_index, segment_columns
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.reductions import (
@@ -25,8 +25,8 @@ from workers.authors.compiler.schedules.reductions import (
     place_lines,
     with_nan,
 )
-from workers.authors.compiler.statements import Statements, write_loop
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.statements import ScopeStatements, write_loop
+from workers.authors.compiler.values import TileValue, topological
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
@@ -64,7 +64,9 @@ class Looped:
     together: bool = False
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, widest: int) -> Looped | None:
+    def of(
+        cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, widest: int
+    ) -> Looped | None:
         """The kernel for rows too wide for a tile; None where a scan needs the whole row."""
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         own = replace(task, name=f"{task.name}_wide", docstring=doc)
@@ -243,15 +245,15 @@ class LoopedKernel(KernelWriter):
         return store.value.space.cols or store.space.cols or store.space.segments
 
     @cached_property
-    def _online(self) -> dict[Value, Value]:
+    def _online(self) -> dict[TileValue, TileValue]:
         return online_maxima(self.task.values)
 
     @cached_property
-    def _moments(self) -> dict[Value, Moments]:
+    def _moments(self) -> dict[TileValue, Moments]:
         return moments_of(self.task.values, (*self._online, *self._online.values()))
 
     @cached_property
-    def _levels(self) -> dict[Value, int]:
+    def _levels(self) -> dict[TileValue, int]:
         moments = {squares: pair.total for squares, pair in self._moments.items()}
         return levels_of(self.task.values, {**self._online, **moments})
 
@@ -259,7 +261,7 @@ class LoopedKernel(KernelWriter):
     def _depth(self) -> int:
         return max(self._levels.values(), default=0)
 
-    def _passes(self, body: Statements) -> None:
+    def _passes(self, body: ScopeStatements) -> None:
         """A pass for each stage of reductions; one in a loop for those of a loop that a trace unrolled."""
         rolled = {levels[0]: (levels, loop) for loop in self.loops if (levels := self._levels_of(loop))}
         depth = 0
@@ -272,7 +274,7 @@ class LoopedKernel(KernelWriter):
                 self._pass(body, self._reductions(depth + 1), last=depth == self._depth)
                 depth += 1
 
-    def _reductions(self, level: int) -> list[Value]:
+    def _reductions(self, level: int) -> list[TileValue]:
         return [v for v in self.task.values if v.op == "over_cols" and self._levels[v] == level]
 
     def _levels_of(self, loop: RerolledLoop) -> list[int]:
@@ -284,10 +286,10 @@ class LoopedKernel(KernelWriter):
         is_plain = alone and numbers and self.is_even(loop) and apart.isdisjoint(loop.values)
         return levels if is_plain and levels[:1] and levels == list(range(levels[0], levels[0] + loop.count)) else []
 
-    def _one_pass(self, body: Statements, value: Value) -> None:
+    def _one_pass(self, body: ScopeStatements, value: TileValue) -> None:
         self._pass(body, [value], last=False)
 
-    def _pass(self, body: Statements, reductions: list[Value], *, last: bool) -> None:
+    def _pass(self, body: ScopeStatements, reductions: list[TileValue], *, last: bool) -> None:
         stores = [store for store in self.task.pieces if last and self._by_column(store)]
         moments = [pair for squares, pair in self._moments.items() if squares in reductions]
         about = [value for pair in moments for value in (pair.total, pair.squares)]
@@ -327,7 +329,7 @@ class LoopedKernel(KernelWriter):
         for pair in moments:
             bring_together(body, self.names, pair, self.across)
 
-    def _start(self, body: Statements, reductions: list[Value]) -> None:
+    def _start(self, body: ScopeStatements, reductions: list[TileValue]) -> None:
         for value in reductions:
             fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
             fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
@@ -335,13 +337,13 @@ class LoopedKernel(KernelWriter):
             if value.datum == "argmax":
                 body.line(f"{self.names.of(value)}_place = tl.zeros({self.block}, dtype=tl.int32)")
 
-    def _start_scans(self, body: Statements, scans: list[Value]) -> None:
+    def _start_scans(self, body: ScopeStatements, scans: list[TileValue]) -> None:
         for value in scans:
             neutral = NEUTRAL[str(value.datum).partition(" ")[0]]
             shape = self.lanes if self.along else "(1,)"
             body.line(f"{self.names.of(value)}_carry = tl.full({shape}, {neutral}, dtype=tl.float32)")
 
-    def _finish_blocks(self, body: Statements, reductions: list[Value], running: list[Value]) -> None:
+    def _finish_blocks(self, body: ScopeStatements, reductions: list[TileValue], running: list[TileValue]) -> None:
         for value in reductions:
             if value.datum == "argmax":
                 for line in largest_lines(self.names.of(value), self.across):
@@ -351,7 +353,7 @@ class LoopedKernel(KernelWriter):
                 body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", self.across))
             body.env[value] = self.names.of(value)
 
-    def _whole(self, value: Value, running: list[Value]) -> str:
+    def _whole(self, value: TileValue, running: list[TileValue]) -> str:
         """The reduction of what the loop over the row left in each lane."""
         name = self.names.of(value)
         if value in running:
@@ -371,7 +373,7 @@ class LoopedKernel(KernelWriter):
             return f"tl.range(0, {length}, BLOCK_SIZE, num_stages=NUM_STAGES)"
         return f"range(0, {length}, BLOCK_SIZE)"
 
-    def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
+    def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         """Begin a loop over the row, and give the scope inside of it."""
         body.line(f"for start in {self.blocks('n_cols')}:")
         inner = self.scope(body.depth + 1)
@@ -389,14 +391,14 @@ class LoopedKernel(KernelWriter):
         inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         return inner
 
-    def _closed(self, body: Statements, stores: list[Store]) -> None:
+    def _closed(self, body: ScopeStatements, stores: list[Store]) -> None:
         """End the loop over the row."""
 
-    def _scans(self, roots: list[Value]) -> list[Value]:
+    def _scans(self, roots: list[TileValue]) -> list[TileValue]:
         """The scans that values need, in the order in which they can be computed."""
         return [value for value in topological(roots) if value.op == "scan"]
 
-    def _scan(self, inner: Statements, value: Value) -> None:
+    def _scan(self, inner: ScopeStatements, value: TileValue) -> None:
         """Combine a block, and what the blocks before it came to."""
         kind, _, reverse = str(value.datum).partition(" ")
         name, sign = self.names.of(value), "+" if kind == "sum" else "*"
@@ -409,7 +411,7 @@ class LoopedKernel(KernelWriter):
         inner.line(f"{name}_carry {sign}= {whole}")
         inner.env[value] = name
 
-    def _keep_up(self, inner: Statements, value: Value) -> None:
+    def _keep_up(self, inner: ScopeStatements, value: TileValue) -> None:
         """Update a maximum, and rescale the sums that were taken with the last one."""
         name = self.names.of(value)
         text = self._masked(inner, value.args[0], "max")
@@ -419,7 +421,7 @@ class LoopedKernel(KernelWriter):
         inner.line(f"{name}_lane = {name}_next")
         inner.env[value] = f"{name}_lane"
 
-    def _name_rows(self, body: Statements, roots: list[Value], running: list[Value]) -> None:
+    def _name_rows(self, body: ScopeStatements, roots: list[TileValue], running: list[TileValue]) -> None:
         """Numbers of the row are computed before the loop over its blocks."""
         waiting, seen = list(reversed(roots)), set()
         while waiting:
@@ -434,7 +436,7 @@ class LoopedKernel(KernelWriter):
             else:
                 waiting.extend(reversed(value.args))
 
-    def _load(self, scope: Statements, load: Value, place: str, hint: str = "") -> None:
+    def _load(self, scope: ScopeStatements, load: TileValue, place: str, hint: str = "") -> None:
         name = self.tensor(load)
         scope.env[load] = name
         mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
@@ -443,8 +445,8 @@ class LoopedKernel(KernelWriter):
         address = f"{base}_ptr + {place}" if place else f"{base}_ptr{chunk.shift if chunk else ''}"
         scope.line(f"{name} = {self.converted(f'tl.load({address}{mask})', load)}")
 
-    def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:
-        needed: set[Value] = set()
+    def _load_blocks(self, inner: ScopeStatements, roots: list[TileValue], last: bool) -> None:
+        needed: set[TileValue] = set()
         waiting = list(roots)
         while waiting:
             value = waiting.pop()
@@ -482,11 +484,11 @@ class LoopedKernel(KernelWriter):
     def _columns(self) -> str:
         return "col_offsets" if self.program.domain.is_strided else "cols"
 
-    def _masked(self, inner: Statements, value: Value, kind: str) -> str:
+    def _masked(self, inner: ScopeStatements, value: TileValue, kind: str) -> str:
         text = inner.reduced(value)
         return text if self.neutral_outside(value, kind, False) else f"tl.where(mask, {text}, {NEUTRAL[kind]})"
 
-    def _accumulate(self, inner: Statements, value: Value) -> None:
+    def _accumulate(self, inner: ScopeStatements, value: TileValue) -> None:
         name, kind = f"{self.names.of(value)}_block", str(value.datum)
         text = self._masked(inner, value.args[0], kind)
         if value in self._online:
@@ -500,7 +502,7 @@ class LoopedKernel(KernelWriter):
         else:
             inner.line(f"{name} = tl.{kind}imum({name}, {text}, propagate_nan=tl.PropagateNan.ALL)")
 
-    def _store_blocks(self, inner: Statements, stores: list[Store]) -> None:
+    def _store_blocks(self, inner: ScopeStatements, stores: list[Store]) -> None:
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
@@ -515,7 +517,7 @@ class LoopedKernel(KernelWriter):
                 inner.line(f"{store.name} += {inner.fitted(store.value)}")
                 inner.line(f"tl.store({place}, {store.name}, mask=mask)")
 
-    def _store_rows(self, body: Statements) -> None:
+    def _store_rows(self, body: ScopeStatements) -> None:
         for store in self.task.pieces:
             if self._by_column(store):
                 continue
@@ -573,7 +575,7 @@ class RowsTogetherKernel(LoopedKernel):
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
         return self.finish(lines, sizes, ("BLOCK_ROWS", "BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
 
-    def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
+    def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         body.line(f"for start in {self.blocks('n_cols')}:")
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
@@ -587,12 +589,12 @@ class RowsTogetherKernel(LoopedKernel):
         inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         return inner
 
-    def _whole(self, value: Value, running: list[Value]) -> str:
+    def _whole(self, value: TileValue, running: list[TileValue]) -> str:
         if value in running or value in self._online:
             return f"{self.names.of(value)}_lane"  # a lane has seen the whole row
         return super()._whole(value, running)
 
-    def _load(self, scope: Statements, load: Value, place: str, hint: str = "") -> None:
+    def _load(self, scope: ScopeStatements, load: TileValue, place: str, hint: str = "") -> None:
         name = scope.env[load] = self.tensor(load)
         mask = {FULL: "mask", ROW: "row_mask", COL: "col_mask"}.get(load.space)
         further = f", mask={mask}, other={self.fill(load)}{hint}" if mask else ""

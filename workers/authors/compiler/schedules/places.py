@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from workers.authors.compiler.domain import Domain, WindowDim
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.statements import ScopeStatements
 
 INDEX_LINE = "    INDEX: tl.constexpr = tl.int64 if WIDE else tl.int32"
 
 
 @dataclass
-class Role:
+class SpacePart:
     """A part of the iteration space: what numbers its elements, and the scope in which that is known.
 
     ``turn``: it differs from turn to turn of the loop. ``expand`` makes a tile of what is one-dimensional there.
@@ -25,33 +25,33 @@ class Role:
     name: str
     axes: tuple[int, ...]
     index: str
-    scope: Statements
+    scope: ScopeStatements
     turn: bool = False
     expand: str = ""
     parts: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass
-class Terms:
+class OffsetTerms:
     """What an element's offset is the sum of, and under which conditions it exists: before the loop, and in each turn."""
 
     before: list[str] = field(default_factory=list)
     turn: list[str] = field(default_factory=list)
     masks: list[str] = field(default_factory=list)
-    roles: list[Role] = field(default_factory=list)
+    roles: list[SpacePart] = field(default_factory=list)
 
 
 class Places:
     """Writes offsets. ``sizes`` are the parameters that it asks for, and their values in the launcher."""
 
-    def __init__(self, domain: Domain, names: Names, host: HostScope) -> None:
+    def __init__(self, domain: Domain, names: TensorNames, host: HostScope) -> None:
         self.sizes: dict[str, str] = {}
         self._given_names: dict[tuple[str, str], str] = {}
         self._domain, self._names, self._host = domain, names, host
 
-    def terms(self, load: str, tensor: str, roles: Iterable[Role], loop: Statements) -> Terms:
+    def terms(self, load: str, tensor: str, roles: Iterable[SpacePart], loop: ScopeStatements) -> OffsetTerms:
         """Where the elements of a tensor lie that is loaded as ``load``; ``loop`` is the scope of a turn."""
-        roles, terms = list(roles), Terms()
+        roles, terms = list(roles), OffsetTerms()
         window = self._domain.windows.get(load)
         shape = self._domain.shapes[load] if window is None else window.lead
         rank = len(shape) + (len(window.dims) if window else 0)
@@ -86,7 +86,14 @@ class Places:
         return [f"{at} * {stride}"] if at else []
 
     def _window(
-        self, dim: WindowDim, name: str, stride: str, size: str, roles: list[Role], loop: Statements, terms: Terms
+        self,
+        dim: WindowDim,
+        name: str,
+        stride: str,
+        size: str,
+        roles: list[SpacePart],
+        loop: ScopeStatements,
+        terms: OffsetTerms,
     ) -> None:
         """The offset along a dimension that windows are taken of, and the condition that it is inside."""
         place, tap = ([(axis, self._role(axis, roles)) for axis in axes] for axes in (dim.place, dim.tap))
@@ -112,7 +119,7 @@ class Places:
         where = at if dim.divisor == 1 else f"{at} // {dim.divisor}"
         (terms.turn if turns else terms.before).append(f"{where} * {stride}")
 
-    def index(self, axis: int, role: Role) -> str:
+    def index(self, axis: int, role: SpacePart) -> str:
         """The text of an axis's index, which is part of a role's."""
         if role.axes == (axis,):
             return f"{role.index}{role.expand}"
@@ -128,7 +135,7 @@ class Places:
             role.parts[place] = name
         return f"{role.parts[place]}{role.expand}"
 
-    def _role(self, axis: int, roles: list[Role]) -> Role:
+    def _role(self, axis: int, roles: list[SpacePart]) -> SpacePart:
         return next(role for role in roles if axis in role.axes)
 
     def _product(self, axes: tuple[int, ...]) -> str:

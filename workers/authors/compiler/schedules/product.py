@@ -17,12 +17,12 @@ from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Operand, Product, Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import Operand, Product, ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, outside, started
-from workers.authors.compiler.schedules.places import INDEX_LINE, Places, Role
-from workers.authors.compiler.statements import Statements, worth_naming
-from workers.authors.compiler.values import Value, topological, use_counts
+from workers.authors.compiler.schedules.places import INDEX_LINE, Places, SpacePart
+from workers.authors.compiler.statements import ScopeStatements, worth_naming
+from workers.authors.compiler.values import TileValue, topological, use_counts
 
 # Tiles from the largest on, as rows, columns and warps; all but the first halve the work of a program. A tile of 128 x 256 in
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
@@ -84,11 +84,11 @@ class ProductSchedule(Schedule):
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return program.product is not None
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
         writer = ProductKernel(program, names, scalars, task)
         kernel = writer.write()
@@ -219,7 +219,7 @@ LAYS_WINDOWS = True  # whether tensors are laid anew before their windows are ta
 LEAST_INNER = 32  # of what is summed over in one block; a size that is not known is taken for larger
 
 
-def walked(program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def walked(program: ValueProgram) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes that are summed over: those of which a turn of the loop has one element each, and those that it takes a block of."""
     assert program.product is not None
     inner, sizes = program.product.axes.inner, program.domain.sizes
@@ -237,7 +237,7 @@ def walked(program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
 class ProductKernel(KernelWriter):
     """Loads blocks of both operands in turn, adds their products up in float32, and finishes the tile in registers."""
 
-    def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask) -> None:
         super().__init__(program, names, scalars, task)
         assert program.product is not None
         self.product: Product = program.product
@@ -253,20 +253,23 @@ class ProductKernel(KernelWriter):
         )  # indices before the loop, and in it
         axes, parts = self.product.axes, dict[int, str]()
         before, loop = self._numbered, self._loop
-        self._roles = [Role("batch", axes.batch, "batch", before), Role("outer", self._outer, "outer", loop, True)]
+        self._roles = [
+            SpacePart("batch", axes.batch, "batch", before),
+            SpacePart("outer", self._outer, "outer", loop, True),
+        ]
         self._sides = [
             [
-                Role("row", axes.rows, "rows", before),
-                Role("inner", self._inner_axes, "inner", loop, True, "[None, :]", parts),
+                SpacePart("row", axes.rows, "rows", before),
+                SpacePart("inner", self._inner_axes, "inner", loop, True, "[None, :]", parts),
             ],
             [
-                Role("col", axes.cols, "cols", before),
-                Role("inner", self._inner_axes, "inner", loop, True, "[:, None]", parts),
+                SpacePart("col", axes.cols, "cols", before),
+                SpacePart("inner", self._inner_axes, "inner", loop, True, "[:, None]", parts),
             ],
         ]
 
     @property
-    def read(self) -> tuple[Value, ...]:
+    def read(self) -> tuple[TileValue, ...]:
         """The operands' tensors, then those that meet the result."""
         return (*self.product.left.loads, *self.product.right.loads, *self.loads)
 
@@ -310,7 +313,7 @@ class ProductKernel(KernelWriter):
         """The type of indices."""
         return "INDEX" if self.program.domain.windows else "tl.int64"
 
-    def _tile(self, head: Statements) -> None:
+    def _tile(self, head: ScopeStatements) -> None:
         program = "tl.program_id(0)"
         head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
@@ -328,11 +331,11 @@ class ProductKernel(KernelWriter):
         head.line("row_mask = rows < n_rows")
         head.line("col_mask = cols < n_cols")
 
-    def _operand(self, head: Statements, turn: Statements, *, is_left: bool) -> str:
+    def _operand(self, head: ScopeStatements, turn: ScopeStatements, *, is_left: bool) -> str:
         """Load an operand's block in every turn, and what does not change before the loop; returns its text."""
         operand = self.product.left if is_left else self.product.right
         shared = worth_naming(use_counts([operand.value]))
-        scope = Statements(self.names, self.scalars.written, shared, turn.depth)
+        scope = ScopeStatements(self.names, self.scalars.written, shared, turn.depth)
         for load in operand.loads:
             self._load_operand(head, scope, load, operand, is_left)
         inner, (rows, cols) = self._inner("inner", is_left), ("rows", "cols")
@@ -353,7 +356,7 @@ class ProductKernel(KernelWriter):
         fixed = {self.program.fixed_dtype(str(v.datum)) for v in operand.loads if not (v.boolean or v.integer)}
         return None if None in fixed else "float32"
 
-    def _computed(self, scope: Statements, operand: Operand, is_left: bool) -> str:
+    def _computed(self, scope: ScopeStatements, operand: Operand, is_left: bool) -> str:
         """An operand that is computed from what is loaded; zero where there is nothing to add up."""
         text = scope.fitted(operand.value)
         if operand.value.space != FULL:  # the same along a dimension of the block, which the mask has both of
@@ -379,7 +382,9 @@ class ProductKernel(KernelWriter):
     def _inner(text: str, is_left: bool) -> str:
         return f"{text}[None, :]" if is_left else f"{text}[:, None]"
 
-    def _load_operand(self, head: Statements, turn: Statements, load: Value, operand: Operand, is_left: bool) -> None:
+    def _load_operand(
+        self, head: ScopeStatements, turn: ScopeStatements, load: TileValue, operand: Operand, is_left: bool
+    ) -> None:
         axes, tensor = self.product.axes, self.tensor(load)
         name = tensor if tensor not in self._used else self.names.free(tensor)
         self._used.add(tensor)
@@ -402,8 +407,8 @@ class ProductKernel(KernelWriter):
         self._load(scope, turn, load, operand, name, place, masks)
 
     def _placed(
-        self, head: Statements, turn: Statements, load: Value, name: str, is_left: bool
-    ) -> tuple[str, list[str], Statements]:
+        self, head: ScopeStatements, turn: ScopeStatements, load: TileValue, name: str, is_left: bool
+    ) -> tuple[str, list[str], ScopeStatements]:
         """Where a block of an operand lies, its masks, and the scope in which it is loaded."""
         own, inner = self._sides[not is_left]
         terms = self._places.terms(str(load.datum), self.tensor(load), [*self._roles, own, inner], self._loop)
@@ -418,9 +423,9 @@ class ProductKernel(KernelWriter):
 
     def _load(
         self,
-        scope: Statements,
-        turn: Statements,
-        load: Value,
+        scope: ScopeStatements,
+        turn: ScopeStatements,
+        load: TileValue,
         operand: Operand,
         name: str,
         place: str,
@@ -431,7 +436,7 @@ class ProductKernel(KernelWriter):
         scope.line(f"{name} = {text if load is operand.value else self.converted(text, load)}")
         turn.env[load] = name
 
-    def _term(self, load: Value, operand: Operand, axes: tuple[int, ...], role: str, index: str) -> str | None:
+    def _term(self, load: TileValue, operand: Operand, axes: tuple[int, ...], role: str, index: str) -> str | None:
         """What an index adds to a tensor's offset, None where the tensor does not vary over it."""
         shape = operand.domain.shapes[str(load.datum)]
         own = [place for place, dim in enumerate(shape) if set(dim) & set(axes)]
@@ -453,7 +458,7 @@ class ProductKernel(KernelWriter):
         self.strides[stride] = value
         return f"{index} * {stride}"
 
-    def _finish(self, body: Statements) -> None:
+    def _finish(self, body: ScopeStatements) -> None:
         """What follows from the product, in registers."""
         numbered = self.row_numbers
         if self.product.axes.batch:
@@ -473,7 +478,7 @@ class ProductKernel(KernelWriter):
         for store, text in stored:
             body.line(f"tl.store({store.buffer}_ptr + offsets, {text}, mask=mask)")
 
-    def _load_epilogue(self, body: Statements, load: Value) -> None:
+    def _load_epilogue(self, body: ScopeStatements, load: TileValue) -> None:
         tensor = self.tensor(load)
         name = tensor if tensor not in self._used else self.names.free(tensor)
         if load.space == SCALAR:
@@ -488,7 +493,7 @@ class ProductKernel(KernelWriter):
         body.env[load] = name
 
 
-def shares_sum(task: KernelTask, program: Program) -> bool:
+def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
     """Whether programs share the sum of an element, of a bare product: over all places of windows, or long by a workload.
 
     A workload has to leave it too few tiles for all multiprocessors.
@@ -516,7 +521,7 @@ def shares_sum(task: KernelTask, program: Program) -> bool:
     return any(few(workload) for workload in program.problem.workloads)
 
 
-def product_formula(program: Program, names: Names) -> dict[str, str]:
+def product_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]:
     """The formula of the program's product, by its node."""
     if program.product is None:
         return {}
@@ -525,7 +530,7 @@ def product_formula(program: Program, names: Names) -> dict[str, str]:
     return {axes.node: " @ ".join(_operand_formula(operand, last, names) for operand, last in sides)}
 
 
-def _operand_formula(operand: Operand, last: tuple[int, ...], names: Names) -> str:
+def _operand_formula(operand: Operand, last: tuple[int, ...], names: TensorNames) -> str:
     load = next((v for v in topological([operand.value]) if v.op == "load" and v.space == FULL), None)
     if load is not None and load.datum in operand.domain.windows:
         return f"windows({names.tensors[str(load.datum)]})"

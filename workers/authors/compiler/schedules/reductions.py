@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.statements import ScopeStatements
+from workers.authors.compiler.values import TileValue, topological
 
 
-def loses_nan(value: Value, values: Sequence[Value]) -> bool:
+def loses_nan(value: TileValue, values: Sequence[TileValue]) -> bool:
     """Whether the NaN of a row would be lost with its largest or smallest element.
 
     Where exponentials are taken about it, as in a softmax, it is in their sum.
@@ -58,13 +58,13 @@ def with_nan(name: str, elements: str, how: str) -> str:
     return f'{name} = tl.where({has_nan} == 1, float("nan"), {name})'
 
 
-def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
+def online_maxima(values: Sequence[TileValue]) -> dict[TileValue, TileValue]:
     """The sums that can be rescaled while the maximum in them still grows, each with its maximum.
 
     Every term of such a sum is a product with ``exp(x - maximum)``, and nothing else in it needs a reduction that comes as late.
     """
     levels = levels_of(values)
-    maxima: dict[Value, Value] = {}
+    maxima: dict[TileValue, TileValue] = {}
     for value in values:
         if value.op != "over_cols" or value.datum != "sum":
             continue
@@ -74,9 +74,9 @@ def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
     return maxima
 
 
-def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None) -> dict[Value, int]:
+def levels_of(values: Sequence[TileValue], online: dict[TileValue, TileValue] | None = None) -> dict[TileValue, int]:
     """How many passes over a row each value comes after; a sum that is kept up with another shares its pass."""
-    levels: dict[Value, int] = {}
+    levels: dict[TileValue, int] = {}
     for value in values:
         below = max((levels[arg] for arg in value.args), default=0)
         shared = (online or {}).get(value)
@@ -84,7 +84,7 @@ def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None)
     return levels
 
 
-def _scales(value: Value, top: Value) -> bool:
+def _scales(value: TileValue, top: TileValue) -> bool:
     """Whether a value is multiplied by ``exp(a - b)`` where the maximum goes from b to a lower one, a."""
     if value.op == "exp":
         return _shifts(value.args[0], top)
@@ -100,7 +100,7 @@ def _scales(value: Value, top: Value) -> bool:
     return False
 
 
-def _shifts(value: Value, top: Value) -> bool:
+def _shifts(value: TileValue, top: TileValue) -> bool:
     if value.op == "rounded":
         return _shifts(value.args[0], top)  # rounded about the maximum so far, which is as near as about the last one
     if value.op == "sub":
@@ -113,7 +113,7 @@ def _shifts(value: Value, top: Value) -> bool:
     return False
 
 
-def _holds(value: Value, wanted: Value) -> bool:
+def _holds(value: TileValue, wanted: TileValue) -> bool:
     return wanted in topological([value])
 
 
@@ -121,15 +121,15 @@ def _holds(value: Value, wanted: Value) -> bool:
 class Moments:
     """The sum over a row of ``column``, and that of its squares about ``mean``, which is computed from the sum."""
 
-    column: Value
-    total: Value
-    mean: Value
-    squares: Value
+    column: TileValue
+    total: TileValue
+    mean: TileValue
+    squares: TileValue
 
 
-def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, Moments]:
+def moments_of(values: Sequence[TileValue], others: Sequence[TileValue]) -> dict[TileValue, Moments]:
     """The sums of squares that need no pass of their own, by their value; ``others`` are taken in another way."""
-    by_squares: dict[Value, Moments] = {}
+    by_squares: dict[TileValue, Moments] = {}
     for squares in values:
         if squares.op != "over_cols" or squares.datum != "sum" or squares in others:
             continue
@@ -162,7 +162,7 @@ def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
     ]
 
 
-def bring_together(body: Statements, names: Names, moments: Moments, across: str) -> None:
+def bring_together(body: ScopeStatements, names: TensorNames, moments: Moments, across: str) -> None:
     """Add up what the lanes hold, ``across`` them: each sum of squares moves from its lane's own mean to the row's."""
     total, squares = names.of(moments.total), names.of(moments.squares)
     body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift{across})")

@@ -10,12 +10,12 @@ from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, started
 from workers.authors.compiler.schedules.looped import LoopedKernel
-from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.statements import ScopeStatements
+from workers.authors.compiler.values import TileValue
 
 SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
     """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
@@ -31,13 +31,13 @@ class Segmented(Schedule):
     SOURCES: ClassVar = {"_segment_settings(": SEGMENT_SETTINGS}
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         """Whether a tensor has a number for each segment of a row, and what is summed over rows are none of whole ones."""
         whole = any(store.summed and store.space == COL for store in task.stores)
         return task.sums_segments or (bool(program.domain.segment_axes) and not whole)
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel; all loads are read as the cache likes."""
         task = replace(task, form=replace(task.form, streamed=frozenset()))
         return cls(program, task, SegmentedKernel(program, names, scalars, task).write(), host)
@@ -109,7 +109,7 @@ class SegmentedKernel(LoopedKernel):
         """The shape of what is kept of each segment of a tile."""
         return "(BLOCK_SEGMENTS, 1)"
 
-    def __init__(self, program: Program, names: Names, scalars: Scalars, task: object) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: object) -> None:
         KernelWriter.__init__(self, program, names, scalars, task)  # type: ignore[arg-type]
         self._by_segment = [v for v in self.loads if program.domain.segments_of(str(v.datum)) is not None]
         # What a segment's tensor holds past the elements of its segment is its number, not zero.
@@ -146,11 +146,11 @@ class SegmentedKernel(LoopedKernel):
         stages = ("NUM_STAGES",) if self.task.form.tunable else ()
         return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE", *stages))
 
-    def fill(self, load: Value) -> str:
+    def fill(self, load: TileValue) -> str:
         """What a load yields outside of the mask."""
         return "0.0" if load in self._by_segment and not load.integer else super().fill(load)
 
-    def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
+    def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         outer = self.scope(body.depth + 1)
         outer.env.update(body.env)
         body.line("for first in range(0, n_segments, BLOCK_SEGMENTS):")
@@ -178,7 +178,7 @@ class SegmentedKernel(LoopedKernel):
         body.lines += outer.lines
         return inner
 
-    def _closed(self, body: Statements, stores: list[Store]) -> None:
+    def _closed(self, body: ScopeStatements, stores: list[Store]) -> None:
         outer = self.scope(body.depth + 1)
         for store in (s for s in stores if s.space.segments):
             total = f"tl.sum({store.name}, axis=1, keep_dims=True)"
@@ -187,8 +187,8 @@ class SegmentedKernel(LoopedKernel):
             outer.line(f"tl.store({place}, {store.name}{self._mask})")
         body.lines += outer.lines
 
-    def _needed(self, scope: Statements, roots: list[Value]) -> set[Value]:
-        needed: set[Value] = set()
+    def _needed(self, scope: ScopeStatements, roots: list[TileValue]) -> set[TileValue]:
+        needed: set[TileValue] = set()
         waiting = list(roots)
         while waiting:
             value = waiting.pop()
@@ -197,7 +197,7 @@ class SegmentedKernel(LoopedKernel):
                 waiting.extend(value.args)
         return needed
 
-    def _store_blocks(self, inner: Statements, stores: list[Store]) -> None:
+    def _store_blocks(self, inner: ScopeStatements, stores: list[Store]) -> None:
         super()._store_blocks(inner, [store for store in stores if not store.space.segments])
         for store in (s for s in stores if s.space.segments):
             inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")

@@ -9,15 +9,15 @@ from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
 from workers.authors.compiler.host import HostScope, Scalars, row_index, segment_columns
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules import looped
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
 from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
-from workers.authors.compiler.statements import INDENT, Statements, write_loop
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.statements import INDENT, ScopeStatements, write_loop
+from workers.authors.compiler.values import TileValue
 
 _PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
 # A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
@@ -99,12 +99,12 @@ class Tile(Schedule):
     wide: Looped | None = None
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         """Every task falls into rows and columns."""
         return True
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """The kernel; where a scan needs whole rows, a call with rows that no tile holds raises."""
         kernel = TileKernel(program, names, scalars, task).write()
         full = sum(value.op == "load" and value.space == FULL for value in task.values)
@@ -280,7 +280,7 @@ class TileKernel(KernelWriter):
         return self.finish(lines, sizes, (*constants, *(name for name, wanted in more.items() if wanted)))
 
     @staticmethod
-    def _only_if(condition: str, scope: Statements) -> list[str]:
+    def _only_if(condition: str, scope: ScopeStatements) -> list[str]:
         return [f"{INDENT}if {condition}:", *(INDENT + line for line in scope.lines)]
 
     @property
@@ -304,7 +304,7 @@ class TileKernel(KernelWriter):
     def _blocks(self) -> bool:
         return not self.task.reduces_cols
 
-    def _columns(self, head: Statements) -> None:
+    def _columns(self, head: ScopeStatements) -> None:
         if self._loops:
             head.line("program = tl.program_id(0)")
         start = "tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
@@ -315,7 +315,7 @@ class TileKernel(KernelWriter):
         """Masks are dropped where rows and columns are multiples of the tile, which the launch states."""
         return f"({mask}) | EVEN" if self.task.form.tunable else mask
 
-    def _rows(self, body: Statements) -> None:
+    def _rows(self, body: ScopeStatements) -> None:
         tile = "tile" if self._loops else "tl.program_id(0)"
         if self.task.form.last_rows_first:
             body.line("tile = n_tiles - 1 - turn")
@@ -344,7 +344,7 @@ class TileKernel(KernelWriter):
         place = _PLACES[space][0]
         return f"packed_offsets{chunk.shift}" if chunk and space == FULL else f"{place}{chunk.shift if chunk else ''}"
 
-    def _load(self, scope: Statements, load: Value) -> None:
+    def _load(self, scope: ScopeStatements, load: TileValue) -> None:
         name, chunk = self.tensor(load), self.chunk(load)
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
         scope.env[load] = name
@@ -367,7 +367,7 @@ class TileKernel(KernelWriter):
             text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
         scope.line(f"{name} = {self.converted(text, load)}")
 
-    def _pick(self, body: Statements, value: Value) -> None:
+    def _pick(self, body: ScopeStatements, value: TileValue) -> None:
         rows = row_index(self.program, self.names, value)[0]
         if value.space.cols:
             self._moved(body, value)
@@ -380,7 +380,7 @@ class TileKernel(KernelWriter):
         body.line(f"{name} = {self.converted(text, value)}")
         body.env[value] = name
 
-    def _moved(self, body: Statements, value: Value) -> None:
+    def _moved(self, body: ScopeStatements, value: TileValue) -> None:
         """Load the elements of each row at other columns."""
         name, tensor = self.names.of(value), self.names.tensors[str(value.datum)]
         rows, whole = row_index(self.program, self.names, value)[0], self.program.domain.space_of(str(value.datum)).rows
@@ -393,7 +393,7 @@ class TileKernel(KernelWriter):
         body.line(f"{name} = {self.converted(text, value)}")
         body.env[value] = name
 
-    def _hoist(self, head: Statements) -> None:
+    def _hoist(self, head: ScopeStatements) -> None:
         """What no row changes is computed once, before the rows."""
         for value in self.task.values:
             if value.args and not value.space.rows and any(arg.space.cols or arg.op == "load" for arg in value.args):
@@ -401,7 +401,7 @@ class TileKernel(KernelWriter):
                 if any(user.space.rows for user in users):
                     head.assign(value)
 
-    def _results(self, body: Statements) -> None:
+    def _results(self, body: ScopeStatements) -> None:
         loops = {value: loop for loop in self.loops if self.is_even(loop) for value in loop.values}
         for value in self.task.values:
             if value in loops:
@@ -424,7 +424,7 @@ class TileKernel(KernelWriter):
         place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
         return f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})"
 
-    def _repeat(self, body: Statements, loop: RerolledLoop) -> None:
+    def _repeat(self, body: ScopeStatements, loop: RerolledLoop) -> None:
         if not any(value in body.env for value in loop.ends if value is not None):
             write_loop(body, self.scope(body.depth + 1), loop, self._turns(loop), self._reduce)
 
@@ -434,7 +434,7 @@ class TileKernel(KernelWriter):
             return f"for _ in range({loop.count}):"
         return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
 
-    def _reduce(self, body: Statements, value: Value) -> None:
+    def _reduce(self, body: ScopeStatements, value: TileValue) -> None:
         kind = str(value.datum)
         inner = self._masked(body, value.args[0], kind, False)
         name = self.names.of(value)
@@ -450,14 +450,14 @@ class TileKernel(KernelWriter):
         line = f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)"
         return [line, *([with_nan(name, inner, ", axis=1, keep_dims=True")] if loses_nan else [])]
 
-    def _scan(self, body: Statements, value: Value) -> None:
+    def _scan(self, body: ScopeStatements, value: TileValue) -> None:
         kind, _, reverse = str(value.datum).partition(" ")
         name = self.names.of(value)
         inner = self._masked(body, value.args[0], kind, False)
         body.line(f"{name} = tl.cum{kind}({inner}, axis=1{', reverse=True' if reverse else ''})")
         body.env[value] = name
 
-    def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:
+    def _masked(self, body: ScopeStatements, value: TileValue, kind: str, over_rows: bool) -> str:
         text = body.reduced(value)
         if self.neutral_outside(value, kind, over_rows):
             return text

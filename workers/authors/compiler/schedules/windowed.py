@@ -10,13 +10,13 @@ from typing import ClassVar, Self
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask
-from workers.authors.compiler.names import Names
-from workers.authors.compiler.program import Program
+from workers.authors.compiler.names import TensorNames
+from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Lane, Schedule, outside, started
-from workers.authors.compiler.schedules.places import INDEX_LINE, Places, Role
+from workers.authors.compiler.schedules.places import INDEX_LINE, Places, SpacePart
 from workers.authors.compiler.schedules.reductions import with_nan
-from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value, topological
+from workers.authors.compiler.statements import ScopeStatements
+from workers.authors.compiler.values import TileValue, topological
 
 WINDOW_SETTINGS = '''def _window_settings(n_rows, n_cols):
     """A tap at a time of many elements; of few elements that are sums of many numbers, many numbers at a time."""
@@ -42,11 +42,11 @@ class Windowed(Schedule):
     given: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
 
     @staticmethod
-    def fits(task: KernelTask, program: Program) -> bool:
+    def fits(task: KernelTask, program: ValueProgram) -> bool:
         return bool(program.domain.windows) and program.product is None
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
         writer = WindowedKernel(program, names, scalars, task)
         kernel = writer.write()
@@ -88,7 +88,7 @@ class Windowed(Schedule):
         return "1D", "a block of the result a program, which walks the taps of its windows"
 
 
-def takes_blocks(values: list[Value]) -> bool:
+def takes_blocks(values: list[TileValue]) -> bool:
     """Whether several numbers of one window may be taken at a time: which is the first of the largest, that cannot tell."""
     return not any(value.op == "over_cols" and value.datum == "argmax" for value in values)
 
@@ -96,14 +96,14 @@ def takes_blocks(values: list[Value]) -> bool:
 class WindowedKernel(KernelWriter):
     """Walks the columns with the rows in registers; each reduction keeps its numbers until the end."""
 
-    def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
+    def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask) -> None:
         super().__init__(program, names, scalars, task)
         self.places = Places(program.domain, self.names, scalars.host)
         self._sums = [value for value in task.values if value.op == "over_cols"]
         self._head, self._turn = self.scope(), self.scope(2)
         domain = program.domain
-        self._rows = Role("row", domain.row_axes, "rows", self._head)
-        self._cols = Role("col", domain.col_axes, "cols", self._turn, True)
+        self._rows = SpacePart("row", domain.row_axes, "rows", self._head)
+        self._cols = SpacePart("col", domain.col_axes, "cols", self._turn, True)
 
     def write(self) -> KernelSource:
         """The kernel as source."""
@@ -149,7 +149,7 @@ class WindowedKernel(KernelWriter):
             return f"tl.static_range(0, {count}, BLOCK_COLS)"
         return "range(0, n_cols, BLOCK_COLS)"
 
-    def _loaded(self, scope: Statements, load: Value) -> None:
+    def _loaded(self, scope: ScopeStatements, load: TileValue) -> None:
         """Load a tensor where its elements lie: one each, or one for some of the dimensions."""
         name, tensor = str(load.datum), self.tensor(load)
         domain = self.program.domain
@@ -166,7 +166,7 @@ class WindowedKernel(KernelWriter):
         scope.line(f"{text} = {self.converted(f'tl.load({where}{other})', load)}")
         scope.env[load] = text
 
-    def _accumulated(self, before: Statements, turn: Statements, value: Value) -> None:
+    def _accumulated(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:
         name, kind, block = self.names.of(value), str(value.datum), "(BLOCK_ROWS, BLOCK_COLS)"
         inner = value.args[0]
         text = turn.reduced(inner)
@@ -187,7 +187,7 @@ class WindowedKernel(KernelWriter):
         turn.line(f"{name}_place = tl.where({name}_grows, cols, {name}_place)")
         turn.line(f"{name}_block = tl.where({name}_grows, {name}_next, {name}_block)")
 
-    def _finished(self, after: Statements, value: Value) -> None:
+    def _finished(self, after: ScopeStatements, value: TileValue) -> None:
         name, how = self.names.of(value), ", axis=1, keep_dims=True"
         if value.datum == "max":
             after.line(f"{name} = tl.max({name}_block{how})")
