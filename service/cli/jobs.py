@@ -302,7 +302,7 @@ def bisect_(
     worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.
     """
     from service.local.asking import LocalJob
-    from service.local.bisecting import RangeSearch
+    from service.local.bisecting import RangeSearch, Sizes
     from service.local.checkout import Checkout
     from service.local.session import compared, was_predicted
     from service.local.terminal import Quiet
@@ -314,9 +314,9 @@ def bisect_(
 
     begun = datetime.now(UTC)
 
-    def compare(old: str, new: str) -> MeasuredKernel:
+    def compare(old: str, new: str, sizes: Sizes) -> MeasuredKernel:
         say(f"comparing {new[:12]} with {old[:12]}")
-        options = JobOptions(layout=layout, against=old, auto=True)
+        options = JobOptions(layout=layout, against=old, auto=True, timed_sizes=sizes)
         asked = LocalJob("bisect", "", options, verb=Verb.bench, kernels=(name,), head=new)
         job = run_job(asked, repo, None, as_json=False, terminal=Quiet())
         if was_predicted(job) and datetime.fromisoformat(job.created_at) < begun:

@@ -38,8 +38,14 @@ REFUSALS = frozenset(
         FailureCode.refused,
     }
 )
-# What a comment on GitHub would say, and what stands for it on the command line.
+# What a comment on GitHub would say, and what stands for it on the command line, in this order.
 COMMANDS = (
+    ("the GPU host that took this has no GPU", "this machine has no GPU"),
+    (
+        "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
+        "Then `/kernel retry`.",
+        "Give the same command on a machine with a GPU.",
+    ),
     ("`/kernel retry`", "the same command"),
     ("`/kernel create", "`kernelsmith create"),
     ("`/kernel optimize", "`kernelsmith optimize"),
@@ -60,7 +66,7 @@ def as_commands(text: str) -> str:
 
 def stopped_comment(failure: Failure, job: JobView) -> str:
     """Why a job stopped, what to do about it, and what running the command again will do."""
-    head = f"{stopped_line(failure, job)}\n**Next:** {_next(failure, job)}"
+    head = f"{as_commands(stopped_line(failure, job))}\n**Next:** {_next(failure, job)}"
     return paragraphs(head, details(failure), f"<sub>Job `{job.job_id}`</sub>")
 
 

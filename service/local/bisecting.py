@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Status
+from service.local.asking import as_commands
 from service.local.checkout import Checkout
 from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
 from workers.history import WRONG, Culprit, Row, StepOutcome, bisect, step_of, value_step, worse_rows
 
-Compared = Callable[[str, str], MeasuredKernel]  # the older and the newer commit
+Sizes = tuple[str, ...]  # by their labels; none: all
+Compared = Callable[[str, str, Sizes], MeasuredKernel]  # the older and the newer commit, and what is timed of them
 Proved = Callable[[str, str], Status | None]  # the verdict on the second next to the first; None: it cannot be judged
 
 
@@ -33,7 +35,7 @@ class RangeSearch:
         """What the last commit is against the first, and who made it so.
 
         Raises:
-            UserFacingError: the range is none, a comparison could not be made, or no GPU was there.
+            UserFacingError: the range is none, a comparison could not be made, no GPU was there, or an end lacks the kernel.
         """
         commits = self._line(good, bad)
         self.good = good
@@ -43,6 +45,8 @@ class RangeSearch:
             return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
         self.steps = 0
         whole = self._compared(good, bad)
+        if whole.skipped is not None and whole.skipped.code is FailureCode.missing:
+            raise UserFacingError(replace(whole.skipped, fix=as_commands(whole.skipped.fix or "")))
         self.rows = worse_rows(whole.benchmark)
         if not self.rows:
             return judged(whole, None), ()
@@ -85,7 +89,8 @@ class RangeSearch:
 
     def _compared(self, old: str, new: str) -> MeasuredKernel:
         self.steps += 1
-        found = self.compare(old, new)
+        # All of the time goes to the sizes that count: a step without one of them decides nothing.
+        found = self.compare(old, new, tuple(sorted({size for _, _, size in self.rows})))
         self.gpu = (found.benchmark.gpu if found.benchmark is not None else None) or self.gpu
         return found
 

@@ -100,7 +100,7 @@ def spark(values: Sequence[float]) -> str:
     reach = max(max(values) - min(values), 0.02 * middle) or 1.0
     step = SPARK_WIDTH / (len(values) - 1)
     return " ".join(
-        f"{place * step:.1f},{SPARK_HEIGHT / 2 - (value - middle) / reach * (SPARK_HEIGHT - 4):.1f}"
+        f"{place * step:.0f},{SPARK_HEIGHT / 2 - (value - middle) / reach * (SPARK_HEIGHT - 4):.1f}"
         for place, value in enumerate(values)
     )
 

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from service.pages import chart
-from service.pages.sites import Site
+from service.pages.sites import DEFAULT_LAST, Site
 from service.report.layout import DASH, duration_us, percent, size_bytes
 from workers.contracts import Operation
 from workers.history import (
@@ -35,8 +35,7 @@ from workers.history import (
 from workers.redaction import redact
 
 FOLDER = Path(__file__).parent
-LENGTHS = (60, 200, None)  # commits in a chart; None: all
-DEFAULT_LAST = 200
+LENGTHS = (60, DEFAULT_LAST, None)  # commits in a chart; None: all
 MOST_ROWS = 1000  # of a comparison on a page; its JSON has all
 _WORSE = (Difference.wrong, Difference.slower, Difference.larger)
 _BETTER = (Difference.right, Difference.faster, Difference.smaller)
@@ -62,22 +61,31 @@ class Rendering:
         made = Environment(
             loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=shown
         )
-        made.globals |= {"site": self.site, "commit_url": lru_cache(maxsize=4096)(self.commit_url), "LENGTHS": LENGTHS}
+        link = lru_cache(4096)(self.commit_link)
+        made.globals |= {
+            "site": self.site,
+            "LENGTHS": LENGTHS,
+            "commit_url": lru_cache(4096)(self.commit_url),
+            "commit_link": link,
+            "value_text": value_text,
+            "ratio_text": ratio_text,
+        }
+        # In the overview's many rows: a filter costs less than a call.
+        made.filters |= {
+            "commit_link": lambda revision, repository: link(repository, revision),
+            "choice": choice_of,
+            "change_elsewhere": change_elsewhere,
+            "trend": trend_of,
+            "time": lambda time_us: value_text(Metric.time_us, time_us),
+            "ratio": ratio_text,
+        }
         made.filters |= {
             "day": day,
             "minute": minute,
             "percent": lambda share: Figure(percent(share)),
-            "commit": short,
             "metric": lambda name: METRIC_WORDS.get(name, name),
             "testbed": testbed_text,
             "state_word": lambda state: state.replace("_", " "),
-        }
-        made.globals |= {
-            "value_text": value_text,
-            "choice_of": choice_of,
-            "change_choice": change_choice,
-            "trend_of": trend_of,
-            "ratio_text": ratio_text,
         }
         return made
 
@@ -89,6 +97,11 @@ class Rendering:
                 return None
             base = f"{self.html_url}/{repository}"
         return f"{base}/{'commit' if SHA.fullmatch(revision) else 'tree'}/{quote(redact(revision), safe='')}"
+
+    def commit_link(self, repository: str, revision: str) -> Markup:
+        """A commit's short name, which leads to where it is seen."""
+        url, name = self.commit_url(repository, revision), Markup("<code>{}</code>").format(redact(short(revision)))
+        return name if url is None else Markup('<a href="{}">{}</a>').format(url, name)
 
 
 class Figure(str):
@@ -316,10 +329,13 @@ def choice_of(state: KernelState) -> HistoryChoice:
     return HistoryChoice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
 
 
-def change_choice(state: KernelState) -> HistoryChoice | None:
-    """The series of a kernel's last change as a choice on its page."""
+def change_elsewhere(state: KernelState) -> HistoryChoice | None:
+    """The series of a kernel's last change as a choice on its page; None where it is the one that stands for the kernel."""
     change = state.last_change
-    return None if change is None else HistoryChoice(state.gpu, change.metric, change.timed_pass, change.workload)
+    if change is None:
+        return None
+    choice = HistoryChoice(state.gpu, change.metric, change.timed_pass, change.workload)
+    return None if choice == choice_of(state) else choice
 
 
 def trend_of(state: KernelState) -> Figure:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
@@ -19,7 +19,7 @@ from service.addresses import Addresses, is_loopback
 from service.pages import kernels, shown
 from service.pages.kernels import shown as redacted
 from service.pages.shown import tried_of
-from service.pages.sites import LiveSite
+from service.pages.sites import DEFAULT_LAST, LiveSite
 from workers import history, inbox
 from workers.contracts import JobState, JobView
 from workers.history import CommitComparison, KernelHistory, Metric
@@ -55,7 +55,7 @@ def _asked_history(
     timed_pass: Text = "",
     workload: Text = "",
     library: Text = "",
-    last: Last = str(kernels.DEFAULT_LAST),
+    last: Last = str(DEFAULT_LAST),
 ) -> tuple[KernelHistory, int | None]:
     """The series that a query asks for, and how many commits of it; None: all."""
     length = None if last == ALL else int(last)
@@ -180,7 +180,8 @@ class Pages:
 def pages_router(pages: Pages) -> APIRouter:
     """The routes of the pages."""
     check = _of_this_machine if pages.password is None else _guard(pages.password)
-    router = APIRouter(dependencies=[] if pages.password is None and pages.anybody else [Depends(check)])
+    guards = [] if pages.password is None and pages.anybody else [Depends(check)]
+    router = APIRouter(dependencies=[*guards, Depends(_no_nul)])
     templates = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
     )
@@ -251,6 +252,12 @@ def _guard(password: str) -> Callable[[HTTPBasicCredentials], None]:
             raise _BASIC.make_not_authenticated_error()
 
     return check
+
+
+def _no_nul(request: Request) -> None:
+    """Refuse a character that PostgreSQL has no place for, so that no name has it."""
+    if "\0" in unquote(str(request.url)):
+        raise HTTPException(404, "no name has a NUL character")
 
 
 def _of_this_machine(request: Request) -> None:

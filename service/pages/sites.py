@@ -14,6 +14,8 @@ from urllib.parse import quote
 from workers.history import HistoryChoice
 from workers.redaction import redact
 
+DEFAULT_LAST = 200  # commits of a history
+
 
 class Site(Protocol):
     """Where a page finds the others. A page that a site does not have is None."""
@@ -24,6 +26,9 @@ class Site(Protocol):
 
     def overview(self, repository: str) -> str | None:
         """The address of a repository's overview."""
+
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
+        """The address of a kernel's history on a GPU model, by the series that stands for it in the overview."""
 
     def history(
         self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = ""
@@ -53,6 +58,10 @@ class LiveSite:
         """The address of a repository's overview."""
         return _query("/kernels", repository=repository)
 
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
+        """The address of a kernel's history on a GPU model; it begins with the series that stands for it."""
+        return _query("/kernels/history", repository=repository, kernel=kernel, gpu=standing.gpu)
+
     def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; ``last`` None is all of it."""
         return _query(
@@ -64,7 +73,7 @@ class LiveSite:
             timed_pass=choice.timed_pass,
             workload=choice.workload,
             library=library,
-            last="all" if last is None else str(last),
+            last="all" if last is None else "" if last == DEFAULT_LAST else str(last),
         )
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
@@ -97,6 +106,10 @@ class StaticSite:
     def overview(self, repository: str) -> str:
         """The address of the overview."""
         return "index.html"
+
+    def kernel(self, repository: str, kernel: str, standing: HistoryChoice) -> str:
+        """The address of a kernel's history on a GPU model."""
+        return self.history(repository, kernel, standing, None)
 
     def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
         """The address of a kernel's history; it is written at one length."""

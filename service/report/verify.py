@@ -13,6 +13,7 @@ from workers.contracts import JobView, MeasuredKernel, MeasureSummary
 
 MAX_NAMED = 5
 MAX_ROWS = 64
+LONGEST_COMMAND = 4000
 HEADER = ("kernel", "verdict", "checks", "largest error", "allowed", "on")
 
 
@@ -36,7 +37,7 @@ def proved_verdict(summary: MeasureSummary, _job: JobView) -> str:
     return f"**{counted(len(passed), 'kernel')} proved{where}:** values and gradients match the references.{rest}"
 
 
-def proved_after(summary: MeasureSummary, _job: JobView, _links: Links) -> str:
+def proved_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
     """What a maintainer does next."""
     if not summary.kernels:
         return "nothing, or name the kernels that should be proved: `/kernel verify NAME`."
@@ -45,7 +46,13 @@ def proved_after(summary: MeasureSummary, _job: JobView, _links: Links) -> str:
         return f"mend {', '.join(code(kernel.kernel) for kernel in wrong[:MAX_NAMED])}; the evidence is below."
     if len(_passed(summary)) < len(summary.kernels):
         return "see below what was not judged and why."
-    return "nothing stands in the way as far as values go."
+    if any(kernel.verdict and kernel.verdict.interpreted for kernel in summary.kernels):
+        return "nothing stands in the way as far as values go."
+    against = job.request.options.against
+    words = ["/kernel bench", *job.request.kernels, *(["--against", against] if against else [])]
+    return (
+        f"{code(' '.join(words), LONGEST_COMMAND)} compares the times; nothing stands in the way as far as values go."
+    )
 
 
 def proved_conclusion(summary: MeasureSummary) -> Conclusion:

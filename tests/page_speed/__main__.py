@@ -22,6 +22,7 @@ from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
 from service.pages.routes import Pages, pages_router
+from service.server import keep_loaded
 from workers import embedded, history, inbox
 from workers.nightly.series import KERNEL, Metric, SeriesKey, Testbed
 from workers.runtime import current
@@ -59,7 +60,6 @@ def main(arguments: Sequence[str]) -> int:
         "| page | goal | first | fastest | median | slowest | CPU, median | size |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
-    history.warm()  # as the service does in the background
     app = FastAPI()
     app.include_router(
         pages_router(
@@ -69,6 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         )
     )
     late = False
+    keep_loaded()  # as the service does where it starts, and then what it does in the background
+    history.warm()
     with TestClient(app) as client:
         for name, path, goal_ms in pages(commits_of(chosen.commits)):
             times, busy, text = [], [], b""

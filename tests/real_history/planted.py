@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gpu_runner.contracts import Status, from_json
 from service.local.asking import LocalJob
-from service.local.bisecting import RangeSearch
+from service.local.bisecting import RangeSearch, Sizes
 from service.local.checkout import Checkout
 from service.local.session import LocalSession, compared
 from service.local.terminal import Quiet
@@ -111,10 +111,9 @@ class Play:
         """The commits that a bisection names."""
         checkout = Checkout(self.repository)
 
-        def compare(old: str, new: str) -> MeasuredKernel:
-            asked = LocalJob(
-                "bisect", "", JobOptions(against=old, auto=True), verb=Verb.bench, kernels=(kernel,), head=new
-            )
+        def compare(old: str, new: str, sizes: Sizes) -> MeasuredKernel:
+            options = JobOptions(against=old, auto=True, timed_sizes=sizes)
+            asked = LocalJob("bisect", "", options, verb=Verb.bench, kernels=(kernel,), head=new)
             return compared(LocalSession(checkout, self.folder / "bisect", Quiet()).run(asked), kernel)
 
         def prove(old: str, commit: str) -> Status | None:

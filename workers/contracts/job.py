@@ -221,6 +221,7 @@ class JobOptions:
     choose: Choose = Choose.first
     conventional_commits: bool = False  # the repository wants its commits and pull requests named so
     regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
+    timed_sizes: tuple[str, ...] = ()  # bench: the labels of the sizes to time; by default all
     budget_minutes: int = 120  # nightly: of GPU time
     profile: bool = False  # create, modify: profile the new kernel once it is proved
     to: str | None = None  # port: the target

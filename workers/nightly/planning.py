@@ -47,7 +47,7 @@ def week_start(at: float) -> float:
 
 @dataclass(frozen=True)
 class Retention:
-    """Every point for ``all_days``, then one a week, which is the last of its week, for ``weekly_days`` in all."""
+    """Every point for ``all_days``, then one a week, which is the last of its week, until ``weekly_days`` after it was measured."""
 
     all_days: float = 400.0
     weekly_days: float = 3650.0
@@ -59,6 +59,6 @@ def forgotten(points: Sequence[tuple[int, float]], retention: Retention, now: fl
     for place, (point, at) in enumerate(points[:-1]):
         age_s = now - at
         same_week = at // WEEK_S == points[place + 1][1] // WEEK_S
-        if age_s > retention.weekly_days * DAY_S or (age_s > retention.all_days * DAY_S and same_week):
+        if age_s > retention.all_days * DAY_S and (same_week or age_s > retention.weekly_days * DAY_S):
             gone.append(point)
     return gone

@@ -15,6 +15,11 @@ from workers.nightly.series import KERNEL, Metric, Point, PointSource, SeriesKey
 
 TREND_WEEKS = 12
 PASSES = ("full", "forward", "backward")  # the first that is there stands for a kernel
+SHOWN = (
+    SeriesState.confirmed,
+    SeriesState.recovered,
+    SeriesState.triaged,
+)  # the states of a change that the overview tells
 LEAST_POINTS = 10  # of a line in which change points are looked for
 
 
@@ -72,12 +77,15 @@ class KernelState:
         return self.confirmed_changes > 0 or self.wrong_values
 
 
-@dataclass(frozen=True)
-class Newest:
+class Newest(NamedTuple):
     """The newest number of a series; the ids are the database's."""
 
     series_id: int
-    key: SeriesKey
+    kernel: str
+    timed_pass: str
+    workload: str
+    metric: Metric
+    testbed: Testbed
     point_id: int
     measured_at: float
     value: float
@@ -172,17 +180,17 @@ def headlines(newest: Iterable[Newest]) -> dict[tuple[str, str], Newest]:
     """
     groups: dict[tuple[str, str], list[Newest]] = {}
     for item in newest:
-        if item.key.metric is Metric.time_us:
-            groups.setdefault((item.key.kernel, item.key.testbed.gpu), []).append(item)
+        if item.metric is Metric.time_us:
+            groups.setdefault((item.kernel, item.testbed.gpu), []).append(item)
     return {place: _headline(items) for place, items in groups.items()}
 
 
 def _headline(items: Sequence[Newest]) -> Newest:
     # A library's CSV names no driver.
-    own = [item for item in items if item.key.testbed.driver] or items
+    own = [item for item in items if item.testbed.driver] or items
     last = max(own, key=lambda item: item.measured_at)
-    at_last = [item for item in own if item.measured_at == last.measured_at and item.key.testbed == last.key.testbed]
-    return max(at_last, key=lambda item: (-_rank(item.key.timed_pass), item.value, item.key.workload))
+    at_last = [item for item in own if item.measured_at == last.measured_at and item.testbed == last.testbed]
+    return max(at_last, key=lambda item: (-_rank(item.timed_pass), item.value, item.workload))
 
 
 def _rank(timed_pass: str) -> int:
@@ -194,43 +202,35 @@ def kernel_states(
     chosen: Mapping[tuple[str, str], Newest],
     points: Mapping[int, Point],
     trends: Mapping[int, tuple[TrendWeek, ...]],
-    changes: Iterable[tuple[SeriesKey, ChangeMark]],
+    changes: Mapping[tuple[str, str], Sequence[ChangeMark]],
 ) -> tuple[KernelState, ...]:
-    """Put together where each kernel stands on each GPU model, by names; ``points`` are by their own ids."""
+    """Put together where each kernel stands on each GPU model, by names.
+
+    ``points`` are by their own ids; ``changes`` are those in one of the states ``SHOWN``, by kernel and GPU model.
+    """
     wrong = {
-        (item.key.kernel, item.key.testbed.gpu)
-        for item in newest
-        if item.key.metric is Metric.wrong_values and item.value > 0
+        (item.kernel, item.testbed.gpu) for item in newest if item.metric is Metric.wrong_values and item.value > 0
     }
-    known: dict[tuple[str, str], list[ChangeMark]] = {}
-    for key, change in changes:
-        known.setdefault((key.kernel, key.testbed.gpu), []).append(change)
     return tuple(
-        _state(item.key, points[item.point_id], place in wrong, known.get(place, []), trends.get(item.series_id, ()))
+        _state(item, points[item.point_id], place in wrong, changes.get(place, ()), trends.get(item.series_id, ()))
         for place, item in sorted(chosen.items())
     )
 
 
 def _state(
-    key: SeriesKey, point: Point, wrong: bool, changes: Sequence[ChangeMark], trend: tuple[TrendWeek, ...]
+    chosen: Newest, point: Point, wrong: bool, changes: Sequence[ChangeMark], trend: tuple[TrendWeek, ...]
 ) -> KernelState:
-    shown = [
-        change
-        for change in changes
-        if change.state in (SeriesState.confirmed, SeriesState.recovered, SeriesState.triaged)
-    ]
-
     def recency(change: ChangeMark) -> tuple[float, bool, bool]:
         # Of those that one night brought, the one of the number that stands beside it.
-        same = (change.metric, change.timed_pass) == (key.metric, key.timed_pass)
-        return change.changed_at_s, same, same and change.workload == key.workload
+        same = (change.metric, change.timed_pass) == (chosen.metric, chosen.timed_pass)
+        return change.changed_at_s, same, same and change.workload == chosen.workload
 
     return KernelState(
-        key.kernel,
-        key.testbed.gpu,
-        key.testbed,
-        key.timed_pass,
-        key.workload,
+        chosen.kernel,
+        chosen.testbed.gpu,
+        chosen.testbed,
+        chosen.timed_pass,
+        chosen.workload,
         point.source.value,
         point.revision,
         point.measured_at,
@@ -240,7 +240,7 @@ def _state(
         point.floor_share,
         wrong,
         sum(change.state == SeriesState.confirmed for change in changes),
-        max(shown, key=recency, default=None),
+        max(changes, key=recency, default=None),
         trend,
     )
 

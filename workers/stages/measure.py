@@ -157,8 +157,15 @@ def _one(
         gate.context.note(f"measuring {name}")
         budget_s = timing_budget_s(len(problem.workloads))
         lengths = race_lengths(usual)
+        timed = gate.context.request.options.timed_sizes
         measured = gate.benchmark(
-            f"{name}-benchmark", problem, candidate, budget_s=budget_s, original=original, lengths=lengths
+            f"{name}-benchmark",
+            problem,
+            candidate,
+            workloads=tuple(one for one in problem.workloads if one.label() in timed),
+            budget_s=budget_s,
+            original=original,
+            lengths=lengths,
         )
         there = tuple(one for one in usual if one.gpu == measured.gpu)
         return MeasuredKernel(name, after.path, touched, benchmark=measured, usual=there)

@@ -108,6 +108,29 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
         assert expected in text
 
 
+def test_every_row_of_the_overview_leads_to_the_series_that_it_shows(world: World, tmp_path: Path) -> None:
+    other, csv = replace(H200, gpu="NVIDIA B200"), Testbed("NVIDIA A100-SXM4-80GB")
+    keep(world, replace(KEY, testbed=other, timed_pass="full", workload="T=1"), replace(KEY, testbed=other), KEY)
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, at(NIGHTS, 90.0))])
+        history.add(session, [(replace(LIBRARY, testbed=csv), at(3, 700.0, source=PointSource.library))])
+    with client() as pages:
+        states = pages.get("/api/kernels").json()["kernels"]
+        links = re.findall(r'<td class="name"><a href="(/kernels/history[^"]*)"', pages.get("/kernels").text)
+        asked = [pages.get(html.unescape(f"/api{link}")).json() for link in links]
+    assert [state["gpu"] for state in states] == [csv.gpu, other.gpu, H200.gpu]
+    for state, shown in zip(states, asked, strict=True):
+        assert shown["chosen"] == {"metric": "time_us"} | {
+            name: state[name] for name in ("gpu", "timed_pass", "workload")
+        }
+        assert shown["lines"][0]["points"][-1]["time_us"] == state["time_us"]
+    export_pages(tmp_path, REPOSITORY, None, 200, 0)
+    pages_linked = re.findall(r'<td class="name"><a href="([^"]+)"', (tmp_path / "index.html").read_text())
+    assert len(set(pages_linked)) == 3
+    for state, page in zip(states, pages_linked, strict=True):
+        assert f"on {state['gpu']}</p>" in (tmp_path / page).read_text()
+
+
 def test_a_last_change_of_another_pass_is_named_and_leads_to_its_chart_and_the_rows_own_goes_before(
     world: World,
 ) -> None:
@@ -426,6 +449,28 @@ def test_what_is_not_there_gets_404(world: World) -> None:
                      address("/kernels/compare", before="aaaa", after="bbbb", metric="speed")):  # fmt: skip
             assert pages.get(path).status_code == 404
         assert pages.get(address("/kernels/history", kernel="geglu", gpu="another", workload="T=0")).status_code == 200
+
+
+def test_no_letter_of_an_address_is_a_fault(world: World) -> None:
+    keep(world, KEY)
+    with client() as pages:
+        for odd in ("\x00", "a\x00b", "%", "____", "\N{PILE OF POO}" * 4, "\udcff", "'; --"):
+            text = odd.encode("utf-8", "surrogateescape")
+            asked = [("repository", text), ("kernel", text), ("gpu", text), ("before", text * 4), ("after", text)]
+            ours = [("repository", REPOSITORY.encode()), *asked[1:]]
+            for path in (
+                "/kernels",
+                "/kernels/history",
+                "/kernels/compare",
+                "/badge.svg",
+                "/api/kernels/history",
+                "/api/kernels/compare",
+            ):
+                for query in (asked, ours):
+                    assert pages.get(f"{path}?{urlencode(query)}").status_code in (200, 404, 422), (path, odd)
+        assert [pages.get(path).status_code for path in ("/jobs/a%00", "/jobs/a%00/artifacts/b", "/kernels?x=%00")] == [
+            404
+        ] * 3
 
 
 def test_an_export_links_only_to_its_own_files_and_to_commits(world: World, tmp_path: Path) -> None:

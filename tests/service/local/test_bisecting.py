@@ -12,7 +12,7 @@ from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Status, Timi
 from service.cli import jobs
 from service.local import session
 from service.local.asking import LocalJob
-from service.local.bisecting import RangeSearch, judged
+from service.local.bisecting import RangeSearch, Sizes, judged
 from service.local.checkout import Checkout
 from service.report.nightly import bisected_report
 from tests.service.local.checkouts import checked_out, git, run
@@ -46,6 +46,7 @@ class History:
         self.folder = checked_out(folder, {"time": b"100\n"})
         self.first = git(self.folder, "rev-parse", "HEAD")
         self.compared: list[tuple[str, str]] = []
+        self.sizes: list[Sizes] = []
         self.right = self.unwrong = Status.passed  # the verdict on the good end, and on others that are not wrong
 
     def commit(self, text: str, *more: str) -> str:
@@ -55,8 +56,9 @@ class History:
         git(self.folder, "commit", "-q", "-m", f"time {text}", *more)
         return git(self.folder, "rev-parse", "HEAD")
 
-    def compare(self, old: str, new: str) -> MeasuredKernel:
+    def compare(self, old: str, new: str, sizes: Sizes) -> MeasuredKernel:
         self.compared.append((old, new))
+        self.sizes.append(sizes)
         before, after = (git(self.folder, "show", f"{sha}:time").removeprefix("wrong ") for sha in (old, new))
         if "broken" in (before, after):
             return MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.problem, "it does not build"))
@@ -85,6 +87,12 @@ def test_two_culprits_are_named_and_broken_commits_stepped_around(history: Histo
         StepOutcome.slower,
         (Suspect((line[2],)), Suspect((line[6], line[7]), (line[6],))),
     )
+
+
+def test_after_the_whole_range_only_the_sizes_that_became_worse_are_timed(history: History) -> None:
+    line = [history.commit(text) for text in ["100", "110", "110", "110"]]
+    assert history.search(line[-1]) == (StepOutcome.slower, (Suspect((line[1],)),))
+    assert history.sizes[0] == () and set(history.sizes[1:]) == {("T=64",)}
 
 
 def test_a_merge_is_looked_into_and_the_commit_that_it_brought_is_named(history: History) -> None:
@@ -126,6 +134,15 @@ def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
     line = [history.commit(text) for text in ("100", "90", "95", "100")]
     assert history.search(line[-1]) == (StepOutcome.same, ())
     assert len(history.compared) == 1
+
+
+def test_a_kernel_that_an_end_lacks_is_told_as_it_was_by_the_comparison(history: History) -> None:
+    later = history.commit("120")
+    gone = Failure(FailureCode.missing, "there is no kernel `k` in the repository", "`/kernel optimize` measures it.")
+    search = RangeSearch(Checkout(history.folder), lambda *_: MeasuredKernel("k", "", (), skipped=gone), history.prove)
+    with pytest.raises(UserFacingError) as refused:
+        search.run(history.first, later)
+    assert refused.value.failure == replace(gone, fix="`kernelsmith optimize` measures it.")
 
 
 def test_commits_that_do_not_follow_are_refused(history: History) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from service.local.asking import LocalJob, nightly_request, repository_name
+from service.local.asking import LocalJob, nightly_request, repository_name, stopped_comment
 from service.local.checkout import Checkout
 from tests.service.local.checkouts import checked_out, git
+from tests.service.report.kernels_facts import VERIFY_DONE
 from workers import inbox, runtime
 from workers.contracts import JobOptions, UserFacingError, Verb
 from workers.embedded import close, configure
+from workers.stages.gate import NO_GPU
 from workers.store import history
 
 
@@ -56,3 +58,9 @@ def test_an_interrupted_night_goes_on_and_another_one_is_new(checkout: Checkout)
     assert nightly_request(checkout, asked("geglu")).key == first.key
     assert nightly_request(checkout, asked("geglu", fresh=True)).key != first.key
     assert nightly_request(checkout, asked()).key != first.key
+
+
+def test_without_a_gpu_a_person_at_a_checkout_is_sent_to_a_machine_with_one() -> None:
+    text = stopped_comment(NO_GPU, VERIFY_DONE)
+    assert "this machine has no GPU" in text and "Give the same command on a machine with a GPU." in text
+    assert "`/kernel" not in text and "kernelsmith work" not in text

@@ -158,6 +158,11 @@ def test_every_release_that_was_imported_stays(world: World) -> None:
         assert history.forget(session, Retention(), now=point(800).measured_at) == 0
 
 
+def test_no_point_is_forgotten_in_the_days_for_which_every_point_is_kept() -> None:
+    points = [(night, night * 86_400.0) for night in range(1000)]
+    assert forgotten(points, Retention(all_days=500, weekly_days=100), 1000 * 86_400.0) == list(range(500))
+
+
 def test_the_newest_point_of_a_series_is_never_forgotten() -> None:
     assert forgotten([(1, 0.0), (2, 5.0)], Retention(1, 1), 1e10) == [1]
     assert forgotten([], Retention(1, 1), 1e10) == []

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, HostReport, Pass, Status, Verdict, from_json
+from gpu_runner.contracts import (
+    BenchmarkRequest,
+    BenchmarkResult,
+    HostReport,
+    Pass,
+    Status,
+    Verdict,
+    from_json,
+    parse_problem,
+)
 from tests.workers.layouts.standing import NORM
 from tests.workers.nightly.numbers import KEY, point
 from tests.workers.stages.answers import SIZES, WRONG, benchmark
@@ -165,6 +174,22 @@ def test_more_kernels_than_a_run_may_take_are_named_with_the_fix() -> None:
     assert summary.notes == (
         "Not measured, to keep the run short: copy_12, copy_13. Name them in a command of their own.",
     )
+
+
+def test_only_the_sizes_that_were_asked_for_are_timed_within_the_time_of_all() -> None:
+    def asked(*sizes: str) -> BenchmarkRequest:
+        context = comparing({"benchmark": SAME}, BASE, changed("geglu"), timed_sizes=sizes)
+        measure(context)
+        ((_, request),) = context.asked
+        assert isinstance(request, BenchmarkRequest)
+        return request
+
+    every = asked()
+    problem = parse_problem(every.problem_source)
+    wanted = problem.workloads[-1]
+    assert every.workloads == () and len(problem.workloads) > 1
+    assert asked(wanted.label()).workloads == (wanted,)
+    assert asked(wanted.label()).budget_s == every.budget_s
 
 
 def test_the_base_is_named_as_it_was_asked_for() -> None:
