@@ -160,7 +160,7 @@ class Stage:
         monkeypatch.setattr(measure, "measure_rates", lambda session, dtype: GAUGED)
         monkeypatch.setattr(starting, "reference_session", self._reference)
         monkeypatch.setattr(starting, "candidate_session", self._candidate)
-        monkeypatch.setattr(starting, "Session", lambda role, *_: Room(role, {}, clock))
+        monkeypatch.setattr(starting, "ChildSession", lambda role, *_: Room(role, {}, clock))
 
     def run(self, request: BenchmarkRequest) -> BenchmarkResult:
         problem = parse_problem(request.problem_source)
