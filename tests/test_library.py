@@ -56,6 +56,7 @@ def test_what_the_compiler_refuses_is_said_and_leaves_no_kernel_of_an_earlier_ca
     assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.py"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_is_fused_in_a_folder(tmp_path: Path) -> None:
     said: list[str] = []

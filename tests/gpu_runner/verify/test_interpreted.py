@@ -15,6 +15,7 @@ from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, V
 from gpu_runner.verify import judge
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
+from tests.few import few
 from tests.honest.table import problem_of, source_of
 
 
@@ -123,14 +124,13 @@ def _raising() -> CandidateSource:
 OVER_ITS_INPUTS = ("torch.empty_like(a), torch.empty_like(b)", "a, b")  # as libraries do to save memory
 
 
+OF_ALL_RUNS = [(True, "", Status.passed), (False, "", Status.unproved)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("beside", "spoilt", "status"),
-    [
-        (True, "", Status.passed),
-        (False, "", Status.unproved),
-        (True, "dy * a", Status.unproved),
-    ],
+    few([(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)], OF_ALL_RUNS),
 )
 def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, beside: bool, spoilt: str, status: Status
