@@ -586,9 +586,9 @@ class _Interpreting:
     with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
     outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Without
     ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
-    does, and where it is left before ``end`` it stops after a case. An ``original`` is run there too, and what
-    it errs is granted. What kernels decide that its texts, ``before``, have word for word is its business, also where no case
-    of the interpreter launches them; so is what kernels of a library decide, of which the candidate writes nothing.
+    does, and where it is left before ``end`` it stops after a case. An ``original`` runs there too: what it errs is granted, and a
+    case that it does not survive is left out. What kernels decide that its texts, ``before``, have word for word is its business,
+    also where no case of the interpreter launches them; so is what kernels of a library decide that the candidate does not write.
     """
 
     def __init__(
@@ -680,7 +680,7 @@ class _Interpreting:
         try:
             form = standing.proofs[0].form
             door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
-            with door as session, self._known(cases, facts) as known:
+            with door as session, self._beside_original(cases, facts, seen) as known:
                 for proof, peer in known:
                     if self._left or self._has_seen_enough(seen):
                         break
@@ -731,8 +731,8 @@ class _Interpreting:
         seen.kernels |= dict.fromkeys(answer.launched)
 
     @contextmanager
-    def _known(
-        self, cases: Sequence[tuple[Proof, Peer]], facts: dict[str, Any]
+    def _beside_original(
+        self, cases: Sequence[tuple[Proof, Peer]], facts: dict[str, Any], seen: _Trial
     ) -> Iterator[Iterator[tuple[Proof, Peer]]]:
         """The cases in which an original runs too, each with what it did; it is at work on the next ones meanwhile."""
         original = self._original
@@ -740,6 +740,7 @@ class _Interpreting:
             yield iter(cases)
             return
         children: list[ChildSession] = []  # the one that runs, if any
+        left_out: list[str] = []
 
         def known(one: tuple[Proof, Peer]) -> list[tuple[Proof, Peer]]:
             proof, standing = one[0], Standing()
@@ -749,8 +750,10 @@ class _Interpreting:
             try:
                 if not learn_case(standing, children[0], proof, self._context, facts):
                     children.clear()
-            except BadOriginal:  # it writes where it must not
+            except BadOriginal as bad:  # it writes where it must not
+                standing.dropped[proof.case.label()] = bad.message
                 children.clear()
+            left_out.extend(standing.dropped.values())
             return standing.cases
 
         with ExitStack() as stack, ThreadPoolExecutor(1, "interpreted original") as pool:
@@ -758,6 +761,7 @@ class _Interpreting:
                 yield itertools.chain.from_iterable(pool.map(known, cases))
             finally:
                 pool.shutdown(cancel_futures=True)
+                seen.refused += [Check("interpreter_left_out", f"the original: {reason}", True) for reason in left_out]
 
     def _has_seen_enough(self, seen: _Trial) -> bool:
         if self._on_gpu is None or len(seen.examined) < LEAST_INTERPRETED:
