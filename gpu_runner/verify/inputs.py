@@ -28,7 +28,7 @@ from gpu_runner.verify.cases import (
     is_weight,
 )
 from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
-from gpu_runner.verify.laying import DimensionOrder, Laid, lay, place_of
+from gpu_runner.verify.laying import Laid, Placement, lay, place_of
 from gpu_runner.verify.relations import best_indices, related
 from gpu_runner.verify.scalars import is_ignored
 
@@ -103,10 +103,10 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     return tuple(name for name in able if not case.among or name in case.among)
 
 
-def places_of(problem: Problem, case: Case) -> dict[str, DimensionOrder]:
+def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
     """Where each input lies: at least one as the case says, the others so, dense or with a gap after each row."""
     if case.layout == MemoryLayout.dense:
-        return {spec.name: DimensionOrder() for spec in problem.inputs}
+        return {spec.name: Placement() for spec in problem.inputs}
     stream = random.Random(f"{case.seed}/places")  # noqa: S311 - the case's seed is secret
     able = [spec.name for spec in problem.inputs if _can_lie(problem, spec, case)]
     first = stream.choice(able) if able else ""

@@ -37,7 +37,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class DimensionOrder:
+class Placement:
     """How a tensor lies: ``order`` lists its dimensions outermost in memory first, empty for their own order."""
 
     order: tuple[int, ...] = ()
@@ -59,7 +59,7 @@ class DimensionOrder:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
 
-    def aligned(self) -> DimensionOrder:
+    def aligned(self) -> Placement:
         """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
         return replace(self, shift=16 if self.shift else 0)
 
@@ -75,7 +75,7 @@ class DimensionOrder:
         return tuple(steps)
 
 
-def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random) -> DimensionOrder:
+def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random) -> Placement:
     """A place of this kind, as far as the shape has room for it."""
     rank = len(shape)
     wide = [dim for dim, size in enumerate(shape) if size > 1]
@@ -83,27 +83,27 @@ def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random
     if layout is MemoryLayout.apart:
         # A row's own length: the first or the second half of a projection.
         if rank > 1 and stream.random() < 0.5:
-            return DimensionOrder(gap=shape[-1], shift=stream.choice((0, shape[-1])))
-        return DimensionOrder(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
+            return Placement(gap=shape[-1], shift=stream.choice((0, shape[-1])))
+        return Placement(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
     if layout is MemoryLayout.shifted:
-        return DimensionOrder(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
+        return Placement(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
     if layout is MemoryLayout.permuted and rank > 1:
         swapped = (*range(rank - 2), rank - 1, rank - 2)
         drawn = tuple(stream.sample(range(rank), rank))
-        return DimensionOrder(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
+        return Placement(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
     if layout is MemoryLayout.sliced:
-        return DimensionOrder(
+        return Placement(
             gap=stream.randint(0, 7) if rank > 1 else 0,
             step=_step(math.prod(shape), stream),
             shift=stream.choice((0, shift)),
         )
     if layout is MemoryLayout.broadcast and wide:
-        return DimensionOrder(broadcast=stream.choice(wide))
+        return Placement(broadcast=stream.choice(wide))
     if layout is MemoryLayout.level and rank - 1 in wide:
-        return DimensionOrder(broadcast=rank - 1)
+        return Placement(broadcast=rank - 1)
     if layout is MemoryLayout.windows and rank > 1 and min(shape[-2:]) > 1:
-        return DimensionOrder(advance=stream.randint(1, shape[-1] - 1))
-    return DimensionOrder()
+        return Placement(advance=stream.randint(1, shape[-1] - 1))
+    return Placement()
 
 
 def _step(elements: int, stream: random.Random) -> int:
@@ -120,7 +120,7 @@ def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 def lay(
     tensor: torch.Tensor,
-    place: DimensionOrder = DimensionOrder(),  # noqa: B008 - it is frozen
+    place: Placement = Placement(),  # noqa: B008 - it is frozen
     beyond: int | None = None,
     guard_seed: int | None = None,
 ) -> Laid:

@@ -21,7 +21,7 @@ from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import DimensionOrder, Laid, lay, lay_packed, place_of
+from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
 from gpu_runner.verify.reach import farthest
@@ -386,7 +386,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     known: dict[tuple[tuple[int, ...], str], Laid | None] = {}
     for grad, item in zip(made, proof.outputs, strict=True):
         place = (
-            DimensionOrder()
+            Placement()
             if proof.case.upstream in EXPANDED
             else place_of(item.shape, MemoryLayout(proof.case.upstream), stream)
         )

@@ -13,7 +13,7 @@ import torch
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.errors import ChildFailed
 from gpu_runner.verify.cases import Case, MemoryLayout, Scalar, columns_of, fallbacks
-from gpu_runner.verify.laying import DimensionOrder, Laid, lay
+from gpu_runner.verify.laying import Laid, Placement, lay
 from gpu_runner.verify.proof import Proof, Scale
 from gpu_runner.verify.truth import Oracle
 
@@ -155,10 +155,10 @@ def _valued(tensor: torch.Tensor, kind: str, stream: random.Random) -> torch.Ten
 def _laid(tensor: torch.Tensor, layout: str, stream: random.Random) -> Laid:
     rank = tensor.dim()
     places = {
-        "apart": DimensionOrder(gap=32),
-        "offset": DimensionOrder(shift=stream.randint(1, 5)),
-        "transposed": DimensionOrder(order=(*range(rank - 2), rank - 1, rank - 2)),
-        "expanded": DimensionOrder(broadcast=0),
+        "apart": Placement(gap=32),
+        "offset": Placement(shift=stream.randint(1, 5)),
+        "transposed": Placement(order=(*range(rank - 2), rank - 1, rank - 2)),
+        "expanded": Placement(broadcast=0),
     }
-    place = places.get(layout, DimensionOrder())
+    place = places.get(layout, Placement())
     return lay(place.repeated(tensor).contiguous(), place)

@@ -7,7 +7,7 @@ import torch
 from gpu_runner.contracts import Problem, parse_problem
 from gpu_runner.verify.cases import Case, MemoryLayout, Special
 from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import DimensionOrder, lay
+from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
 
@@ -41,9 +41,9 @@ def test_indices_stay_below_the_dimension_that_they_name() -> None:
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
     tensor = torch.randn(4, 10)
     for place, stride in (
-        (DimensionOrder(), (10, 1)),
-        (DimensionOrder(gap=32, shift=3), (42, 1)),
-        (DimensionOrder(order=(1, 0)), (1, 4)),
+        (Placement(), (10, 1)),
+        (Placement(gap=32, shift=3), (42, 1)),
+        (Placement(order=(1, 0)), (1, 4)),
     ):
         laid = lay(tensor, place)
         assert laid.view().stride() == stride
@@ -112,5 +112,5 @@ def test_a_vector_of_rows_may_be_a_column_of_a_table_and_a_bias_is_one_piece() -
 
 
 def place_of_vector(problem: Problem, name: str, case: Case) -> int:
-    place = places_of(problem, case).get(name, DimensionOrder())
+    place = places_of(problem, case).get(name, Placement())
     return int(lay(torch.randn(6), place).view().stride(0))
