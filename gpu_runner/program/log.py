@@ -10,7 +10,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,7 +80,8 @@ class Log(Mode):
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
     ``opaque`` says that what is done now shows nowhere but here. With ``dry`` kernels are noted and not run: only the trail counts.
     With a ``sample`` few of their programs are run, and it says what is known of memory.
-    With ``compiles_only`` they are compiled and not run; ``was_tuned`` says that one was left out, which its autotuner times.
+    With ``ahead`` they are compiled inside of what it gives, in whichever thread, and not run; ``was_tuned`` says that one was
+    left out, which its autotuner times.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Log(Mode):
         opaque: Callable[[], int] = lambda: 0,
         *,
         dry: bool = False,
-        compiles_only: bool = False,
+        ahead: Callable[[], AbstractContextManager[None]] | None = None,
         has_devices: bool = True,
         sample: Sample | None = None,
     ) -> None:
@@ -99,7 +100,7 @@ class Log(Mode):
         self._where = where
         self._opaque = opaque
         self._dry = dry
-        self.compiles_only = compiles_only
+        self.ahead = ahead
         self.was_tuned = False
         self.trail = Trail(has_devices=has_devices)
         self._poison = Poison(secrets.randbits(48)) if poison else None
@@ -199,7 +200,7 @@ class Log(Mode):
         """Note that an autotuner launches a kernel by one of these configurations; which one, and what it tries, times decide."""
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), [str(config) for config in configs], arguments)
-        if self.compiles_only:
+        if self.ahead is not None:
             self.was_tuned = True
             return None
         self._tuning += 1
@@ -434,8 +435,14 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
         # What the function of a grid computes is the candidate's work, and no part of the launch.
         grid = tuple(grid(bound(self.fn, args, kwargs))) if callable(grid) else grid
         named = {name: value for name, value in kwargs.items() if name != "grid"}
-        how = {**named, "warmup": True} if log.compiles_only else named
-        return log.launch(self.fn, grid, [args, named], lambda: original(self, *args, grid=grid, **how))
+
+        def launch() -> Any:
+            if log.ahead is None:
+                return original(self, *args, grid=grid, **named)
+            with log.ahead():  # of autograd's thread, too, which knows nothing of what surrounds the call
+                return original(self, *args, grid=grid, **named, warmup=True)
+
+        return log.launch(self.fn, grid, [args, named], launch)
 
     kind.run = run
 

@@ -148,7 +148,7 @@ def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
     log = _current[-1]() if _current else None
     if log is None:
         run()
-    elif log.compiles_only:  # cuTile compiles at the launch, of which nobody looks at what it writes
+    elif log.ahead is not None:  # cuTile compiles at the launch, of which nobody looks at what it writes
         log.launch(fn, grid, [arguments, {}], functools.partial(_begin, stream, grid, kernel, tuple(arguments)))
     else:
         log.launch(fn, grid, [arguments, {}], run)

@@ -40,7 +40,8 @@ class Early:
 
     ``beside`` is how many other children run meanwhile. With ``warming``, a case that nobody judges, the code is loaded before
     its turn too, where that is safe, and what it launches compiled: it is there when its turn comes. So are other such cases
-    that ``also`` names until then. By ``name`` it is told where the time went.
+    that ``also`` names until then. By ``name`` it is told where the time went. ``told`` is given the child before
+    it loads anything.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class Early:
         beside: int,
         warming: Proof | None,
         name: str | None = None,
+        told: Callable[[ChildSession], None] | None = None,
     ) -> None:
         self._source = source
         self._context = context
         self._beside = beside
         self._warming = warming
         self._name = name
+        self._told = told
         self._more: SimpleQueue[Callable[[], Proof] | None] = SimpleQueue()
         self._is_over = False
         self._stack = ExitStack()
@@ -110,6 +113,8 @@ class Early:
         """Start the child; None where what it did before its turn left it unfit."""
         session = candidate_session("candidate", self._source, self._context, self._beside, self._name)
         self._stack.enter_context(opened(session, self._context))
+        if self._told is not None:
+            self._told(session)
         if self._warming is None or not keeps_apart(session.isolation):
             return session
         self._busy = session

@@ -20,7 +20,7 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
 LEVELS = 255  # of a pixel of eight bits
-FILLS = (-1e4, -1e4, -1e9)  # by rows: what masks are added to logits as, the likelier one more often
+FILLS = (-1e4, -1e9)  # by rows in turn: what masks are added to logits as
 MOST_FILLED = 0.5  # of a row
 MOST_STEPS = 64  # of numbers in order, whose squares and sums stay small
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
@@ -228,10 +228,14 @@ def _distant(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
 
 
 def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """In half of the rows some elements are what masks fill with."""
-    share = MOST_FILLED * torch.rand((*values.shape[:-1], 1), generator=stream) - MOST_FILLED / 2
-    fills = torch.tensor(FILLS)[torch.randint(len(FILLS), share.shape, generator=stream)]
-    return torch.where(torch.rand(values.shape, generator=stream) < share, fills, values)
+    """In every second row at least one element, up to half, is what masks fill with; the likelier in the first such row."""
+    rows = values.clone().reshape(-1, values.shape[-1])
+    first = min(int(torch.randint(2, (), generator=stream)), len(rows) - 1)
+    for turn, row in enumerate(rows[first::2]):
+        chosen = torch.rand(row.shape, generator=stream) < MOST_FILLED * torch.rand((), generator=stream)
+        chosen[int(torch.randint(len(row), (), generator=stream))] = True
+        row[chosen] = FILLS[turn % len(FILLS)]
+    return rows.reshape(values.shape)
 
 
 def _mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

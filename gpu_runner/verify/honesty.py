@@ -27,6 +27,7 @@ PARTIALS = 192  # results of programs that are added up: so many meet in one, at
 COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work is shared
 MOST_DIMENSIONS = 6
 MOST_LOOKED_AT = 4096  # values of an output
+MOST_SEARCHED = 2**20  # elements of inputs among which these are looked for, where smaller cases tell
 USES = 16  # of one input: autograd adds the gradients of so many by itself
 FEW = 4  # or they are this part of the largest tensor, of which no more meet in one than
 SHARE = 16  # this part of what the largest tensor has for each result
@@ -43,26 +44,38 @@ def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
         known = [math.prod(int(d) if d.isdigit() else size.get(d, 1) for d in spec.dims) for size in sizes]
         elements[spec.name] = max(known, default=1)
     largest = max(sizes, key=lambda size: math.prod(size.values()), default={})
-    return Scale(elements, any(map(_only_moves, zip(*map(_moved, proofs), strict=False))), largest)
+    outputs = range(max((len(proof.outputs) for proof in proofs), default=0))
+    smallest = sorted(proofs, key=_all_elements)  # of one that is no move the first mostly tells
+    return Scale(elements, any(_only_moves(smallest, place) for place in outputs), largest)
 
 
-def _only_moves(answers: Sequence[bool | None]) -> bool:
-    """Whether an output is a move in each case in which that can be told."""
-    told = [answer for answer in answers if answer is not None]
-    return bool(told) and all(told)
+def _all_elements(proof: Proof) -> int:
+    return sum(tensor.numel() for tensor in proof.inputs.values())
 
 
-def _moved(proof: Proof) -> list[bool | None]:
-    """Of each output whether its values are inputs', but for one constant such as what pads; None where it has none of them."""
+def _only_moves(proofs: Sequence[Proof], place: int) -> bool:
+    """Whether an output is a move in each case in which that can be told; of large cases where no small one tells."""
+    told = False
+    for proof in proofs:
+        if told and _all_elements(proof) > MOST_SEARCHED:
+            break
+        answer = _is_moved(proof, place)
+        if answer is False:
+            return False
+        told |= answer is True
+    return told
+
+
+def _is_moved(proof: Proof, place: int) -> bool | None:
+    """Whether an output's values are inputs', but for one constant such as what pads; None where it has none of them."""
+    if place >= len(proof.outputs) or not proof.outputs[place].truth.exact.is_floating_point():
+        return False
     floating = [value.double().flatten() for value in proof.inputs.values() if value.is_floating_point()]
     known = torch.cat(floating) if floating else torch.empty(0, dtype=torch.float64)
-    found: list[bool | None] = []
-    for item in proof.outputs:
-        values = item.truth.exact.double().flatten()[:MOST_LOOKED_AT]
-        others = values[~torch.isin(values, known)]
-        is_move = item.truth.exact.is_floating_point() and others.unique().numel() <= 1
-        found.append(None if is_move and others.numel() == values.numel() else is_move)
-    return found
+    values = proof.outputs[place].truth.exact.double().flatten()[:MOST_LOOKED_AT]
+    others = values[~torch.isin(values, known)]
+    is_move = others.unique().numel() <= 1
+    return None if is_move and others.numel() == values.numel() else is_move
 
 
 def judge_honesty(notes: CaseNotes, proof: Proof, answer: CaseAnswer, peer: Peer = NO_PEER) -> None:

@@ -9,8 +9,8 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -42,7 +42,7 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment, remainders_in
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
-from gpu_runner.verify.early import Door, Early
+from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
@@ -69,11 +69,15 @@ KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 LEAST_INTERPRETED = 2  # cases of it
+MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
 MOST_LEFT_OUT = 3  # of its cases that are named
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
+
+
+_InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
 
 
 @dataclass
@@ -159,13 +163,14 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
         scaled: list[AtScale] = []  # calls for the interpreter at the size of workloads
-        early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws)
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
             own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled)
             beside = stack.enter_context(
                 _Interpreting(request.candidate, context, own, scaled, request.original, before.values())
             )
+        told = None if beside is None else beside.told
+        early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
         try:
             also = functools.partial(_at_scale, request, problem, draws, scaled) if interpreted else None
             proofs, left_out = prove(problem, cases, context, early, draws=draws, also=also)
@@ -200,9 +205,18 @@ def _judge_composed(
 
 
 def _start_early(
-    request: VerifyRequest, problem: Problem, cases: Sequence[Case], context: RunContext, stack: ExitStack, draws: Draws
+    request: VerifyRequest,
+    problem: Problem,
+    cases: Sequence[Case],
+    context: RunContext,
+    stack: ExitStack,
+    draws: Draws,
+    told: Callable[[ChildSession], None] | None,
 ) -> list[Early]:
-    """Start the candidate's child, and the original's where that is another one; gives them in this order."""
+    """Start the candidate's child, and the original's where that is another one; gives them in this order.
+
+    ``told`` is given the first of them as it starts.
+    """
     form = form_of(problem)
     warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=draws.seed("warming")))
     sources = {"candidate": request.candidate}
@@ -210,7 +224,10 @@ def _start_early(
         sources = {ORIGINAL: request.candidate}
     elif request.original is not None:
         sources[ORIGINAL] = request.original
-    children = [Early(source, context, len(sources), warming, name) for name, source in sources.items()]
+    children = [
+        Early(source, context, len(sources), warming, name, None if place else told)
+        for place, (name, source) in enumerate(sources.items())
+    ]
     return [stack.enter_context(child) for child in children]
 
 
@@ -584,7 +601,8 @@ class _Interpreting:
 
     With ``prove``, which gives cases that the interpreter can run, it goes on until every kernel that the GPU launched was seen
     with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
-    outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Without
+    outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Where that is
+    not enough, it is told of one with few processors, so that programs of persistent kernels have several blocks each. Without
     ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
     does, and where it is left before ``end`` it stops after a case. An ``original`` runs there too: what it errs is granted, and a
     case that it does not survive is left out. What kernels decide that its texts, ``before``, have word for word is its business,
@@ -603,7 +621,7 @@ class _Interpreting:
         self._candidate, self._context, self._prove = candidate, context, prove
         self._scaled, self._original, self._before = scaled, original, before
         self._pool = ThreadPoolExecutor(1, "interpreting")
-        self._standing: Standing | None = None  # what the candidate is judged beside, once that is known
+        self._standing: Future[Standing] = Future()  # what the candidate is judged beside
         self._device: Future[dict[str, Any]] = (
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
@@ -619,30 +637,40 @@ class _Interpreting:
     def __exit__(self, *_: object) -> None:
         """Wait for the case that is running."""
         self._left = True
-        self._begin({})
+        self._begin(None)
+        if not self._standing.done():
+            self._standing.set_result(Standing())
         self._pool.shutdown()
 
     def entering(self, door: Door, standing: Standing) -> Door:
         """The door to the candidate's child, from whose opening on the interpreter runs the candidate too."""
-        self._standing = standing
+        self._standing.set_result(standing)
 
         @contextmanager
         def entered(form: CallForm) -> Iterator[ChildSession]:
             with door(form) as session:
-                self._begin(_facts_of(session))
+                self._begin(session)
                 yield session
 
         return entered
 
-    def _begin(self, facts: dict[str, Any]) -> None:
+    def told(self, session: ChildSession) -> None:
+        """Begin as the candidate's own child starts, where no original is run first and no child can reach another."""
+        if self._original is None and keeps_apart(session.isolation):
+            self._begin(session)
+
+    def _begin(self, session: ChildSession | None) -> None:
+        """Go on, with the facts of the GPU that a session has; nothing where that is known."""
         if not self._device.done():
-            self._device.set_result(facts)
+            facts = {} if session is None else _facts_of(session)
+            with suppress(InvalidStateError):  # another thread was first
+                self._device.set_result(facts)
 
     def end(self, trial: _Trial) -> None:
         """Add what was seen to what the GPU showed."""
         assert self._pending is not None
         self._on_gpu = trial
-        self._begin({})
+        self._begin(None)
         with span("waiting for the interpreter"):
             seen = self._pending.result()
         trial.findings += seen.findings
@@ -670,23 +698,27 @@ class _Interpreting:
         except BadProblem as error:
             seen.refused.append(Check("interpreter_left_out", error.message, True))
         seen.is_whole = bool(own)
-        facts, standing = self._device.result(), self._standing
-        if standing is None or self._left:
-            return seen
+        facts = self._device.result()
+        standing = Standing() if own and self._original is None else self._standing.result()
         cases = _ordered([(proof, NO_PEER) for proof in own])
         cases = cases or [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
+        if self._left or not cases:
+            return seen
         overwrites = tuple(standing.overwrites)
         label = ""
         try:
-            form = standing.proofs[0].form
+            form = cases[0][0].form
             door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
-            with door as session, self._beside_original(cases, facts, seen) as known:
-                for proof, peer in known:
+            tries = [(proof, peer, facts) for proof, peer in cases]
+            if facts and own:  # a persistent kernel has more blocks than programs there
+                tries += [(proof, peer, _with_few_processors(facts, proof.case.seed)) for proof, peer in cases]
+            with door as session, self._beside_original(tries, seen) as known:
+                for proof, peer, told in known:
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
                     try:
-                        self._one(seen, session, proof, peer, overwrites, facts)
+                        self._one(seen, session, proof, peer, overwrites, told, leaves_trail=told is facts)
                     except ChildError as error:
                         failure = failure_of(error, INTERPRETED, label)
                         if not own or failure.status in SEEN_BY_INTERPRETER:
@@ -716,6 +748,8 @@ class _Interpreting:
         peer: Peer,
         overwrites: Collection[str],
         facts: dict[str, Any],
+        *,
+        leaves_trail: bool,
     ) -> None:
         call = _call(proof, peer, overwrites)
         call.meta |= {"device": facts or None, "has_devices": False, "optional": not proof.case.may_raise}
@@ -724,26 +758,24 @@ class _Interpreting:
         seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
         if self._prove is not None:
             seen.findings += [_by_interpreter(finding) for finding in found if _is_wrong_by_far(finding)]
-            if facts:
+            if facts and leaves_trail:
                 seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
 
     @contextmanager
-    def _beside_original(
-        self, cases: Sequence[tuple[Proof, Peer]], facts: dict[str, Any], seen: _Trial
-    ) -> Iterator[Iterator[tuple[Proof, Peer]]]:
+    def _beside_original(self, tries: Sequence[_InterpretedTry], seen: _Trial) -> Iterator[Iterator[_InterpretedTry]]:
         """The cases in which an original runs too, each with what it did; it is at work on the next ones meanwhile."""
         original = self._original
         if original is None or self._prove is None:
-            yield iter(cases)
+            yield iter(tries)
             return
         children: list[ChildSession] = []  # the one that runs, if any
         left_out: list[str] = []
 
-        def known(one: tuple[Proof, Peer]) -> list[tuple[Proof, Peer]]:
-            proof, standing = one[0], Standing()
+        def known(one: _InterpretedTry) -> list[_InterpretedTry]:
+            (proof, _, facts), standing = one, Standing()
             if not children:
                 door = loaded("candidate", original, proof.form, self._context, ORIGINAL, gpu=False)
                 children.append(stack.enter_context(door))
@@ -754,11 +786,11 @@ class _Interpreting:
                 standing.dropped[proof.case.label()] = bad.message
                 children.clear()
             left_out.extend(standing.dropped.values())
-            return standing.cases
+            return [(*case, facts) for case in standing.cases]
 
         with ExitStack() as stack, ThreadPoolExecutor(1, "interpreted original") as pool:
             try:
-                yield itertools.chain.from_iterable(pool.map(known, cases))
+                yield itertools.chain.from_iterable(pool.map(known, tries))
             finally:
                 pool.shutdown(cancel_futures=True)
                 seen.refused += [Check("interpreter_left_out", f"the original: {reason}", True) for reason in left_out]
@@ -778,6 +810,13 @@ def _facts_of(session: ChildSession) -> dict[str, Any]:
         return session.call("device", {}).meta
     except ChildError as error:
         raise RunnerError(f"the GPU does not say what it is: {error}") from error
+
+
+def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Facts of the same GPU, but for its multiprocessors, of which it has as few as a seed draws."""
+    few = 1 + seed % MOST_PROCESSORS
+    properties = facts["properties"] | {"multi_processor_count": few}
+    return {**facts, "properties": properties, "driver": facts["driver"] | {"multiprocessor_count": few}}
 
 
 def _is_wrong_by_far(finding: VerdictFinding) -> bool:

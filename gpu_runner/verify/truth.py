@@ -251,7 +251,12 @@ def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
 def _is_finite(proof: Proof) -> bool:
     found = [item.truth for item in proof.expected().values() if item is not None]
     values = [value for truth in found for value in (truth.exact, truth.own) if value.is_floating_point()]
-    return all(bool(torch.isfinite(value).all()) for value in values)
+    return all(map(_holds_numbers, values))
+
+
+def _holds_numbers(values: torch.Tensor) -> bool:
+    """Whether all are finite; its least and largest element, of which NaN is both, tell so in one pass."""
+    return not values.numel() or all(math.isfinite(float(end)) for end in values.aminmax())
 
 
 def _keeps_dtype(proof: Proof) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -24,8 +26,8 @@ class Real:
 class Run:
     """A log that carries launches out."""
 
-    def __init__(self, *, compiles_only: bool) -> None:
-        self.compiles_only = compiles_only
+    def __init__(self, ahead: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        self.ahead = ahead
         self.launched: list[Any] = []
 
     def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Any) -> None:
@@ -44,7 +46,7 @@ def test_a_launch_waits_for_the_kernel_that_is_compiled_ahead_and_is_noted_with_
         done.append(*arguments)
 
     monkeypatch.setattr(tiles, "_real_launch", lambda: real)
-    kernel, ahead, usual = Real(), Run(compiles_only=True), Run(compiles_only=False)
+    kernel, ahead, usual = Real(), Run(nullcontext), Run()
     tiles.watch(lambda: ahead)  # type: ignore[arg-type, return-value]  # what of a log is asked
     tiles.launch(None, (1,), kernel, ("ahead",))
     assert done == [], "nobody waits for what is compiled ahead"

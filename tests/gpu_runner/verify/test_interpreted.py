@@ -7,16 +7,27 @@ import io
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.session import ChildSession
 from gpu_runner.verify import judge
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.few import few
 from tests.honest.table import problem_of, source_of
+
+GPU_THERE = {
+    "count": 1,
+    "has_bf16": True,
+    "capability": [9, 0],
+    "properties": {"name": "NVIDIA H100 80GB HBM3", "multi_processor_count": 132, "warp_size": 32},
+    "driver": {"max_shared_mem": 232448, "multiprocessor_count": 132, "warpSize": 32},
+    "target": ["cuda", 90, 32],
+}
 
 
 def _on_a_gpu(patch: pytest.MonkeyPatch, *kernels: str) -> None:
@@ -84,6 +95,18 @@ def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: py
     verdict = whole_beside_a_gpu(problem_of("reglu"), source_of("reglu"), monkeypatch, *launched)
     assert verdict.status is Status.passed, verdict.evidence
     assert 2 <= [check.name for check in verdict.checks].count("interpreted") < 20
+
+
+def test_programs_of_a_persistent_kernel_have_several_blocks_each_where_a_gpu_has_few_processors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = judge._Interpreting._begin
+    monkeypatch.setattr(judge, "_facts_of", lambda _: GPU_THERE)
+    monkeypatch.setattr(judge._Interpreting, "_begin", lambda self, _: begin(self, cast(ChildSession, self)))
+    monkeypatch.setattr(judge._Importing, "end", lambda *_: None)  # by CPython there is no such GPU
+    name = "mean_square_persistent"
+    verdict = whole_beside_a_gpu(problem_of(name), source_of(name), monkeypatch, "_sum_blocks", "_grad")
+    assert verdict.status is Status.passed, verdict.evidence
 
 
 def test_a_kernel_that_ran_on_the_gpu_alone_is_unproved_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

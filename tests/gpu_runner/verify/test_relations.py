@@ -83,12 +83,18 @@ def test_rows_are_like_data() -> None:
     assert set(made[Special.mask].unique().tolist()) == {0.0, 1.0}
     assert torch.equal(made[Special.bytes], made[Special.bytes].round()) and made[Special.bytes].max() > 64
     changed = made[Special.filled] != values
-    assert changed.any() and set(made[Special.filled][changed].tolist()) <= {-1e4, -1e9}
+    assert set(made[Special.filled][changed].tolist()) == {-1e4, -1e9}
     assert torch.allclose(made[Special.unit].norm(dim=-1), torch.ones(12))
     assert torch.allclose(made[Special.shares].sum(-1), torch.ones(12))
     steps = {round(float(step), 6) for dim in (0, 1) for step in made[Special.ramp].diff(dim=dim).unique()}
     assert 0.0 in steps
     assert len(steps) == 2
+
+
+def test_what_masks_fill_with_is_in_every_draw() -> None:
+    few = torch.randn(5, 7)
+    made = [with_special(few, Special.filled, torch.Generator().manual_seed(seed)) for seed in range(50)]
+    assert all((one == -1e4).any() and (one == few).any() for one in made)
 
 
 def test_rows_of_one_input_are_multiples_of_the_other_or_what_a_dropout_leaves_of_it() -> None:
