@@ -1,7 +1,7 @@
 """The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent.
 
 Where no time is of interest, a kernel under ``triton.autotune`` takes one of its settings, or the first that launches, and kernels
-are compiled in processes: the widths of a problem's cases want one each, and none has to wait for the one before it.
+are compiled in threads: the widths of a problem's cases want one each, and none has to wait for the one before it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import itertools
 import math
 import os
 import secrets
-import signal
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -424,42 +421,17 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
     return [0.0] * 3
 
 
-MOST_PROCESSES = 12  # that compile at once
-LOOK_S = 0.01
-COMPILATION_S = 50.0  # of one of them, until this process tries by itself
+# LLVM holds no lock of Python's, and ptxas and the C compiler are processes of their own; Triton's own Python, about half of a
+# compilation, takes turns. A forked process for each is no faster: with a GPU's address space a fork takes a third of a second.
+MOST_THREADS = 8
 
 
-class _Processes(ThreadPoolExecutor):
-    """Threads that each have a process compile a kernel and build what launches it, as Triton would at the first launch.
-
-    About half of a compilation is Triton's own Python, of which one process does one thing at a time.
-    """
+class _Threads(ThreadPoolExecutor):
+    """Threads in which a kernel is compiled, and the C code that launches it, which Triton would build at the first launch."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Compile, and build the launcher."""
-        return super().submit(compiled_apart, lambda: _with_launcher(fn(*args, **kwargs)))
-
-
-def compiled_apart(compile_it: Callable[[], Any]) -> Any:
-    """Compile in a forked process, and here what it left in Triton's cache on disk; where it ended otherwise, all of it, or raise.
-
-    The process needs no GPU, and LLVM runs in no other one.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # that threads are not forked: none of them compiles
-        pid = os.fork()
-    if not pid:
-        with contextlib.suppress(BaseException):
-            compile_it()
-        os._exit(0)
-    end = time.monotonic() + COMPILATION_S
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > end:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            break
-        time.sleep(LOOK_S)
-    return compile_it()
+        return super().submit(lambda: _with_launcher(fn(*args, **kwargs)))
 
 
 def _with_launcher(kernel: Any) -> Any:
@@ -473,12 +445,12 @@ def _with_launcher(kernel: Any) -> Any:
 def _mode() -> Any:
     from triton.runtime._async_compile import AsyncCompileMode
 
-    return AsyncCompileMode(_Processes(min(MOST_PROCESSES, os.cpu_count() or 1), "compile"))
+    return AsyncCompileMode(_Threads(min(MOST_THREADS, os.cpu_count() or 1), "compile"))
 
 
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
-    """Have Triton compile in processes what is asked for inside. A later launch waits for its kernel, and raises what that raised.
+    """Have Triton compile in threads what is asked for inside. A later launch waits for its kernel, and raises what that raised.
 
     Triton's own context ends when all is compiled; this one does not wait.
     """

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import pytest
 
-from gpu_runner.child import candidate
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
 from gpu_runner.program.log import Log, _wrap_run
@@ -101,49 +97,12 @@ def test_in_the_interpreter_one_case_in_three_is_run_twice(monkeypatch: pytest.M
     assert not any(proof.once for proof in told(monkeypatch, gpu=True, cases=cases)[0])
 
 
-def _writes_its_process(folder: Path, then: Callable[[], object] = lambda: None) -> list[int]:
-    with (folder / "processes").open("a") as file:
-        file.write(f"{os.getpid()}\n")
-    then()
-    return [int(line) for line in (folder / "processes").read_text().split()]
-
-
-def test_a_kernel_is_compiled_in_a_process_and_then_found_by_this_one(tmp_path: Path) -> None:
-    first, second = candidate.compiled_apart(lambda: _writes_its_process(tmp_path))
-    assert first != second == os.getpid()
-
-
-def _raise_or_end() -> None:
-    raise OSError("no compiler")
-
-
-def test_what_a_compilation_raises_is_raised_here(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="no compiler"):
-        candidate.compiled_apart(lambda: _writes_its_process(tmp_path, _raise_or_end))
-    assert len((tmp_path / "processes").read_text().split()) == 2
-
-
-def test_a_compilation_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = os.getpid()
-    monkeypatch.setattr(candidate, "COMPILATION_S", 0.1)
-
-    def hangs_elsewhere() -> None:
-        if os.getpid() != here:
-            time.sleep(60.0)
-
-    begin = time.monotonic()
-    other, own = candidate.compiled_apart(lambda: _writes_its_process(tmp_path, hangs_elsewhere))
-    assert own == here and time.monotonic() - begin < 30.0
-    with pytest.raises(ProcessLookupError):
-        os.kill(other, 0)
-
-
 def test_a_kernel_that_another_thread_launches_is_compiled_ahead_too() -> None:
     is_ahead = ContextVar("is_ahead", default=False)
     asked: list[tuple[bool, bool]] = []
 
     class Kernel:
-        fn = staticmethod(_raise_or_end)
+        fn = staticmethod(told)
 
         def run(self, grid: tuple[int, ...], warmup: bool = False) -> None:
             asked.append((is_ahead.get(), warmup))
