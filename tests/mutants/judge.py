@@ -37,7 +37,7 @@ from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import decisive, failure_of
-from gpu_runner.verify.judge import choose_cases, may_refuse, prove
+from gpu_runner.verify.judge import choose_cases, judge, may_refuse, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Proof, make_call
@@ -152,7 +152,10 @@ class Bench:
             kind, status, why = "caught", ruling.status, f"{ruling.message} ({ruling.case})"
         else:
             kind, status, why = self._compared(mutant)
-            if kind == "hole" and self._is_named(mutant):
+            whole = self._whole(given) if kind == "hole" else ruling
+            if whole.status != Status.passed:
+                kind, status, why = "caught", whole.status, whole.message
+            elif kind == "hole" and self._is_named(mutant):
                 kind = "named"
         return Outcome(str(mutant), kind, status, why, change, round(time.monotonic() - start, 2))
 
@@ -163,6 +166,12 @@ class Bench:
             return answer
         finding = failure_of(answer, "launch", None)
         return Ruling(finding.status.value, finding.evidence.message)
+
+    def _whole(self, given: CandidateSource) -> Ruling:
+        """What a verdict says that asks for each decision to be seen both ways too, with draws of its own."""
+        verdict = judge(VerifyRequest(problem_of(self.name), given, quick=self.quick), surroundings())
+        status = verdict.status.value + (f"/{verdict.rule}" if verdict.rule else "")
+        return Ruling(status, verdict.evidence[0].message if verdict.evidence else "")
 
     def _is_named(self, mutant: Mutant) -> bool:
         """Whether the verdict itself says that nothing was run beyond a number that the mutant has and its original has not."""
