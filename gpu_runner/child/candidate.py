@@ -223,21 +223,24 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "beyond": []}, []
+        return {"values": [], "beyond": [], "work": [], "launched": {"": 1}, "processors": 0}, []
     arguments = at_scale.spread(meta, tensors)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
-    with _deciding_apart(state) as apart, sampling(given) as sample:
+    with _deciding_apart(state) as apart, sampling(given, whole=meta["whole"]) as sample:
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
         for name, memory in arguments.memory.items():
             log.is_input(memory, name)
         with _logged(log, state):
+            log.begin_step("forward")
             outputs = outputs_of(arguments.call(state.values["candidate"]))
             values = {f"output {place}": value for place, value in enumerate(outputs)}
             if meta["backward"]:
+                log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
         entries, found = at_scale.gathered(meta, values, sample)
     beyond = [list(one) for one in itertools.islice(state.values["decisions"].beyond(apart), MOST_BEYOND)]
-    return {"values": entries, "beyond": beyond}, found
+    facts = {"values": entries, "beyond": beyond, "work": log.work(), "launched": log.launched}
+    return facts | {"processors": _multiprocessors(state, None)}, found
 
 
 @contextmanager

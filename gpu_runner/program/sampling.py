@@ -20,8 +20,9 @@ import torch
 
 from gpu_runner.program.kernels import tensors_in
 
-MOST_WHOLE = 8  # programs of a launch that is run whole
+MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
+MOST_IN_ALL = 60_000  # of all programs of a launch that is run whole in any case
 
 
 class _Enough(BaseException):
@@ -33,6 +34,7 @@ class Sample:
     """What is known of memory while launches are sampled; ``inputs``: where memory begins that the judge gave."""
 
     inputs: frozenset[int]
+    most_whole: float = MOST_WHOLE  # programs of a launch that is run whole
     written: dict[int, Any] = field(
         default_factory=dict
     )  # by the place where partial memory begins, which bytes are known
@@ -66,7 +68,7 @@ class Sample:
     @contextmanager
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
         """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
-        self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= MOST_WHOLE, False, False, False
+        self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= self.most_whole, False, False, False
         self.read, self.new = set(), set()
         self.alive += [tensor.untyped_storage() for tensor in tensors]
         yield
@@ -151,7 +153,7 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
             with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
                 for place in chosen(grid, sample):
                     interpreter.interpreter_builder.set_grid_idx(*place)
-                    guarded.operations = 0
+                    guarded.operations *= math.isinf(sample.most_whole)
                     with sample.program():
                         self.fn(**given)
         finally:
@@ -169,7 +171,7 @@ def enough() -> None:
 def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:
     """The first and last programs along each axis; of few programs all, for as long as none of them takes too long."""
     corners = list(itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid)))
-    if math.prod(grid) > MOST_WHOLE:
+    if math.prod(grid) > sample.most_whole:
         yield from corners
         return
     for place in itertools.product(*map(range, grid)):

@@ -52,12 +52,13 @@ from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_sessio
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import CallForm, ChildCall, Proof, make_call
-from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
+from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
+from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale, honest_at_scale
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
+from gpu_runner.verify.usual import at_usual_sizes
 
 _log = logging.getLogger(__name__)
 
@@ -366,7 +367,9 @@ def _at_scale(request: VerifyRequest, problem: Problem, draws: Draws, scaled: li
     """Add the calls at the size of workloads, where a verdict is a whole one."""
     if not (request.quick or request.composed):
         dtype = (request.dtypes or problem.dtypes)[0]
-        scaled += at_scale(oracle, request.workloads or problem.workloads, dtype, draws)
+        workloads = request.workloads or problem.workloads
+        scaled += at_scale(oracle, workloads, dtype, draws)
+        scaled += at_usual_sizes(oracle, workloads, dtype, draws)
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:
@@ -467,7 +470,8 @@ def _try(
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 _decide_outside(trial, session, cases, overwrites)
-                _try_at_scale(trial, session, () if session.gpu else scaled)
+                is_alone = all(peer.answer is None for _, peer in cases)
+                _try_at_scale(trial, session, () if session.gpu else scaled, cases[0][0].scale if is_alone else None)
     except ScratchError as error:
         trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -493,21 +497,26 @@ def _decide_outside(
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
 
 
-def _try_at_scale(trial: _Trial, session: ChildSession, scaled: Sequence[AtScale], *, numbers: bool = True) -> None:
-    """Call the candidate at the size of a workload, with a few programs of each launch: by far wrong there is `unproved`.
+def _try_at_scale(
+    trial: _Trial, session: ChildSession, scaled: Sequence[AtScale], scale: Scale | None, *, numbers: bool = True
+) -> None:
+    """Call the candidate at the size of workloads, and at sizes that models have: by far wrong there is `unproved`.
 
-    ``numbers``: so is a number of the host that no case had, where no place tells an answer.
+    ``numbers``: so is a number of the host that no case had, where no place tells an answer. ``scale``: what torch computes there
+    is held against it.
     """
     for call in scaled:
         try:
             reply = session.call("sampled", *_sent(call.call()))
-        except ChildFailed:
-            # It reads what no program has written there, refuses such sizes, or took too long or too much memory: then the process
-            # is gone, and was needed for nothing else.
+        except ChildFailed as error:
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
-            return
+            if isinstance(error, ChildError):
+                continue  # it reads what no program has written there, or refuses such sizes
+            return  # it took too long or too much memory: the process is gone, and was needed for nothing else
         trial.examined.append(Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None))
         trial.findings += trial.examined[-1].findings
+        if scale is not None:
+            trial.findings += honest_at_scale(call, reply, scale)
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -728,7 +737,7 @@ class _Interpreting:
                 if own and not self._left:
                     _decide_outside(seen, session, cases, overwrites)
                     # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
-                    _try_at_scale(seen, session, self._scaled, numbers=False)
+                    _try_at_scale(seen, session, self._scaled, None, numbers=False)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:

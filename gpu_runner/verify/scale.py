@@ -25,13 +25,16 @@ from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
+from gpu_runner.verify.answer import read_work
 from gpu_runner.verify.cases import Case, columns_of
-from gpu_runner.verify.compare import ValueComparison, compare
+from gpu_runner.verify.compare import compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
+from gpu_runner.verify.honesty import computed_by_torch
 from gpu_runner.verify.laying import lay
-from gpu_runner.verify.proof import ChildCall, Expected, Proof, make_call
+from gpu_runner.verify.proof import ChildCall, Expected, Proof, Scale, make_call
 from gpu_runner.verify.telling import how
+from gpu_runner.verify.tolerances import ValueComparison
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
@@ -43,6 +46,7 @@ BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of bat
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
+ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.01, torch.float64: 0.01}  # of the scale
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
 
@@ -70,12 +74,13 @@ class AtScale:
     gap: float = 0.0  # of the length of a row, after each row of an activation
     offset: int = 0  # of its storage
     may_raise: bool = False
+    is_whole: bool = False  # all programs run, and it is compared roughly
 
     def label(self) -> str:
         """The call in one line."""
         words = [f"{name}={size}" for name, size in self.sizes.items()]
         words += [f"{name}={value}" for name, value in self.proof.case.scalars]
-        return f"{' '.join(words)} {self.proof.case.dtype}, a few programs of each launch"
+        return f"{' '.join(words)} {self.proof.case.dtype}, {'a usual size' if self.is_whole else 'a few programs of each launch'}"
 
     def call(self) -> ChildCall:
         """The call that asks for it."""
@@ -89,7 +94,8 @@ class AtScale:
                 entry |= {"axes": list(axes), "gap": 0.0, "from": 0}
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}
-        return replace_meta(call, sizes=sizes, places={d: list(p) for d, p in self.places.items()}, answers=answers)
+        places = {d: list(p) for d, p in self.places.items()}
+        return replace_meta(call, sizes=sizes, places=places, answers=answers, whole=self.is_whole)
 
     def truth(self, label: str) -> tuple[Expected, float]:
         """What an answer is at these places, and by how much more than there it is of all."""
@@ -139,7 +145,10 @@ def examined_at_scale(
             continue
         own = item.truth.own
         got = torch.where(known, (got.double() / factor).to(own.dtype), own)
-        comparison = compare(got, item.truth)
+        if call.is_whole:
+            comparison = roughly_compared(got, item.truth.exact, own)
+        else:
+            comparison = compare(got, item.truth)
         if not comparison.passed and not _is_near(comparison):
             findings.append(_finding(call, label, how(comparison), comparison))
         elif bool(known.any()):
@@ -149,6 +158,39 @@ def examined_at_scale(
     if numbers and left and not findings and not call.may_raise:
         findings += [_number_of(call, left[0], *row) for row in reply.meta["beyond"][:1]]
     return tuple(checks), tuple(findings)
+
+
+def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale) -> tuple[VerdictFinding, ...]:
+    """Accuse a candidate by what torch computed at the full sizes, where it may take another way than in any case."""
+    inputs = {
+        name: torch.empty(
+            [call.sizes.get(dim or "", size) for size, dim in zip(value.shape, axes, strict=True)], device="meta"
+        )
+        for (name, value), axes in ((item, call.inputs[item[0]]) for item in call.proof.inputs.items())
+    }
+    sizes = tuple((dim, call.sizes[dim]) for dim, _ in call.proof.case.sizes)
+    proof = replace(call.proof, inputs=inputs, scale=scale, case=replace(call.proof.case, sizes=sizes))
+    said = list(computed_by_torch(list(read_work(reply.meta["work"])), proof, (), int(reply.meta["processors"])))
+    if not reply.meta["launched"]:
+        said.append(("The candidate launched no kernel of its own.", "no kernel ran", None))
+    return tuple(
+        VerdictFinding(Status.cheating, Evidence("honest", message, call.label(), line=line), rule)
+        for message, rule, line in said[:1]
+    )
+
+
+def roughly_compared(got: torch.Tensor, exact: torch.Tensor, own: torch.Tensor) -> ValueComparison:
+    """Whether values are the truth but for a hundredth of their scale, or what half precision leaves of it."""
+    if not exact.numel():
+        return ValueComparison(True, "tensor")
+    seen, exact, own = (torch.nan_to_num(values.double(), nan=math.inf) for values in (got, exact, own))
+    numbers = torch.isfinite(exact) & torch.isfinite(own)
+    size = torch.where(numbers, exact, 0.0).square().mean().sqrt()
+    allowed = ROUGH[got.dtype] * (size + exact.abs()) + FAR * (own - exact).abs() + torch.finfo(torch.float32).tiny
+    error = torch.where(numbers, (seen - exact).abs() / allowed, 0.0)
+    place = int(error.argmax())
+    share = ROUGH[got.dtype]
+    return ValueComparison(float(error.max()) <= 1.0, "element", float(error.flatten()[place]) * share, share)
 
 
 def _number_of(

@@ -215,13 +215,13 @@ class Oracle:
             found[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
         return found
 
-    def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
-        """Add outputs, upstream gradients and gradients to a case's inputs."""
+    def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None, *, roughly: bool = False) -> Proof:
+        """Add outputs, upstream gradients and gradients to a case's inputs; ``roughly``: without what rounding may make of them."""
         more = {
-            "shake": SHAKE if _is_shaken(proof) else 0.0,
+            "shake": SHAKE if _is_shaken(proof) and not roughly else 0.0,
             "by_value": proof.case.content is Content.ordinary and not _has_equal_elements(proof.case),
-            "noise": _is_noisy(proof),
-            "rounded": _is_rounded(proof),
+            "noise": _is_noisy(proof) and not roughly,
+            "rounded": _is_rounded(proof) and not roughly,
         }
         call = make_call(proof, **more)
         reply = self.session.call("evaluate", call.meta, call.tensors)

@@ -1,0 +1,125 @@
+"""Tries a candidate at the sizes that models have, where a fault would hurt: hidden and feed-forward sizes, vocabularies.
+
+Cases draw their sizes; a condition on one size that many models share may have its other side in none of them. Such a size is tried
+with few rows, and one of them with many, each once and in one dtype, and compared roughly: what is wrong there is wrong by far.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gpu_runner.contracts.problem import Problem, Workload
+from gpu_runner.errors import ChildError, ChildFailed
+from gpu_runner.verify.cases import Case, columns_of
+from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.laying import lay
+from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.scale import MOST_FEW, AtScale, Comparable
+from gpu_runner.verify.truth import BadProblem, Oracle
+
+# Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
+USUAL = (
+    64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 448, 512, 576, 640, 768, 896,
+    1024, 1152, 1280, 1408, 1536, 1600, 1792, 1920, 2048, 2304, 2560, 2816, 2880, 3072, 3200, 3584, 3840, 4096, 4544, 4608, 4864,
+    5120, 5376, 5504, 5632, 6144, 6400, 6656, 6912, 7168, 7680, 8192, 8960, 9216, 9728, 10240, 10752, 11008, 12288, 13696, 13824,
+    14336, 15360, 16384, 17408, 17920, 18432, 18944, 20480, 21504, 22016, 24576, 25600, 27392, 27648, 28672, 29568,
+    30522, 32000, 32064, 32768, 49152, 50257, 50304, 51200, 64000, 65024, 65536, 92544, 100277, 100352, 102400, 128256, 129280,
+    131072, 151936, 152064, 200064, 202048, 250880, 256000, 262144,
+)  # fmt: skip
+NEARBY = 8  # times larger or smaller than a workload's
+MOST_USUAL = 16  # that are tried in a verdict
+ROWS, OTHERS = (5, 8), (16, 32, 48, 64)  # of rows, and of other columns
+MANY, MOST_MANY = (129, 255), 2**20  # rows, in one call, and the product of its sizes
+
+
+def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> Iterator[AtScale]:
+    """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs."""
+    problem, stream = oracle.problem, draws.stream("usual sizes")
+    if problem.form == "kernelbench" or problem.mutates or not workloads:
+        return
+    wanted = _wanted(problem, workloads, stream)
+    tried = [_sizes(problem, dim, size, stream) for dim, size in wanted]
+    many = _many_rows(problem, workloads[0], wanted, stream)
+    for place, sizes in enumerate(tried if many is None else [*tried, many]):
+        scalars = stream.choice(workloads).scalars
+        case = Case("usual sizes", tuple(sizes.items()), dtype, draws.seed(f"usual sizes {place}"), scalars)
+        if math.prod(sizes.values()) > MOST_MANY:
+            continue
+        try:
+            proof = oracle.with_truth(oracle.asked(case), None, roughly=True)
+        except ChildError:
+            continue  # such as a width that cannot be split as it wants
+        except (ChildFailed, BadProblem, ValueError, RuntimeError):
+            return
+        yield _whole(problem, proof, sizes)
+
+
+def _wanted(problem: Problem, workloads: Sequence[Workload], stream: random.Random) -> list[tuple[str, int]]:
+    """Dimensions of columns with a size each, in a drawn order."""
+    near = [
+        (dim, size)
+        for dim in columns_of(problem)
+        for size in USUAL
+        if any(
+            size <= NEARBY * known <= NEARBY**2 * size for known in (dict(one.sizes).get(dim, 0) for one in workloads)
+        )
+    ]
+    return stream.sample(near, min(len(near), MOST_USUAL))
+
+
+def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict[str, int]:
+    """Few rows, and few of other columns."""
+    others, rows = _others(problem, dim)
+    found = {dim: size} | {name: stream.choice(OTHERS) for name in others}
+    for place, name in enumerate(rows):
+        left = max(1, MOST_FEW // math.prod(found.values()))
+        found[name] = min(left, stream.randint(*(ROWS if place == 0 else (1, 3))))
+    return found
+
+
+def _many_rows(
+    problem: Problem, workload: Workload, wanted: Sequence[tuple[str, int]], stream: random.Random
+) -> dict[str, int] | None:
+    """The largest of wanted sizes at which there may be many rows, along their longest dimension; None where there is none."""
+    many, known = stream.randint(*MANY), dict(workload.sizes)
+    able = [one for one in wanted if one[1] * many <= MOST_MANY and _others(problem, one[0])[1]]
+    if not able:
+        return None
+    dim, size = max(able, key=lambda one: one[1])
+    others, rows = _others(problem, dim)
+    longest = max(rows, key=lambda name: known.get(name, 0))
+    return {dim: size} | dict.fromkeys(others, OTHERS[0]) | dict.fromkeys(rows, 1) | {longest: many}
+
+
+def _others(problem: Problem, dim: str) -> tuple[list[str], list[str]]:
+    """Other columns, and what indices are drawn below; and rows."""
+    bounds = [spec.high for spec in problem.inputs if isinstance(spec.high, str)]
+    named = [name for name in dict.fromkeys([*problem.dimensions, *bounds]) if name != dim]
+    along = {*columns_of(problem), *bounds}
+    return [name for name in named if name in along], [name for name in named if name not in along]
+
+
+def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int]) -> AtScale:
+    """The call with nothing left out: all of it is known by the places that there are."""
+    expected = {label: item for label, item in proof.expected().items() if item is not None}
+    return AtScale(
+        replace(
+            proof,
+            laid={name: lay(value) for name, value in proof.inputs.items()},
+            upstream=tuple(None if one is None else lay(one.view()) for one in proof.upstream),
+        ),
+        sizes,
+        {},
+        {spec.name: (None,) * len(spec.dims) for spec in problem.inputs},
+        {
+            label: Comparable((None,) * len(item.shape), {})
+            for label, item in expected.items()
+            if item.truth.exact.is_floating_point()
+        },
+        tuple((None,) * len(item.shape) for item in proof.outputs),
+        may_raise=True,
+        is_whole=True,
+    )
