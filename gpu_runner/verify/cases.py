@@ -790,6 +790,8 @@ class _Plan:
             wild = is_free and special is not Special.ends and stream.random() < OFTEN
             if case.narrow_grad:
                 special, wild = Special.none, False
+                if dealt.layout in REPEATED:  # a norm's rows without variance
+                    dealt = replace(dealt, layout=MemoryLayout.apart)
             one_upstream = place % 3 == 1
             found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
         found = self._with_data(found, list(data), stream) if has_data and not self.quick else found

@@ -149,7 +149,9 @@ def computed_by_torch(
         partial = _is_partial(item, proof, processors, on_line[_place(item)])
         if item in summed or not _is_work(item, scale, elements) or partial:
             continue
-        if item.elements <= known.get((item.step, item.operator), 0):
+        left = known.get((item.step, item.operator), 0)
+        if item.elements <= left:
+            known[item.step, item.operator] = left - item.elements
             continue
         steps.setdefault(item.step, []).append(item)
     for items in steps.values():

@@ -188,7 +188,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         doors = [child.turn for child in early]
         verdict = judge_by(proofs, request.candidate, context, frame, request.original, doors, beside, scaled)
         if problem.form != "kernelbench":  # which gives the inputs of one size
-            verdict = demanded(verdict, before)
+            verdict = demanded(verdict, screened_files(request.candidate), before.values())
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
 
 
@@ -515,8 +515,7 @@ def _try_at_scale(
             return  # it took too long or too much memory: the process is gone, and was needed for nothing else
         trial.examined.append(Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None))
         trial.findings += trial.examined[-1].findings
-        if scale is not None:
-            trial.findings += honest_at_scale(call, reply, scale)
+        trial.findings += honest_at_scale(call, reply, scale)
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -761,7 +760,7 @@ class _Interpreting:
         leaves_trail: bool,
     ) -> None:
         call = _call(proof, peer, overwrites)
-        call.meta |= {"device": facts or None, "has_devices": False, "optional": not proof.case.may_raise}
+        call.meta |= {"device": facts or None, "has_devices": False, "optional": True}
         answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
         found = _examined(proof, answer, "cpu", peer, overwrites).findings
         seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
@@ -969,7 +968,9 @@ def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, ov
 
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
     skip = sorted(peer.failed | {"second"} if proof.once else peer.failed)
-    return make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
+    call = make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
+    call.meta["optional"] = proof.case.may_raise
+    return call
 
 
 def _examined(proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:

@@ -88,16 +88,41 @@ def _is_of_settings(decision: SeenDecision, code: HostCode | None) -> bool:
     return bool(nodes) and all(code.changes_settings_alone(node) for node in nodes)
 
 
-def demanded(verdict: Verdict, original: Mapping[str, str]) -> Verdict:
-    """Prove nothing of a candidate in which a decision had one outcome, unless the original decides the same in the same words."""
+def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[str]) -> Verdict:
+    """Prove nothing of a candidate in which a decision had one outcome, unless a statement of the original decides the same."""
     if verdict.status is not Status.passed or verdict.quick:
         return verdict
-    known = "\n".join(ast.unparse(parse_bounded(text)) for text in original.values())
-    new = [evidence for evidence in verdict.one_sided if _quoted(evidence.message) not in known]
+    known = {_head(node) for text in original for node in ast.walk(parse_bounded(text)) if isinstance(node, ast.stmt)}
+    statements = [_statements_by_line(file.text) for file in files] if known else []
+
+    def is_known(evidence: Evidence) -> bool:
+        heads = [_head(by_line[evidence.line]) for by_line in statements if evidence.line in by_line]
+        return any(_quoted(evidence.message) in head and head in known for head in heads)
+
+    new = [evidence for evidence in verdict.one_sided if not is_known(evidence)]
     if not new:
         return verdict
     evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
     return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
+
+
+def _statements_by_line(text: str) -> dict[int | None, ast.stmt]:
+    """The innermost statement of each line."""
+    found: dict[int | None, ast.stmt] = {}
+    for node in ast.walk(parse_bounded(text)):  # from the outside in
+        if isinstance(node, ast.stmt):
+            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node)
+    return found
+
+
+def _head(node: ast.stmt) -> str:
+    """What a statement says but for the statements in it; of a match all."""
+    if isinstance(node, ast.Match) or not isinstance(getattr(node, "body", None), list):
+        return ast.unparse(node)
+    inside = ("body", "orelse", "finalbody", "handlers")
+    empty: dict[str, list[ast.stmt]] = {name: [] for name in inside if hasattr(node, name)}
+    emptied = type(node)(**dict(ast.iter_fields(node)) | empty | {"body": [ast.Pass()]})
+    return ast.unparse(ast.copy_location(emptied, node))
 
 
 def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> frozenset[str]:

@@ -160,8 +160,23 @@ def examined_at_scale(
     return tuple(checks), tuple(findings)
 
 
-def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale) -> tuple[VerdictFinding, ...]:
-    """Accuse a candidate by what torch computed at the full sizes, where it may take another way than in any case."""
+def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tuple[VerdictFinding, ...]:
+    """Accuse a candidate by what torch computed at the full sizes, where it may take another way than in any case.
+
+    Beside an original, of which it is not known what it does there, ``scale`` is None: a kernel must run all the same.
+    """
+    said: list[tuple[str, str, int | None]] = []
+    if not reply.meta["launched"]:
+        said.append(("The candidate launched no kernel of its own.", "no kernel ran", None))
+    elif scale is not None:
+        said += _computed_by_torch(call, reply, scale)
+    return tuple(
+        VerdictFinding(Status.cheating, Evidence("honest", message, call.label(), line=line), rule)
+        for message, rule, line in said[:1]
+    )
+
+
+def _computed_by_torch(call: AtScale, reply: ChildReply, scale: Scale) -> Iterator[tuple[str, str, int | None]]:
     inputs = {
         name: torch.empty(
             [call.sizes.get(dim or "", size) for size, dim in zip(value.shape, axes, strict=True)], device="meta"
@@ -170,13 +185,8 @@ def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale) -> tuple[Ver
     }
     sizes = tuple((dim, call.sizes[dim]) for dim, _ in call.proof.case.sizes)
     proof = replace(call.proof, inputs=inputs, scale=scale, case=replace(call.proof.case, sizes=sizes))
-    said = list(computed_by_torch(list(read_work(reply.meta["work"])), proof, (), int(reply.meta["processors"])))
-    if not reply.meta["launched"]:
-        said.append(("The candidate launched no kernel of its own.", "no kernel ran", None))
-    return tuple(
-        VerdictFinding(Status.cheating, Evidence("honest", message, call.label(), line=line), rule)
-        for message, rule, line in said[:1]
-    )
+    work = list(read_work(reply.meta["work"]))
+    return computed_by_torch(work, proof, (), int(reply.meta["processors"]))
 
 
 def roughly_compared(got: torch.Tensor, exact: torch.Tensor, own: torch.Tensor) -> ValueComparison:
