@@ -29,6 +29,8 @@ for _name in list(os.environ):
     if _name.startswith(("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")):
         del os.environ[_name]
 os.environ["TRITON_INTERPRET"] = "1"
+# Tensors of tests are small: the threads of torch would wait for each other, and for those of the other processes.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Otherwise each of the processes that tests start compiles the product anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -42,7 +42,8 @@ def _liger() -> tuple[Tree, tuple[Design, ...]]:
 
 def _run(run: SuiteRun, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(str(folder / root) for root in run.import_roots)
-    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "TRITON_INTERPRET": "1", "HOME": str(folder)} | environment
+    clean = {name: os.environ[name] for name in ("PATH", "TRITON_INTERPRET", "OMP_NUM_THREADS")} | environment
+    clean |= {"PYTHONPATH": path, "HOME": str(folder)}
     command = [
         sys.executable,
         *(("-m", "pytest", "-p", "no:cacheprovider") if run.module == "pytest" else ()),
