@@ -45,8 +45,8 @@ RUN_FOLDER = pytest.StashKey[Path]()
 
 # A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`.
 settings.register_profile("untimed", deadline=None, derandomize=True)
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("search", deadline=None)
-settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if (word := config.getoption("--draws")) == "secret":
         settings.load_profile("search")
     else:
+        settings.load_profile("few" if config.option.markexpr == "not long" else "untimed")
         master = hashlib.sha256(word.encode()).hexdigest()[: 2 * MASTER_BYTES]
         Draws.fresh = classmethod(lambda cls: cls(master))  # type: ignore[method-assign,assignment]
     if hasattr(config.option, "loadscopereorder"):

@@ -165,6 +165,7 @@ def test_a_script_by_hand_makes_its_inputs_and_steps(tmp_path: Path) -> None:
     assert done.stdout.count(" 4\n") == 6
 
 
+@pytest.mark.long  # in `make test` a whole create runs the tests that are written for a small library
 def test_a_small_library_s_tests_pass_too(tmp_path: Path) -> None:
     layout, tree = PlainLayout(), Tree({"launching.py": miniature.OPS_UTILS.encode()})
     wanted = tuple(_plain(design, tree) for design in (designs.reglu(), *variants()[:3]))
