@@ -43,7 +43,8 @@ from workers import redaction  # noqa: E402
 
 RUN_FOLDER = pytest.StashKey[Path]()
 
-# A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`.
+# A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`; on a
+# quarter of them in `make test`.
 settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("search", deadline=None)
