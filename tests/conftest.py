@@ -29,6 +29,8 @@ for _name in list(os.environ):
     if _name.startswith(("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")):
         del os.environ[_name]
 os.environ["TRITON_INTERPRET"] = "1"
+# Tensors of tests are small: the threads of torch would wait for each other, and for those of the other processes.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Otherwise each of the processes that tests start compiles the product anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -41,10 +43,11 @@ from workers import redaction  # noqa: E402
 
 RUN_FOLDER = pytest.StashKey[Path]()
 
-# A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`.
+# A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`; on a
+# quarter of them in `make test`.
 settings.register_profile("untimed", deadline=None, derandomize=True)
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("search", deadline=None)
-settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if (word := config.getoption("--draws")) == "secret":
         settings.load_profile("search")
     else:
+        settings.load_profile("few" if config.option.markexpr == "not long" else "untimed")
         master = hashlib.sha256(word.encode()).hexdigest()[: 2 * MASTER_BYTES]
         Draws.fresh = classmethod(lambda cls: cls(master))  # type: ignore[method-assign,assignment]
     if hasattr(config.option, "loadscopereorder"):

@@ -126,7 +126,8 @@ class _Server(ForkServer):
         self.owner, self.started_s = os.getpid(), None
         self._lock, self._folder = threading.Lock(), None
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        variables = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+        handed_on = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "OMP_NUM_THREADS")
+        variables = {name: os.environ[name] for name in handed_on if name in os.environ}
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-s", "-m", "tests.warm_runner", str(theirs.fileno())],

@@ -7,6 +7,7 @@ multiple of anything else that is shared.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -125,7 +126,7 @@ def multiples(
     ``link`` is a pair of dimensions and their ratio.
     """
     for low, high in _BANDS:
-        numbers = [p for p in range(low, 40 * high) if _is_prime(p)]
+        numbers = _primes(low, 40 * high)
         triple = tuple(_sizes(own, numbers, low, turn) for turn, own in enumerate(steps))
         if link is not None:
             big, small, ratio = link
@@ -147,8 +148,7 @@ def _sizes(steps: Mapping[str, int], numbers: Sequence[int], low: int, turn: int
 def _prime(numbers: Sequence[int], low: int, step: int, index: int) -> int:
     # A multiple of a large step is large by itself, so its prime factor may be small.
     least = max(low // step, 3)
-    small = [p for p in range(least, low) if _is_prime(p)]
-    return [*small, *numbers][index]
+    return (*_primes(least, low), *numbers)[index]
 
 
 def _fixed_elements(problem: Problem) -> int:
@@ -160,8 +160,10 @@ def _elements(problem: Problem, sizes: dict[str, int]) -> int:
     return max(math.prod(int(d) if d.isdigit() else sizes[d] for d in spec.dims) for spec in problem.inputs)
 
 
-def _is_prime(number: int) -> bool:
-    return number > 1 and all(number % d for d in range(2, math.isqrt(number) + 1))
+@functools.cache
+def _primes(least: int, end: int) -> tuple[int, ...]:
+    """The primes from ``least``, which is two at least, to before ``end``; of the same few bands, again and again."""
+    return tuple(n for n in range(least, end) if all(n % d for d in range(2, math.isqrt(n) + 1)))
 
 
 # What a scalar is in the second and third trace, where the other sizes are larger: primes, so that no size is a multiple by chance.

@@ -70,6 +70,7 @@ def test_an_answer_without_end_is_cut_and_not_read(ask_models: Ask) -> None:
     assert asking.kernel() is None
 
 
+@pytest.mark.long  # in `make test` the same answers are judged in `test_answers`
 @pytest.mark.slow
 def test_the_real_runner_stops_the_rest_and_passes_what_is_right(ask_models: Ask) -> None:
     asking = ask_models(real_runner=True)

@@ -13,6 +13,7 @@ from inline_snapshot import snapshot
 from tests.conversations.asking import BOTH, Ask, Asking, Line, ask_models
 from tests.conversations.talk import gist
 from tests.conversations.test_models import BLOCK
+from tests.few import few
 from tests.recorded.libraries import REGLU, create
 from tests.workers.models.kinds import ANTHROPIC, KINDS, OPENAI, Kind
 from tests.workers.models.protocol_server import Reply
@@ -268,10 +269,10 @@ def test_what_was_malformed_once_is_asked_again_with_the_fault_told(ask_models: 
     )
 
 
-@pytest.mark.parametrize("order", [("anthropic", "openai"), ("openai", "anthropic")], ids="-".join)
-def test_the_second_provider_answers_where_the_first_is_down(ask_models: Ask, order: tuple[str, str]) -> None:
-    asking = ask_models(*BOTH, model_order=order, model_tries=2)
-    down, up = (asking.lines[name] for name in order)
+@pytest.mark.parametrize("order", few(["anthropic openai", "openai anthropic"], ["anthropic openai"]))
+def test_the_second_provider_answers_where_the_first_is_down(ask_models: Ask, order: str) -> None:
+    asking = ask_models(*BOTH, model_order=tuple(order.split()), model_tries=2)
+    down, up = (asking.lines[name] for name in order.split())
     for _ in range(2):
         down.refuse(500, "api_error")
     up.answer(kernel())

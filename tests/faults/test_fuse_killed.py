@@ -1,4 +1,7 @@
-"""A job that fuses a model may be killed in each of its stages, and comes to the same end; a part that fails stays with torch."""
+"""A job that fuses a model may be killed in each of its stages, and comes to the same end; a part that fails stays with torch.
+
+In `make test` the same strikes a create and an optimize, and a part fails in a conversation.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,7 @@ def test_the_worker_is_killed_inside_and_at_the_end_of_every_stage(installation:
     is_composed(installation, issue)
 
 
+@pytest.mark.long
 def test_the_worker_and_the_runner_are_killed_while_parts_are_proved_and_one_fails(installation: Installation) -> None:
     issue = installation.ask("Wanted: a fused model", fuse(FUSED))
     installation.waits("extract")

@@ -7,7 +7,6 @@ import pytest
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import Installation
 from tests.faults.processes import parent_of
-from tests.few import few
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -83,7 +82,9 @@ def test_redis_is_killed_at_every_boundary_and_inside_of_every_stage(installatio
     assert_one_of_everything(installation, issue)
 
 
-@pytest.mark.parametrize("stages", few(["analyze, validate", "generate"], ["generate"]))
+# In `make test` the same strikes a night: test_night_killed.
+@pytest.mark.long
+@pytest.mark.parametrize("stages", ["analyze, validate", "generate"])
 def test_the_service_and_all_workers_are_killed_inside_and_at_the_end_of_a_stage(
     installation: Installation, stages: str
 ) -> None:

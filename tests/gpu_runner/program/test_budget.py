@@ -7,10 +7,13 @@ import time
 
 import pytest
 
+from gpu_runner.program import budget
 from gpu_runner.program.objects import Violation
+from tests.few import few
 from tests.gpu_runner.program.programs import evaluated, native, outcome
 
 MOST_S = 4.0  # of one call, on a busy host
+SHARES = (0.25, 1.0)  # of the bounds: in `make test`, and the bounds themselves
 MOST_BYTES = 16 * 2**30  # of address space, while nothing of it may be used
 
 # What would not end, or take minutes. Each line: the body of ``run``.
@@ -118,13 +121,18 @@ def little_memory() -> object:
 
 
 @pytest.mark.parametrize("line", ENDLESS.strip().splitlines())
+@pytest.mark.parametrize("share", few(SHARES, SHARES[:1]))
 @pytest.mark.usefixtures("little_memory")
-def test_native_code_that_would_not_end_is_refused_at_once(line: str) -> None:
+def test_native_code_that_would_not_end_is_refused_at_once(
+    line: str, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_STEPS", "MOST_WORK"):
+        monkeypatch.setattr(budget, name, int(share * getattr(budget, name)))
     begin = time.process_time()
     with pytest.raises(Violation) as caught:
         evaluated(body(line))
     assert caught.value.rule in ("endless", "too large")
-    assert time.process_time() - begin < MOST_S
+    assert time.process_time() - begin < MOST_S * share
 
 
 @pytest.mark.parametrize("line", COUNTED.strip().splitlines())

@@ -23,7 +23,7 @@ def of(text: str) -> CandidateSource:
 
 
 def verdict(original: str | None = None) -> Verdict:
-    request = VerifyRequest(PROBLEM, of(PLAIN), original=None if original is None else of(original))
+    request = VerifyRequest(PROBLEM, of(PLAIN), ("float32",), original=None if original is None else of(original))
     return judge(request, surroundings())
 
 

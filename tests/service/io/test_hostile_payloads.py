@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from service.deliveries import handle
 from service.dispatch.events import settled
+from tests.few import few
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.test_commands import replies
@@ -91,7 +92,7 @@ def deliver(bench: Bench, body: bytes) -> str:
     return " ".join(str(line["event"]) for line in logs)
 
 
-@pytest.mark.parametrize("models", [False, True])
+@pytest.mark.parametrize("models", few((False, True), (True,)))
 def test_any_text_is_answered_or_starts_a_job(bench: Bench, models: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "has_models", lambda: models)
     unexpected = []
@@ -106,10 +107,12 @@ def test_any_text_is_answered_or_starts_a_job(bench: Bench, models: bool, monkey
     assert unexpected == []
 
 
+@pytest.mark.parametrize("turns", few((3, 1), (3,)))
 @pytest.mark.parametrize("place", PLACES)
-def test_any_value_in_any_place_is_answered_or_refused_at_once(bench: Bench, place: str) -> None:
+def test_any_value_in_any_place_is_answered_or_refused_at_once(bench: Bench, place: str, turns: int) -> None:
+    """Places take turns at the values, in as many turns."""
     unexpected = []
-    for value in VALUES:
+    for value in VALUES[PLACES.index(place) % turns :: turns]:
         payload = comment(bench.issue(), "/kernel create x!", action="edited", changes={"body": {"from": "x"}})
         *above, name = place.split(".")
         target: dict[str, Any] = payload

@@ -41,6 +41,7 @@ def branch(folder: Path) -> str:
     return found
 
 
+@pytest.mark.long  # in `make test` a change is made in a conversation, and a job of a checkout is repeated
 @pytest.mark.slow
 def test_a_change_is_made_on_a_checkout_and_recorded(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

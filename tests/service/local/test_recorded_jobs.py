@@ -24,7 +24,7 @@ from workers.models.recording import Recording
 
 ANEW = "prompts, briefs, layouts or the library of the recorded jobs have changed: python -m tests.recorded.models {} records anew"
 
-# Conversations and `test_modifying.py` have the real runner carry out other jobs every time.
+# Of the others the conversations hold the stages every time, with recorded verdicts.
 KEPT = ("words",)
 REPEATED = [pytest.param(job, id=job.name, marks=[] if job.name in KEPT else [pytest.mark.long]) for job in JOBS]
 

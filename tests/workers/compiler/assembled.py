@@ -1,7 +1,7 @@
 """Assembles what compiled sections launch for a Hopper GPU, without one: launchers run on tensors that have shapes and no memory.
 
-``python -m tests.workers.compiler.assembled NAMES... RESULTS``: a JSON file, by problem a list of launches with the shared memory
-that each asks for. Triton must not be in its interpreter, which is chosen when it is imported: a process of its own.
+``python -m tests.workers.compiler.assembled [--few] NAMES... RESULTS``: a JSON file, by problem a list of launches with the shared
+memory that each asks for. Triton must not be in its interpreter, which is chosen when it is imported: a process of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -32,7 +32,8 @@ PROPERTIES = SimpleNamespace(multi_processor_count=132, shared_memory_per_block_
 TARGET = GPUTarget("cuda", 90, 32)
 SIZES = ((5, 1), (8, 97), (8, 4099), (300, 4099), (5000, 1024), (20000, 8192), (7, 70000))
 TO_THE_END = ((8, 4099),)  # what a block shares is known before the assembler, which takes half of the time
-DTYPES = ("float32", "bfloat16")
+CASES = tuple((rows, columns, dtype) for rows, columns in SIZES for dtype in ("float32", "bfloat16"))
+FEW = ((5, 1, "float32"), (8, 4099, "float32"), (20000, 8192, "bfloat16"), (7, 70000, "float32"))
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16", torch.int64: "*i64"}
 
 
@@ -64,8 +65,8 @@ class Launches:
         return launch
 
 
-def launches(name: str) -> list[dict[str, Any]]:
-    """Every launch of a problem's section, at all sizes and in both dtypes."""
+def launches(name: str, cases: Sequence[tuple[int, int, str]] = CASES) -> list[dict[str, Any]]:
+    """Every launch of a problem's section at some sizes, each in a dtype."""
     given = formed(name, section_style(name))
     assert given.signature is not None
     module = loaded(name, "\n".join(given.imports) + "\n\n\n" + given.source)
@@ -75,13 +76,12 @@ def launches(name: str) -> list[dict[str, Any]]:
             setattr(module, key, Launches(key, value, seen))
     context = next(key for key in vars(module) if key.endswith("device_context"))
     setattr(module, context, lambda device: contextlib.nullcontext())
-    for rows, columns in SIZES:
+    for rows, columns, dtype in cases:
         triton.knobs.runtime.add_stages_inspection_hook = None if (rows, columns) in TO_THE_END else _without_assembler
-        for dtype in DTYPES:
-            first = len(seen)
-            _run(name, module, given.signature, _sizes(name, rows, columns), dtype)
-            for launch in seen[first:]:
-                launch["size"] = f"{rows} x {columns} {dtype}"
+        first = len(seen)
+        _run(name, module, given.signature, _sizes(name, rows, columns), dtype)
+        for launch in seen[first:]:
+            launch["size"] = f"{rows} x {columns} {dtype}"
     return seen
 
 
@@ -136,7 +136,8 @@ def main() -> None:
     """Assemble every problem that is named."""
     torch.cuda.get_device_properties = lambda *_: PROPERTIES
     torch.cuda.get_device_capability = lambda *_: (9, 0)
-    Path(sys.argv[-1]).write_text(json.dumps({name: launches(name) for name in sys.argv[1:-1]}))
+    names, cases = (sys.argv[2:-1], FEW) if sys.argv[1] == "--few" else (sys.argv[1:-1], CASES)
+    Path(sys.argv[-1]).write_text(json.dumps({name: launches(name, cases) for name in names}))
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_runner.contracts import Pass, Status
+from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest
 from gpu_runner.contracts.graph import Expr, Node, NodeRef, TensorMeta
-from tests.workers.compiler.captured import answer, captured, proposal
-from workers import byhand
+from gpu_runner.verify.judge import judge
+from tests.cheats.trial import surroundings
+from tests.few import few
+from tests.workers.compiler.captured import captured, proposal
 from workers.authors.compiler.attention import with_chains
 from workers.authors.compiler.series import kept_numbers, steps_of
-from workers.authors.protocol import Proposal
 
 
 def cut(name: str) -> list[tuple[Pass, list[str], int]]:
@@ -94,23 +95,14 @@ def test_float32_is_multiplied_as_torch_has_it_set() -> None:
     assert "torch.get_float32_matmul_precision()" in source and "input_precision=PRECISION" in source
 
 
-def verified(name: str) -> Status:
-    problem, _ = captured(name)
-    given = answer(name)
-    assert isinstance(given, Proposal)
-    return byhand.verify(problem.source, given.source, "0" * 32).verdict().status
+JUDGED = ("linear_gelu", "matmul", "linear_residual", "bmm", "matmul_softmax", "relu_residual", "norm_linear")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        "linear_gelu",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("matmul", "linear_residual", "bmm", "matmul_softmax", "relu_residual", "norm_linear")
-        ),
-    ],
+    ("name", "quick"), few([*((name, False) for name in JUDGED), (JUDGED[0], True)], [(JUDGED[0], True)])
 )
-def test_the_verdict_passes(name: str) -> None:
-    assert verified(name) is Status.passed
+def test_the_verdict_passes(name: str, quick: bool) -> None:
+    candidate = CandidateSource((SourceFile("candidate.py", proposal(name).source),))
+    verdict = judge(VerifyRequest(captured(name)[0].source, candidate, quick=quick), surroundings())
+    assert verdict.status is Status.passed, verdict.evidence

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.few import few
 from tests.workers.compiler.captured import COMPILED, captured, proposal
 from tests.workers.compiler.formed import PREFIX, everything, formed, section_style, tunable_style
 from tests.workers.compiler.test_sources import TARGET_RUFF
@@ -81,9 +82,10 @@ def test_helpers_of_the_target_are_imported_and_not_written_again() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ruff", path=str(Path(sys.executable).parent)) is None, reason="ruff is not installed")
-def test_sections_and_tunable_modules_pass_the_target_s_style_check_as_emitted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turn", few(range(4), (0,)))
+def test_sections_and_tunable_modules_pass_the_target_s_style_check_as_emitted(tmp_path: Path, turn: int) -> None:
     (tmp_path / "ruff.toml").write_text(TARGET_RUFF)
-    for name in COMPILED:
+    for name in COMPILED[turn::4]:
         given = formed(name, section_style(name, liger=True), everything(name))
         plain = [line for line in given.imports if line.startswith("import")]
         taken = [line for line in given.imports if line.startswith("from")]

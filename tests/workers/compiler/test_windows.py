@@ -14,6 +14,7 @@ import torch
 from gpu_runner.contracts import Pass
 from gpu_runner.contracts.graph import NodeRef
 from gpu_runner.evaluate import evaluate
+from tests.few import few
 from tests.workers.compiler.captured import captured, proposal
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.series import steps_of
@@ -81,10 +82,11 @@ def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_problems_at_random_are_right_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", few((4, 10), (4,)))
+def test_problems_at_random_are_right_or_refused(tmp_path: Path, count: int) -> None:
     path = tmp_path / "results.json"
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", "10", str(path)]
+    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", str(count), str(path)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     results = json.loads(path.read_text())

@@ -42,7 +42,8 @@ def _liger() -> tuple[Tree, tuple[Design, ...]]:
 
 def _run(run: SuiteRun, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(str(folder / root) for root in run.import_roots)
-    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "TRITON_INTERPRET": "1", "HOME": str(folder)} | environment
+    clean = {name: os.environ[name] for name in ("PATH", "TRITON_INTERPRET", "OMP_NUM_THREADS")} | environment
+    clean |= {"PYTHONPATH": path, "HOME": str(folder)}
     command = [
         sys.executable,
         *(("-m", "pytest", "-p", "no:cacheprovider") if run.module == "pytest" else ()),
@@ -164,6 +165,7 @@ def test_a_script_by_hand_makes_its_inputs_and_steps(tmp_path: Path) -> None:
     assert done.stdout.count(" 4\n") == 6
 
 
+@pytest.mark.long  # in `make test` a whole create runs the tests that are written for a small library
 def test_a_small_library_s_tests_pass_too(tmp_path: Path) -> None:
     layout, tree = PlainLayout(), Tree({"launching.py": miniature.OPS_UTILS.encode()})
     wanted = tuple(_plain(design, tree) for design in (designs.reglu(), *variants()[:3]))

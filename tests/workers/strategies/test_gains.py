@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.workers.strategies.situations import graph_of_scale, row, situation, 
 from workers.contracts import Outcome, PlannedStrategy, Scope, StopReason, Variant
 from workers.store import gains as store
 from workers.store.database import Database
+from workers.strategies import order
 from workers.strategies.gains import LATEST, Trial, evidence, expected, trials_of
 from workers.strategies.order import ordered
 from workers.strategies.search import SearchLimits, next_step
@@ -81,13 +83,21 @@ class Simulation:
         return variant(number, strategy, outcome, speedup, parent, rows)
 
 
+def _planned_once() -> list[SimpleNamespace]:
+    """The catalog, with what each of its strategies plans for the one situation that all jobs are in."""
+    plans = [(strategy, strategy.plan(GOAL)) for strategy in order.STRATEGIES]
+    return [SimpleNamespace(needs_kernel=s.needs_kernel, plan=lambda _, plan=plan: plan) for s, plan in plans]
+
+
 @pytest.fixture(scope="module")
-def simulation(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
     database = Database(f"sqlite:///{tmp_path_factory.mktemp('gains') / 'trials.db'}")
     database.migrate()
     simulated = Simulation(database)
-    simulated.run(JOBS)
-    return simulated
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "STRATEGIES", _planned_once())
+        simulated.run(JOBS)
+        yield simulated
 
 
 def mean_of(planned: PlannedStrategy) -> float:
