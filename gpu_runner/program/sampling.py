@@ -22,7 +22,7 @@ from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
-MOST_IN_ALL = 60_000  # of all programs of a launch that is run whole in any case
+MOST_IN_ALL = 20_000  # of all programs of a launch that is run whole in any case
 
 
 class _Enough(BaseException):
@@ -44,6 +44,7 @@ class Sample:
     is_cut: bool = False  # whether one of them took too long
     was_lost: bool = False  # whether one of them was lost
     new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
+    changed: set[int] = field(default_factory=set)  # memory that it has written
     read: set[int] = field(
         default_factory=set
     )  # memory that programs of the launch that runs have read, by its beginning
@@ -61,6 +62,7 @@ class Sample:
             self.written[begin] = _nothing(end - begin)
             self.new.add(begin)
         is_known = not (self.is_lost or (adds and not self.is_whole))
+        self.changed.add(begin)
         at = _places_in(addresses, begin)
         for byte in range(width):
             self.written[begin][at + byte] = is_known
@@ -69,13 +71,16 @@ class Sample:
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
         """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
         self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= self.most_whole, False, False, False
-        self.read, self.new = set(), set()
+        self.read, self.new, self.changed = set(), set(), set()
         self.alive += [tensor.untyped_storage() for tensor in tensors]
         yield
         if self.is_whole and not (self.is_cut or self.was_lost):
             for begin in self.new:  # what it has left is meant to be so
                 del self.written[begin]
             return
+        if self.is_cut and math.isinf(self.most_whole):  # others would have added to it
+            for begin in self.changed:
+                self.written[begin][:] = False
         for tensor in tensors:
             begin = _begin(tensor)
             if begin not in self.inputs and begin not in self.read and begin not in self.written:

@@ -17,7 +17,7 @@ from gpu_runner.verify.cases import Case, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.laying import lay
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.scale import MOST_FEW, AtScale, Comparable
+from gpu_runner.verify.scale import AtScale, Comparable
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 # Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
@@ -30,9 +30,10 @@ USUAL = (
     131072, 151936, 152064, 200064, 202048, 250880, 256000, 262144,
 )  # fmt: skip
 NEARBY = 8  # times larger or smaller than a workload's
-MOST_USUAL = 16  # that are tried in a verdict
-ROWS, OTHERS = (5, 8), (16, 32, 48, 64)  # of rows, and of other columns
-MANY, MOST_MANY = (129, 255), 2**20  # rows, in one call, and the product of its sizes
+MOST_USUAL = 12  # that are tried in a verdict
+ROWS, OTHERS = (2, 5), (16, 32, 48, 64)  # of rows, and of other columns
+MOST, LEAST_ROWS = 2**15, 2  # the product of all sizes, but for few rows, since programs of all of it run
+MANY, MOST_MANY = (129, 255), 2**19  # rows, in one call, and the product of its sizes
 
 
 def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> Iterator[AtScale]:
@@ -75,7 +76,7 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
     others, rows = _others(problem, dim)
     found = {dim: size} | {name: stream.choice(OTHERS) for name in others}
     for place, name in enumerate(rows):
-        left = max(1, MOST_FEW // math.prod(found.values()))
+        left = max(LEAST_ROWS if place == 0 else 1, MOST // math.prod(found.values()))
         found[name] = min(left, stream.randint(*(ROWS if place == 0 else (1, 3))))
     return found
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest, parse_problem
+from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
 from gpu_runner.program.coverage import FAILED, HELD
 from gpu_runner.verify.answer import SeenDecision
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import judge
-from gpu_runner.verify.one_sided import kept_functions, one_sided, with_indices_outside
+from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
@@ -158,13 +158,28 @@ def test_message_names_the_call_or_the_step_by_which_a_place_was_reached() -> No
 
 @pytest.mark.slow
 def test_nothing_is_proved_of_a_candidate_that_has_a_decision_of_one_outcome() -> None:
-    demanded = verdict()
-    assert (demanded.status, demanded.rule) == (Status.unproved, "one-sided")
-    assert ASKED in demanded.evidence[0].message
+    found = verdict()
+    assert (found.status, found.rule) == (Status.unproved, "one-sided")
+    assert ASKED in found.evidence[0].message
     line = next(number for number, text in enumerate(PLAIN.splitlines(), 1) if ASKED in text)
-    assert [evidence.line for evidence in demanded.one_sided if ASKED in evidence.message] == [line]
+    assert [evidence.line for evidence in found.one_sided if ASKED in evidence.message] == [line]
 
 
 @pytest.mark.slow
 def test_what_stands_may_go_on_to_decide_in_the_same_words() -> None:
     assert verdict(original=PLAIN.replace("Four dimensions", "Of four dimensions")).status is Status.passed
+
+
+@pytest.mark.parametrize(
+    ("original", "status"),
+    [
+        ("def f(d, x):\n    if not d:\n        x += 1\n    return x\n", Status.passed),
+        ("def f(d, x):\n    return not d\n", Status.unproved),  # as text it is there
+        ("def f(d, x):\n    if not d and x:\n        x += 1\n", Status.unproved),
+        ("", Status.unproved),
+    ],
+)
+def test_a_decision_is_the_originals_where_a_whole_statement_is(original: str, status: Status) -> None:
+    file = SourceFile("candidate.py", "def f(d, x):\n    if not d:\n        return x\n    return 2 * x\n")
+    seen = Evidence("one_sided", "`d` was always true.", line=2)
+    assert demanded(Verdict(Status.passed, one_sided=(seen,)), [file], [original]).status is status
