@@ -129,8 +129,9 @@ class Kernel:
 
 
 def _of_configurations(real: Any) -> set[str]:
-    """The arguments that an autotuner's configurations give: the file has written them."""
-    own = {name for config in getattr(real, "configs", ()) for name in config.kwargs}
+    """The arguments that an autotuner's configurations give, where no call has a say in which: the file has written them."""
+    is_pruned = getattr(real, "early_config_prune", None) or getattr(real, "perf_model", None)
+    own = set() if is_pruned else {name for config in getattr(real, "configs", ()) for name in config.kwargs}
     return (
         own | _of_configurations(real.fn)
         if hasattr(real, "fn") and not isinstance(real.fn, types.FunctionType)
