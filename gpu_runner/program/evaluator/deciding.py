@@ -50,7 +50,7 @@ _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after whi
 
 
 MOST_DIMENSIONS = 8  # of a tensor
-_REMAINDERS = frozenset(["operator.mod", "operator.and_", "pow"])
+_REMAINDERS = frozenset(["operator.mod", "operator.and_"])
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
 
 
@@ -72,9 +72,7 @@ class Deciding(Effects):
         is_asked = function_name(function) == "isinstance" and len(args) == 2 and args[1] is torch.Tensor
         (self.tensor_questions.add if is_asked else self.tensor_questions.discard)(node)
 
-    def _note_members(
-        self, node: ast.Compare, value: Any, of: tuple[Any, int], level: int, frame: CallFrame
-    ) -> None:
+    def _note_members(self, node: ast.Compare, value: Any, of: tuple[Any, int], level: int, frame: CallFrame) -> None:
         """Note of each of few numbers or texts whether it is the one that is looked for."""
         container, own = of
         is_known_set = own == FIXED and isinstance(container, dict | set | frozenset)
@@ -212,29 +210,34 @@ class Deciding(Effects):
             self._note_event(node, level, len(value) > 1, frame, "more than one part")
         elif function is itertools.islice and len(args) > 1:
             self._note_islice(node, args, level, frame)
-        elif function is zip or name == "itertools.zip_longest":
-            self._note_ends(node, name, args, level, frame)
-        elif function is map:
-            self._note_ends(node, name, args[1:], level, frame)
+        elif function in (zip, map) or name == "itertools.zip_longest":
+            self._note_ends(node, name, args[1:] if function is map else args, level, frame)
         elif (function is dict and args) or (name == "update" and isinstance(function.owner, dict)):
             self._note_keys(node, level, tuple(value if function is dict else function.owner), frame)
         elif name == "insert" and isinstance(function.owner, list):
             self._note_event(node, levels[0], False, frame, "inserted anywhere else")
         elif not (name == "len" and isinstance(args[0], torch.Size)):
-            if function in (int, float, complex) and args and isinstance(args[0], str):
-                self._note_event(node, level, False, frame, "made of anything but text")
-            if name in _ROUNDS and isinstance(value, int):
-                self._note_event(node, level, bool(value), frame, "not zero")
-            if name == "divmod":
-                self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
-            if name in _REMAINDERS and isinstance(value, int):
-                first = args[0] ** args[1] if name == "pow" else args[0]
-                self._note_event(node, level, len(args) + (name != "pow") == 3 and value != first, frame, UNCHANGED)
-            if name in ("abs", "math.fabs", "math.copysign") and isinstance(args[-1], int | float):
-                is_negative = math.copysign(1.0, args[-1]) < 0
-                self._note_event(node, level, is_negative, frame, "of a negative number")
-                self._note_event(node, level, not is_negative, frame, "of a number that is not negative")
-            self._note_computed(node, value, frame, level)
+            self._note_number(node, function, args, (value, level), frame)
+
+    def _note_number(
+        self, node: ast.Call, function: Any, args: Sequence[Any], made: tuple[Any, int], frame: CallFrame
+    ) -> None:
+        """Note what a function of numbers loses: a fraction, a quotient, a sign."""
+        name, (value, level) = function_name(function), made
+        if function in (int, float, complex) and args and isinstance(args[0], str):
+            self._note_event(node, level, False, frame, "made of anything but text")
+        if name in _ROUNDS and isinstance(value, int):
+            self._note_event(node, level, bool(value), frame, "not zero")
+        if name == "divmod":
+            self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
+        if (name in _REMAINDERS or (name == "pow" and len(args) > 2)) and isinstance(value, int):
+            first = args[0] ** args[1] if name == "pow" else args[0]
+            self._note_event(node, level, value != first, frame, UNCHANGED)
+        if name in ("abs", "math.fabs", "math.copysign") and isinstance(args[-1], int | float):
+            is_negative = math.copysign(1.0, args[-1]) < 0
+            self._note_event(node, level, is_negative, frame, "of a negative number")
+            self._note_event(node, level, not is_negative, frame, "of a number that is not negative")
+        self._note_computed(node, value, frame, level)
 
     def _note_order(
         self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: CallFrame, level: int

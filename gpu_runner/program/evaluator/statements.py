@@ -441,7 +441,6 @@ class Statements(Expressions):
                 self._forget_levels((node,), frame)
 
     def _match_cases(self, node: ast.Match, of: tuple[Any, int], frame: CallFrame) -> None:
-        subject, level = of
         for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
             later = node.cases[at + 1 :]
@@ -451,16 +450,14 @@ class Statements(Expressions):
                     self._refuse(case.guard, frame)
             if self._matches(case.pattern, of, names, frame):
                 for name, value in names.items():
-                    self.bind(name, value, frame, level)
+                    self.bind(name, value, frame, of[1])
                 if case.guard is None or self._decide(case.guard, frame):
                     if case.guard is not None and self._mark_exits((node,), frame, self.last_level):
                         self._forget_levels((node,), frame)
                     self.body(case.body, frame)
                     return
 
-    def _matches(
-        self, pattern: ast.pattern, of: tuple[Any, int], names: dict[str, Any], frame: CallFrame
-    ) -> bool:
+    def _matches(self, pattern: ast.pattern, of: tuple[Any, int], names: dict[str, Any], frame: CallFrame) -> bool:
         """Whether a value fits, with what it hangs on; each pattern that may not fit notes how it ended."""
         fits = self._fits(pattern, of, names, frame)
         if not isinstance(pattern, ast.MatchAs) or pattern.pattern is not None:

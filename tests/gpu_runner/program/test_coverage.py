@@ -47,7 +47,10 @@ ONE_SIDED = {
         {"`math.isclose(x.shape[0], 31)`": FAILED},
     ),
     "a pattern": ("match x.shape[0]:\n        case 31: x = x + 1\n        case _: pass", {"`31`": FAILED}),
-    "a pattern of alternatives": ("match x.shape[0]:\n        case 31 | 7: x = x + 1", {"`31 | 7`": HELD, "`31`": FAILED, "`7`": HELD}),
+    "a pattern of alternatives": (
+        "match x.shape[0]:\n        case 31 | 7: x = x + 1",
+        {"`31 | 7`": HELD, "`31`": FAILED, "`7`": HELD},
+    ),
     "the guard of a case": (
         "match x.shape[0]:\n        case n if n - 7: x = x + 1",
         {"`n - 7`": FAILED},
