@@ -194,12 +194,12 @@ class Deciding(Effects):
         self,
         node: ast.Call,
         function: Any,
-        args: Sequence[Any],
+        given: tuple[Sequence[Any], dict[str, Any]],
         made: tuple[Any, int],
         frame: CallFrame,
         levels: Sequence[int],
     ) -> None:
-        name, (value, level) = function_name(function), made
+        name, (args, named), (value, level) = function_name(function), given, made
         if isinstance(value, bool):  # such as `operator.eq`, which compares too
             self._note_decision(node, self.level, value, frame)
         elif is_builtin(function) and name in ("min", "max", "sorted"):
@@ -208,6 +208,8 @@ class Deciding(Effects):
             self._note_look_up(node, function.owner, args, value, frame, levels)
         elif name in _SPLITS and isinstance(value, tuple):
             self._note_event(node, level, len(value) > 1, frame, "more than one part")
+        elif name == "diagonal" and isinstance(function.owner, torch.Tensor):
+            self._note_diagonal(node, function.owner, level, frame, *args, **named)
         elif function is itertools.islice and len(args) > 1:
             self._note_islice(node, args, level, frame)
         elif function in (zip, map) or name == "itertools.zip_longest":
@@ -282,6 +284,21 @@ class Deciding(Effects):
         last = max if name == "itertools.zip_longest" else min
         for at, size in enumerate(sizes):
             self._note_event(node, level, size == last(sizes) >= 0, frame, f"ended by item {at}")
+
+    def _note_diagonal(
+        self,
+        node: ast.Call,
+        tensor: torch.Tensor,
+        level: int,
+        frame: CallFrame,
+        offset: int = 0,
+        dim1: int = 0,
+        dim2: int = 1,
+    ) -> None:
+        """Note which of two dimensions ends a diagonal."""
+        sizes = tensor.shape[dim1] + min(offset, 0), tensor.shape[dim2] - max(offset, 0)
+        for at, size in enumerate(sizes):
+            self._note_event(node, level, size == min(sizes), frame, f"ended by dimension {at + 1}")
 
     def _note_sorted(
         self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: CallFrame, level: int

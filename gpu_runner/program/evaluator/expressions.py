@@ -369,7 +369,7 @@ class Expressions(Calls):
             self.level = level_of_result(function, of, value)
             if of == PASSED and node in self.tensor_questions:
                 self.level = FIXED
-            self._note_call(node, function, args, (value, max(of, self.level)), frame, levels)
+            self._note_call(node, function, (args, named), (value, max(of, self.level)), frame, levels)
         if before is not None:
             self._note_sorted(node, before, function.owner, frame, of)
         if function_name(function) == "save_for_backward" and isinstance(function.owner, FunctionCtx):
