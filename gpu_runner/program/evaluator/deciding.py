@@ -75,6 +75,8 @@ class Deciding(Effects):
     def _note_members(self, node: ast.Compare, value: Any, of: tuple[Any, int], level: int, frame: CallFrame) -> None:
         """Note of each of few numbers or texts whether it is the one that is looked for."""
         container, own = of
+        if is_word(value):
+            return
         is_known_set = own == FIXED and isinstance(container, dict | set | frozenset)
         if level and (is_known_set or isinstance(container, list | tuple)) and len(container) <= MOST_ITEMS:
             for at, item in enumerate(container):
@@ -325,6 +327,11 @@ class Deciding(Effects):
                 kind = "" if handler.type is None else f" {ast.unparse(handler.type)}"
                 place = (frame.module.path, handler.lineno, handler.col_offset, False, f"`except{kind}` is taken")
                 self.decisions.add_at(place, BOTH if handler is taken else FAILED)
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value is text that no number makes, such as a mode: the problem names each, and a program its synonyms."""
+    return isinstance(value, str) and value.isascii() and value.isprintable() and not any(map(str.isdigit, value))
 
 
 def _is_shape(value: Any, level: int) -> bool:

@@ -16,6 +16,7 @@ from torch.autograd.function import FunctionCtx
 
 from gpu_runner.program import language
 from gpu_runner.program.evaluator.calls import ContextCall
+from gpu_runner.program.evaluator.deciding import is_word
 from gpu_runner.program.evaluator.expressions import Expressions
 from gpu_runner.program.evaluator.state import FLOW, Break, Continue, Return
 from gpu_runner.program.levels import (
@@ -471,7 +472,8 @@ class Statements(Expressions):
         if isinstance(pattern, ast.MatchSingleton):
             return subject is pattern.value
         if isinstance(pattern, ast.MatchOr):
-            return any(self._matches(each, of, names, frame) for each in pattern.patterns)
+            fits = self._fits if is_word(subject) else self._matches
+            return any(fits(each, of, names, frame) for each in pattern.patterns)
         if isinstance(pattern, ast.MatchAs):
             if pattern.pattern is not None and not self._matches(pattern.pattern, of, names, frame):
                 return False
