@@ -25,7 +25,7 @@ from gpu_runner.program import lanes, language, tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.evaluator.calls import Calls
 from gpu_runner.program.language import TILE_KERNELS, TRITON_KERNELS, KernelLanguage
-from gpu_runner.program.objects import FIXED, Facade, Function, Native, TypeAnnotation, Violation, unproved
+from gpu_runner.program.objects import FIXED, GIVEN, Facade, Function, Native, TypeAnnotation, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
@@ -129,8 +129,9 @@ class Kernel:
 
 
 def _of_configurations(real: Any) -> set[str]:
-    """The arguments that an autotuner's configurations give: the file has written them."""
-    own = {name for config in getattr(real, "configs", ()) for name in config.kwargs}
+    """The arguments that an autotuner's configurations give, where no call has a say in which: the file has written them."""
+    is_pruned = getattr(real, "early_config_prune", None) or getattr(real, "perf_model", None)
+    own = set() if is_pruned else {name for config in getattr(real, "configs", ()) for name in config.kwargs}
     return (
         own | _of_configurations(real.fn)
         if hasattr(real, "fn") and not isinstance(real.fn, types.FunctionType)
@@ -197,6 +198,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         options.pop("cache_results", None)
         given = list(configs)
         freeze([given, *options.values()])
+        options = {name: _pruning(evaluator, option) for name, option in options.items()}
         return lambda kernel: _around(kernel, triton.autotune(configs=given, key=list(key), **options))
 
     def heuristics(values: Any) -> Any:
@@ -234,6 +236,19 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         "cuda.tile.cdiv": tiles.cdiv,
     }
     evaluator.attribute_of.append(_attribute)
+
+
+def _pruning(evaluator: Evaluator, option: Any) -> Any:
+    """An option of an autotuner; a prune among its functions knows that the file has written the settings that it is given."""
+    prune = option.get("early_config_prune") if isinstance(option, dict) else None
+    if not isinstance(prune, Function):
+        return option
+
+    def pruned(configs: Any, given: Any, **named: Any) -> Any:
+        evaluator.argument_levels = [FIXED, GIVEN], dict.fromkeys(named, GIVEN)
+        return evaluator.call_function(prune, (configs, given), named)
+
+    return option | {"early_config_prune": pruned}
 
 
 def _attribute(value: Any, name: str) -> Any:

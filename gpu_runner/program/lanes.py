@@ -19,6 +19,7 @@ from gpu_runner.program.coverage import (
     BOTH,
     FAILED,
     HELD,
+    MOST_ITEMS,
     UNCHANGED,
     UNSEEN,
     VARIES,
@@ -53,6 +54,17 @@ _SAME = frozenset(
         "to",
     ]
 )
+
+
+_ASKING = _SAME | {
+    "is_floating",
+    "is_fp16",
+    "is_bf16",
+    "is_int",
+    "is_fp8",
+    "is_ptr",
+    "constexpr",
+}  # what a test may call
 
 
 # Operations that only move, shape or convert, or that others of this file see.
@@ -117,6 +129,7 @@ def watch_blocks(decisions: Decisions) -> None:
 
     def unary_op(self: Any, operand: Any, op: Any) -> Any:
         result = _carry(unary(self, operand, op), operand)
+        _note_signs(decisions, op, result, operand)
         _compute(decisions, op.__name__, result, operand)
         return result
 
@@ -373,11 +386,13 @@ def _happened(data: Any) -> int:
 
 
 _DECIDES, _COMPUTES, _LOOPS_OVER = "__kernelsmith_decides__", "__kernelsmith_computes__", "__kernelsmith_loops__"
+_LOOKS_UP, _CUTS = "__kernelsmith_looks_up__", "__kernelsmith_cuts__"
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv,
     "Mod": operator.mod, "Pow": operator.pow, "LShift": operator.lshift, "RShift": operator.rshift, "BitOr": operator.or_,
     "BitXor": operator.xor, "BitAnd": operator.and_, "MatMult": operator.matmul,
 }  # fmt: skip
+_SIGNS = "of a negative number", "of a number that is not negative"
 _NO_NUMBERS = frozenset(["isinstance", "print", "getattr", "str", "tuple", "list", "range"])
 noting: dict[
     str, Any
@@ -402,7 +417,7 @@ class Noting(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(ast.copy_location(named, node)), node)
 
     def visit_If(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
-        if isinstance(node, ast.If) and (_only_asserts(node.body) or _only_asserts(node.orelse)):
+        if isinstance(node, ast.If) and _only_refuses(node):
             node.body, node.orelse = [[self.visit(each) for each in part] for part in (node.body, node.orelse)]
             return node
         self.generic_visit(node)
@@ -434,18 +449,26 @@ class Noting(ast.NodeTransformer):
         return _call(_COMPUTES, node, ast.Constant(type(node.op).__name__), node.left, node.right)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "static_assert":
+        if _is_assertion(node) and all(map(_asks_alone, node.args)):
             return node  # which only refuses
         self.generic_visit(node)
         # A kernel notes for itself what it computes.
         is_function = isinstance(node.func, ast.Attribute) or (
             isinstance(node.func, ast.Name) and node.func.id in dir(builtins) and node.func.id not in _NO_NUMBERS
         )
-        if not is_function or (node.keywords and isinstance(node.func, ast.Attribute)):
+        if not is_function:
             return node
         noted = _call(_COMPUTES, node, node.func, *node.args)
         noted.keywords = node.keywords
         return noted
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        key = node.slice
+        if isinstance(key, ast.Slice):
+            parts = [ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)]
+            return _call(_CUTS, node, node.value, *parts)
+        return node if isinstance(key, ast.Tuple | ast.Constant) else _call(_LOOKS_UP, node, node.value, key)
 
     def visit_For(self, node: ast.For) -> ast.For:
         self.generic_visit(node)
@@ -474,11 +497,40 @@ def _decided(node: ast.expr) -> ast.expr:
     return node
 
 
-def _only_asserts(statements: list[ast.stmt]) -> bool:
-    """Whether all that a branch does is to refuse, as ``raise`` does in host code."""
-    calls = [each.value.func for each in statements if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    return (
-        0 < len(statements) == sum(isinstance(each, ast.Attribute) and each.attr == "static_assert" for each in calls)
+def _only_refuses(node: ast.If) -> bool:
+    """Whether all that hangs on a condition is whether the kernel refuses, as ``raise`` does in host code."""
+    sides = node.body, node.orelse
+    asserts = [[call for call in map(_assertion, side) if call is not None] for side in sides]
+    is_alone = all(len(calls) == len(side) for calls, side in zip(asserts, sides, strict=True))
+    refuses = any(
+        len(calls) == len(side) and any(_is_false(call) for call in calls)
+        for calls, side in zip(asserts, sides, strict=True)
+    )
+    return (is_alone or refuses) and _asks_alone(node.test)
+
+
+def _assertion(statement: ast.stmt) -> ast.Call | None:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value if isinstance(value, ast.Call) and _is_assertion(value) else None
+
+
+def _is_assertion(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "static_assert"
+
+
+def _is_false(assertion: ast.Call) -> bool:
+    asked = assertion.args[0] if assertion.args else None
+    return isinstance(asked, ast.Constant) and not asked.value
+
+
+def _asks_alone(node: ast.expr) -> bool:
+    """Whether an expression writes no memory and calls no kernel, which may."""
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    return all(
+        call.id in dir(builtins)
+        if isinstance(call, ast.Name)
+        else isinstance(call, ast.Attribute) and call.attr in _ASKING
+        for call in calls
     )
 
 
@@ -499,6 +551,47 @@ def _plain(value: Any) -> Any:
     return value if is_plain(value) else None
 
 
+def _is_sequence(value: Any) -> bool:
+    from triton.language import core
+
+    return isinstance(value, tuple | list | str | range | core.tuple)
+
+
+def _note_called(decisions: Decisions, name: str, value: Any, known: list[Any]) -> None:
+    """Note what is computed of constants, by the name of an operation or function."""
+    if name in ("min", "max"):
+        for at, each in enumerate(known):
+            _note_constant(decisions, BOTH if each == value else FAILED, f"its argument {at + 1}")
+        return
+    if name == "abs":
+        for is_so, what in zip((known[0] < 0, known[0] >= 0), _SIGNS, strict=True):
+            _note_constant(decisions, BOTH if is_so else FAILED, what)
+    _compute_constant(decisions, name, value, known)
+
+
+def _sequence_notes(decisions: Decisions) -> dict[str, Callable[..., Any]]:
+    """What notes which loops ran, which entry of a sequence is taken, and where it is cut."""
+
+    def loops_over(values: Any) -> Any:
+        if isinstance(values, range | tuple | list):
+            _note_constant(decisions, BOTH if values else FAILED, "not empty")
+        return values
+
+    def looks_up(table: Any, key: Any) -> Any:
+        value, at = table[key], _plain(key)
+        if _is_sequence(table) and isinstance(at, int):
+            _note_entries(decisions, table, at)
+        return value
+
+    def cuts(owner: Any, *parts: Any) -> Any:
+        for end, bound in zip(("start", "stop"), map(_plain, parts), strict=False):
+            if _is_sequence(owner) and isinstance(bound, int):
+                _note_cut(decisions, end, bound, len(owner))
+        return owner[slice(*parts)]
+
+    return {_LOOPS_OVER: loops_over, _LOOKS_UP: looks_up, _CUTS: cuts}
+
+
 def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
     """Note what kernels decide and compute of plain numbers, and which loops ran."""
     from triton.language import core
@@ -506,6 +599,8 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
     def decides(value: Any) -> Any:
         if _plain(value) is not None:
             _note_constant(decisions, HELD if value else FAILED)
+        elif _is_sequence(value):
+            _note_constant(decisions, HELD if len(value) else FAILED)
         elif isinstance(value, interpreter.tl.core.tensor) and value.handle.data.size == 1:
             site = _undecided(decisions, "")  # such as one that was loaded
             if site is not None:
@@ -516,23 +611,14 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
         result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands, **named)
         if type(result) is core.tensor:  # of which most are, and which the interpreter notes itself
             return result
-        value, known = _plain(result), [_plain(each) for each in operands]
+        value, known = _plain(result), [_plain(each) for each in (*operands, *named.values())]
         if value is None or not known or None in known:
             return result
         name = operation if isinstance(operation, str) else operation.__name__
-        if name in ("min", "max"):
-            for at, each in enumerate(known):
-                _note_constant(decisions, BOTH if each == value else FAILED, f"its argument {at + 1}")
-        else:
-            _compute_constant(decisions, name, value, known)
+        _note_called(decisions, name, value, known)
         return result
 
-    def loops_over(values: Any) -> Any:
-        if isinstance(values, range | tuple | list):
-            _note_constant(decisions, BOTH if values else FAILED, "not empty")
-        return values
-
-    noting.update({_DECIDES: decides, _COMPUTES: computes, _LOOPS_OVER: loops_over})
+    noting.update({_DECIDES: decides, _COMPUTES: computes, **_sequence_notes(decisions)})
     transform = interpreter.FunctionRewriter._transform_ast  # noqa: SLF001 - there is no public place for it
 
     @functools.wraps(transform)
@@ -767,6 +853,35 @@ def _note_constant(decisions: Decisions, outcome: int, what: str = "") -> None:
         decisions.add_at(site.place_of(what), outcome)
 
 
+def _note_entries(decisions: Decisions, table: Any, at: int) -> None:
+    """Note which entry of a table is taken, as host code's are noted."""
+    if len(table) > MOST_ITEMS:
+        _note_constant(decisions, FAILED, f"each of its {len(table)} entries")
+        return
+    items = [_plain(item) for item in table]
+    for place, item in enumerate(items):
+        is_taken = place == at % len(items) if item is None else item == items[at]
+        what = f"the entry {place}" if item is None else repr(item)
+        _note_constant(decisions, BOTH if is_taken else FAILED, what)
+
+
+def _note_cut(decisions: Decisions, end: str, bound: int, size: int) -> None:
+    """Note whether what a slice is of ends before a bound of it."""
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is not None and not _is_fixed(site, decisions, constant=True):
+        decisions.cut(site.place, end, bound, size)
+
+
+def _note_signs(decisions: Decisions, operation: Any, result: Any, operand: Any) -> None:
+    """Add of which sign a number is whose absolute value is taken."""
+    if operation.__name__ != "absolute":
+        return
+    for is_so, what in zip((operand.data < 0, operand.data >= 0), _SIGNS, strict=True):
+        site = _undecided(decisions, what)
+        if site is not None:
+            _note(decisions, site, _happened, is_so, _read(result), what)
+
+
 def _compute_constant(decisions: Decisions, operation: str, result: Any, operands: list[Any]) -> None:
     """Note what the innermost kernel on the stack computes now of its constants."""
     if operation in ("Mod", "BitAnd") and not isinstance(result, bool):
@@ -936,9 +1051,15 @@ def _site_of(where: tuple[_Stand, ...], within: tuple[str, ...]) -> _Site | None
 
 @functools.cache
 def _is_between_programs(node: ast.expr) -> bool:
-    """Whether programs tell each other something here, such as that a lock is held: the interpreter runs one after the other."""
-    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    return any(isinstance(function, ast.Attribute) and function.attr.startswith("atomic_") for function in calls)
+    """Whether all that is asked here is what programs tell each other, such as whether a lock is held: the interpreter runs one
+    after the other."""
+    parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node]
+    return any(_is_atomic(part) for part in parts)
+
+
+def _is_atomic(node: ast.expr) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr.startswith("atomic_")
 
 
 _NODES: dict[tuple[str, str, int], ast.expr | None] = {}

@@ -126,6 +126,30 @@ class CandidateProgram:
                 raise
         return made
 
+    @functools.cached_property
+    def _defined(self) -> dict[str, list[ast.FunctionDef]]:
+        found: dict[str, list[ast.FunctionDef]] = {}
+        for node in (node for tree in self._sources.values() for node in ast.walk(tree)):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault(node.name, []).append(node)
+        return found
+
+    @functools.cached_property
+    def _stored(self) -> frozenset[str]:
+        nodes = [node for tree in self._sources.values() for node in ast.walk(tree)]
+        attributes = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        of_classes = [part for n in nodes if isinstance(n, ast.ClassDef) for each in n.body for part in own_nodes(each)]
+        fields = {name for part in of_classes for name in binds(part)}
+        return frozenset(attributes | fields)
+
+    def definitions(self, name: str) -> list[ast.FunctionDef]:
+        """The functions of that name, wherever they stand."""
+        return self._defined.get(name, [])
+
+    def is_stored(self, name: str) -> bool:
+        """Whether an object of the program may have an attribute of that name, other than a method."""
+        return name in self._stored
+
     def is_library(self) -> bool:
         """Whether the code that is evaluated stands around the candidate, and is not its own."""
         return self.evaluator.path is not None and self.evaluator.path not in self._own

@@ -8,6 +8,7 @@ The evaluator is one object in chapters, each a class that builds on those befor
 | chapter | what it does |
 | --- | --- |
 | ``state`` | what an evaluation holds: limits, the line, the levels of what was evaluated last |
+| ``effects`` | whether a test changes something, so that more hangs on it than whether the program refuses |
 | ``deciding`` | notes for ``coverage`` what host code decides, and what it computes of values that a call may change |
 | ``values`` | attributes, items, operators, truth, classes and instances: what can be done with a value |
 | ``names`` | scopes: what a name stands for, and the level that it has |

@@ -88,6 +88,7 @@ class Calls(Names):
         plain = [*arguments.posonlyargs, *arguments.args]
         given, levels = self._items(arguments.defaults, frame)
         defaults = [MISSING] * (len(plain) - len(arguments.defaults)) + given
+        levels = [self._level_of_kept(value, level) for value, level in zip(given, levels, strict=True)]
         known = dict(zip([arg.arg for arg in plain[len(plain) - len(given) :]], levels, strict=True))
         parameters = [
             inspect.Parameter(
@@ -103,7 +104,7 @@ class Calls(Names):
             parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
         for arg, each in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             default = MISSING if each is None else self.value(each, frame)
-            known[arg.arg] = self.last_level
+            known[arg.arg] = self._level_of_kept(default, self.last_level)
             parameters.append(inspect.Parameter(arg.arg, inspect.Parameter.KEYWORD_ONLY, default=default))
         if arguments.kwarg:
             parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
@@ -211,6 +212,7 @@ class Calls(Names):
         if not self.depth and not self.loading:
             self.budget.reset()
             self.launches = 0
+            self.changed = {}
         self.depth += 1
         try:
             if self.depth > MOST_DEPTH:

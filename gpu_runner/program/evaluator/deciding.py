@@ -10,6 +10,7 @@ import ast
 import copy
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +31,7 @@ from gpu_runner.program.coverage import (
     is_plain,
     place_of,
 )
-from gpu_runner.program.evaluator.state import EvaluationState
+from gpu_runner.program.evaluator.effects import Effects
 from gpu_runner.program.levels import (
     only_raises,
 )
@@ -44,28 +45,44 @@ from gpu_runner.program.objects import (
     is_builtin,
 )
 
-CONTAINERS = (list, tuple, dict, str)  # what is put into one was decided before
-
-
 _SPLITS = frozenset(["split", "chunk", "tensor_split", "split_with_sizes"])
 _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
 
 
+MOST_DIMENSIONS = 8  # of a tensor
+_REMAINDERS = frozenset(["operator.mod", "operator.and_"])
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
 
 
-class Deciding(EvaluationState):
-    def _refuse(self, test: ast.expr) -> None:
-        """Leave a condition out of the decisions: on its other side nothing is computed. What it binds may be used elsewhere."""
-        if test not in self.refusing:
-            bound = {part for each in ast.walk(test) if isinstance(each, ast.NamedExpr) for part in ast.walk(each)}
-            self.refusing |= set(ast.walk(test)) - bound
+class Deciding(Effects):
+    def _refuse(self, test: ast.expr, frame: CallFrame) -> None:
+        """Leave a condition out of the decisions: on its other side nothing is computed. What it changes may be used elsewhere."""
+        if test not in self.refusals:
+            self.refusals.add(test)
+            self.refusing |= self._asks_alone(test, frame)
 
     def _note_decision(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: CallFrame) -> None:
         """Note how a decision ended, by what it hangs on."""
         if level and not self.loading and node not in self.refusing:
-            always = held and asks_for_a_tensor(node)  # as the arguments of a problem are
+            always = held and node in self.tensor_questions  # as the arguments of a problem are
             self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
+
+    def _note_question(self, node: ast.Call, function: Any, args: Sequence[Any]) -> None:
+        """Know whether a call asks if something is a tensor."""
+        is_asked = function_name(function) == "isinstance" and len(args) == 2 and args[1] is torch.Tensor
+        (self.tensor_questions.add if is_asked else self.tensor_questions.discard)(node)
+
+    def _note_members(self, node: ast.Compare, value: Any, of: tuple[Any, int], level: int, frame: CallFrame) -> None:
+        """Note of each of few numbers or texts whether it is the one that is looked for."""
+        container, own = of
+        if is_word(value):
+            return
+        is_known_set = own == FIXED and isinstance(container, dict | set | frozenset)
+        if level and (is_known_set or isinstance(container, list | tuple)) and len(container) <= MOST_ITEMS:
+            for at, item in enumerate(container):
+                if is_plain(item):
+                    what = f"met by {repr(item) if own == FIXED else f'item {at}'}"
+                    self._note_event(node, level, bool(item == value), frame, what)
 
     def _note_event(self, node: ast.expr, level: int, does: bool, frame: CallFrame, what: str) -> None:
         """Note whether something happens that always may."""
@@ -83,7 +100,7 @@ class Deciding(EvaluationState):
     ) -> None:
         """Note which entry is taken of a table, where the call says which; each with what it hangs on."""
         (owner, table), (key, level) = of, at_key
-        is_table = isinstance(owner, tuple | list | dict | str | range) and not isinstance(owner, torch.Size)
+        is_table = isinstance(owner, tuple | list | dict | str | range) and not _is_shape(owner, table)
         if not is_table or not level or isinstance(key, slice):
             self._note_computed(node, value, frame, max(table, level))
             return
@@ -179,12 +196,12 @@ class Deciding(EvaluationState):
         self,
         node: ast.Call,
         function: Any,
-        args: Sequence[Any],
+        given: tuple[Sequence[Any], dict[str, Any]],
         made: tuple[Any, int],
         frame: CallFrame,
         levels: Sequence[int],
     ) -> None:
-        name, (value, level) = function_name(function), made
+        name, (args, named), (value, level) = function_name(function), given, made
         if isinstance(value, bool):  # such as `operator.eq`, which compares too
             self._note_decision(node, self.level, value, frame)
         elif is_builtin(function) and name in ("min", "max", "sorted"):
@@ -193,22 +210,38 @@ class Deciding(EvaluationState):
             self._note_look_up(node, function.owner, args, value, frame, levels)
         elif name in _SPLITS and isinstance(value, tuple):
             self._note_event(node, level, len(value) > 1, frame, "more than one part")
+        elif name == "diagonal" and isinstance(function.owner, torch.Tensor):
+            self._note_diagonal(node, function.owner, level, frame, *args, **named)
         elif function is itertools.islice and len(args) > 1:
             self._note_islice(node, args, level, frame)
-        elif function is zip or name == "itertools.zip_longest":
-            self._note_ends(node, name, args, level, frame)
+        elif function in (zip, map) or name == "itertools.zip_longest":
+            self._note_ends(node, name, args[1:] if function is map else args, level, frame)
         elif (function is dict and args) or (name == "update" and isinstance(function.owner, dict)):
             self._note_keys(node, level, tuple(value if function is dict else function.owner), frame)
         elif name == "insert" and isinstance(function.owner, list):
             self._note_event(node, levels[0], False, frame, "inserted anywhere else")
         elif not (name == "len" and isinstance(args[0], torch.Size)):
-            if function in (int, float) and args and isinstance(args[0], str):
-                self._note_event(node, level, False, frame, "made of anything but text")
-            if name in _ROUNDS and isinstance(value, int):
-                self._note_event(node, level, bool(value), frame, "not zero")
-            if name == "divmod":
-                self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
-            self._note_computed(node, value, frame, level)
+            self._note_number(node, function, args, (value, level), frame)
+
+    def _note_number(
+        self, node: ast.Call, function: Any, args: Sequence[Any], made: tuple[Any, int], frame: CallFrame
+    ) -> None:
+        """Note what a function of numbers loses: a fraction, a quotient, a sign."""
+        name, (value, level) = function_name(function), made
+        if function in (int, float, complex) and args and isinstance(args[0], str):
+            self._note_event(node, level, False, frame, "made of anything but text")
+        if name in _ROUNDS and isinstance(value, int):
+            self._note_event(node, level, bool(value), frame, "not zero")
+        if name == "divmod":
+            self._note_event(node, level, bool(value[0]), frame, "more than a remainder")
+        if (name in _REMAINDERS or (name == "pow" and len(args) > 2)) and isinstance(value, int):
+            first = args[0] ** args[1] if name == "pow" else args[0]
+            self._note_event(node, level, value != first, frame, UNCHANGED)
+        if name in ("abs", "math.fabs", "math.copysign") and isinstance(args[-1], int | float):
+            is_negative = math.copysign(1.0, args[-1]) < 0
+            self._note_event(node, level, is_negative, frame, "of a negative number")
+            self._note_event(node, level, not is_negative, frame, "of a number that is not negative")
+        self._note_computed(node, value, frame, level)
 
     def _note_order(
         self, node: ast.Call, name: str, args: Sequence[Any], value: Any, frame: CallFrame, level: int
@@ -250,9 +283,24 @@ class Deciding(EvaluationState):
         if len(args) < 2 or any(keyword.arg == "strict" for keyword in node.keywords):
             return
         sizes = [operator.length_hint(each, -1) for each in args]
-        last = min if name == "zip" else max
+        last = max if name == "itertools.zip_longest" else min
         for at, size in enumerate(sizes):
             self._note_event(node, level, size == last(sizes) >= 0, frame, f"ended by item {at}")
+
+    def _note_diagonal(
+        self,
+        node: ast.Call,
+        tensor: torch.Tensor,
+        level: int,
+        frame: CallFrame,
+        offset: int = 0,
+        dim1: int = 0,
+        dim2: int = 1,
+    ) -> None:
+        """Note which of two dimensions ends a diagonal."""
+        sizes = tensor.shape[dim1] + min(offset, 0), tensor.shape[dim2] - max(offset, 0)
+        for at, size in enumerate(sizes):
+            self._note_event(node, level, size == min(sizes), frame, f"ended by dimension {at + 1}")
 
     def _note_sorted(
         self, node: ast.Call, before: Sequence[Any], after: Sequence[Any], frame: CallFrame, level: int
@@ -281,6 +329,16 @@ class Deciding(EvaluationState):
                 self.decisions.add_at(place, BOTH if handler is taken else FAILED)
 
 
+def is_word(value: Any) -> bool:
+    """Whether a value is text that no number makes, such as a mode: the problem names each, and a program its synonyms."""
+    return isinstance(value, str) and value.isascii() and value.isprintable() and not any(map(str.isdigit, value))
+
+
+def _is_shape(value: Any, level: int) -> bool:
+    """Whether a value may be the shape of a tensor, whose dimensions the problem gives, and is no table."""
+    return isinstance(value, torch.Size) and level != FIXED and len(value) <= MOST_DIMENSIONS
+
+
 def _is_unseen(name: str, items: Any) -> bool:
     """Whether nobody sees which of some items is the least, or how they were ordered: of too many, or of ones without an order."""
     if isinstance(items, list | tuple):
@@ -294,9 +352,3 @@ def in_full(node: ast.AugAssign) -> ast.BinOp:
     target = copy.copy(node.target)
     target.ctx = ast.Load()
     return ast.copy_location(ast.BinOp(target, node.op, node.value), node)
-
-
-def asks_for_a_tensor(node: ast.expr | ast.pattern) -> bool:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
-        return False
-    return node.func.id == "isinstance" and ast.unparse(node.args[1]) in ("torch.Tensor", "Tensor")

@@ -18,7 +18,6 @@ from gpu_runner.program.budget import (
     bounded_format,
 )
 from gpu_runner.program.evaluator.calls import HANDS_ON, Calls
-from gpu_runner.program.evaluator.deciding import CONTAINERS, asks_for_a_tensor
 from gpu_runner.program.evaluator.names import own_frame
 from gpu_runner.program.evaluator.values import check_mangled
 from gpu_runner.program.levels import (
@@ -85,10 +84,10 @@ class Expressions(Calls):
         return held
 
     def _holds(self, node: ast.expr, value: Any, frame: CallFrame, level: int) -> bool:
-        """Whether a value counts as true; comparisons, and what joins or turns them, note by themselves how they ended."""
+        """Whether a value counts as true; what gives a bool by comparing, joining or turning notes by itself how it ended."""
         held = self.truth(value)
         is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-        if not (is_not or isinstance(node, ast.Compare | ast.BoolOp) or isinstance(value, CONTAINERS)):
+        if not (is_not or (isinstance(node, ast.Compare | ast.BoolOp) and isinstance(value, bool))):
             self._note_decision(node, level, held, frame)
         return held
 
@@ -177,6 +176,8 @@ class Expressions(Calls):
                 level = FIXED
             if isinstance(value, bool):
                 self._note_decision(node if len(node.ops) == 1 else each, level, value, frame)
+            if name in ("In", "NotIn"):
+                self._note_members(node, left, (right, self.last_level), level, frame)
             self.level = level if level == FIXED else level_of_computed(value, level)
             if each is not node.comparators[-1] and not self.truth(value):
                 return value
@@ -345,6 +346,7 @@ class Expressions(Calls):
         if is_builtin(function) and function_name(function) in ("min", "max", "sorted") and len(args) == 1:
             args = self._listed(args)
         self._step(node, frame)
+        self._note_question(node, function, args)
         takes_levels = _takes_levels(function)
         self.argument_levels, self.returned_levels = (levels, by_name) if takes_levels else None, None
         self.level = max([level, *levels, *by_name.values()])
@@ -365,9 +367,9 @@ class Expressions(Calls):
         else:
             self.item_levels = None
             self.level = level_of_result(function, of, value)
-            if of == PASSED and asks_for_a_tensor(node):
+            if of == PASSED and node in self.tensor_questions:
                 self.level = FIXED
-            self._note_call(node, function, args, (value, max(of, self.level)), frame, levels)
+            self._note_call(node, function, (args, named), (value, max(of, self.level)), frame, levels)
         if before is not None:
             self._note_sorted(node, before, function.owner, frame, of)
         if function_name(function) == "save_for_backward" and isinstance(function.owner, FunctionCtx):

@@ -114,7 +114,7 @@ class Names(Values):
         where: CallFrame | None = frame if frame.outer.get(name) != "global" else None
         while where is not None and where.kind is not ScopeKind.module:
             if (where.kind is ScopeKind.function or where is frame) and name in where.names:
-                return where.levels.get(name, GIVEN)
+                return GIVEN if id(where.names[name]) in self.changed else where.levels.get(name, GIVEN)
             if where.outer.get(name) == "global" or (
                 where.kind is ScopeKind.type and where is frame and name in where.bound
             ):

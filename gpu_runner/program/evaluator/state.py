@@ -62,8 +62,13 @@ class EvaluationState:
         self.is_called_by_judge = False  # whether the call that begins is the judge's own
         self.call_place: Place | None = None  # of the library call that is open, where it depends on the program's call
         self.may_set_context = False  # whether the call that begins is of what may set a context's attributes
+        # By identity, what the open call has changed: from then on it hangs on the call, by whatever name.
+        self.changed: dict[int, Any] = {}
         # -- the rest
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
+        self.tensor_questions: set[ast.AST] = set()  # calls that asked the last time whether something is a tensor
+        self.refusals: set[ast.AST] = set()  # tests of which it is known what ``refusing`` has of them
+        self.examined: dict[ast.AST, bool] = {}  # functions, by whether they may change something
         self.line: int | None = None
         self.path: str | None = None
         self.budget = CallBudget()
@@ -97,6 +102,10 @@ class EvaluationState:
 
     def call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a value."""
+        raise NotImplementedError
+
+    def lookup_softly(self, name: str, frame: CallFrame) -> Any:
+        """As ``lookup``, without an error where the name is not bound yet."""
         raise NotImplementedError
 
     def _locate(self, error: BaseException, node: ast.AST, frame: CallFrame) -> None:

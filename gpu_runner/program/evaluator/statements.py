@@ -16,6 +16,7 @@ from torch.autograd.function import FunctionCtx
 
 from gpu_runner.program import language
 from gpu_runner.program.evaluator.calls import ContextCall
+from gpu_runner.program.evaluator.deciding import is_word
 from gpu_runner.program.evaluator.expressions import Expressions
 from gpu_runner.program.evaluator.state import FLOW, Break, Continue, Return
 from gpu_runner.program.levels import (
@@ -140,7 +141,7 @@ class Statements(Expressions):
 
     def _if(self, node: ast.If, frame: CallFrame) -> None:
         if only_raises(node.body) or only_raises(node.orelse):
-            self._refuse(node.test)
+            self._refuse(node.test, frame)
         held, level = self._decide(node.test, frame), self.last_level
         hangs = self._mark_exits((node,), frame, level)
         self.body(node.body if held else node.orelse, frame)
@@ -211,7 +212,7 @@ class Statements(Expressions):
         return
 
     def _assert(self, node: ast.Assert, frame: CallFrame) -> None:
-        self._refuse(node.test)
+        self._refuse(node.test, frame)
         if not self.truth(self.value(node.test, frame)):
             raise AssertionError(*([] if node.msg is None else [self.value(node.msg, frame)]))
 
@@ -441,33 +442,40 @@ class Statements(Expressions):
                 self._forget_levels((node,), frame)
 
     def _match_cases(self, node: ast.Match, of: tuple[Any, int], frame: CallFrame) -> None:
-        subject, level = of
         for at, case in enumerate(node.cases):
             names: dict[str, Any] = {}
             later = node.cases[at + 1 :]
             if only_raises(case.body) or (later and all(only_raises(each.body) for each in later)):
-                self.refusing |= set(ast.walk(case.pattern)) | set(ast.walk(case.guard or case.pattern))
-            fits = self._matches(case.pattern, subject, names, frame)
-            if not isinstance(case.pattern, ast.MatchAs) or case.pattern.pattern is not None:
-                self._note_decision(case.pattern, level, fits, frame)
-            if fits:
+                self.refusing |= set(ast.walk(case.pattern))
+                if case.guard is not None:
+                    self._refuse(case.guard, frame)
+            if self._matches(case.pattern, of, names, frame):
                 for name, value in names.items():
-                    self.bind(name, value, frame, level)
+                    self.bind(name, value, frame, of[1])
                 if case.guard is None or self._decide(case.guard, frame):
                     if case.guard is not None and self._mark_exits((node,), frame, self.last_level):
                         self._forget_levels((node,), frame)
                     self.body(case.body, frame)
                     return
 
-    def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: CallFrame) -> bool:
+    def _matches(self, pattern: ast.pattern, of: tuple[Any, int], names: dict[str, Any], frame: CallFrame) -> bool:
+        """Whether a value fits, with what it hangs on; each pattern that may not fit notes how it ended."""
+        fits = self._fits(pattern, of, names, frame)
+        if not isinstance(pattern, ast.MatchAs) or pattern.pattern is not None:
+            self._note_decision(pattern, of[1], fits, frame)
+        return fits
+
+    def _fits(self, pattern: ast.pattern, of: tuple[Any, int], names: dict[str, Any], frame: CallFrame) -> bool:
+        subject, level = of
         if isinstance(pattern, ast.MatchValue):
             return self.truth(self._compared("Eq", subject, self.value(pattern.value, frame)))
         if isinstance(pattern, ast.MatchSingleton):
             return subject is pattern.value
         if isinstance(pattern, ast.MatchOr):
-            return any(self._matches(each, subject, names, frame) for each in pattern.patterns)
+            fits = self._fits if is_word(subject) else self._matches
+            return any(fits(each, of, names, frame) for each in pattern.patterns)
         if isinstance(pattern, ast.MatchAs):
-            if pattern.pattern is not None and not self._matches(pattern.pattern, subject, names, frame):
+            if pattern.pattern is not None and not self._matches(pattern.pattern, of, names, frame):
                 return False
             if pattern.name is not None:
                 names[pattern.name] = subject
@@ -477,7 +485,8 @@ class Statements(Expressions):
                 raise unproved(f"The evaluator matches no {type_name(subject)} with a sequence.")
             if not isinstance(subject, list | tuple) or len(subject) != len(pattern.patterns):
                 return False
-            return all(self._matches(p, s, names, frame) for p, s in zip(pattern.patterns, subject, strict=True))
+            parts = zip(pattern.patterns, subject, strict=True)
+            return all(self._matches(each, (item, level), names, frame) for each, item in parts)
         if isinstance(pattern, ast.MatchClass) and not pattern.patterns and not pattern.kwd_patterns:
             return bool(self.is_instance(subject, self.value(pattern.cls, frame)))
         raise unproved(f"The evaluator knows no `{type(pattern).__name__}` in a `match`.")

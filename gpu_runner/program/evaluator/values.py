@@ -368,6 +368,8 @@ class Values(Deciding):
             raise Violation("remembers between calls", f"It changes a {type_name(value)} that outlives a call.")
         if isinstance(value, Instance) and any(kind.is_frozen for kind in value.type.order):
             raise AttributeError("cannot assign to field of a frozen dataclass")
+        if not self.loading:
+            self.changed[id(value)] = value
         return value
 
     def check_printable(self, value: Any) -> Any:

@@ -47,10 +47,43 @@ ONE_SIDED = {
         {"`math.isclose(x.shape[0], 31)`": FAILED},
     ),
     "a pattern": ("match x.shape[0]:\n        case 31: x = x + 1\n        case _: pass", {"`31`": FAILED}),
-    "a pattern of alternatives": ("match x.shape[0]:\n        case 31 | 7: x = x + 1", {"`31 | 7`": HELD}),
+    "a pattern of alternatives": (
+        "match x.shape[0]:\n        case 31 | 7: x = x + 1",
+        {"`31 | 7`": HELD, "`31`": FAILED, "`7`": HELD},
+    ),
     "the guard of a case": (
         "match x.shape[0]:\n        case n if n - 7: x = x + 1",
         {"`n - 7`": FAILED},
+    ),
+    "a word of which another may be a synonym": (
+        "match 'cpu' if x.shape[0] else 'gpu':\n        case 'cpu' | 'host': x = x + 1",
+        {"`x.shape[0]`": HELD, "`'cpu' | 'host'`": HELD},
+    ),
+    "the last of a condition": ("if MODE and x.shape[0] - 9: x = x + 1", {"`MODE and x.shape[0] - 9`": HELD}),
+    "whether a tuple is empty": ("if (0,) * x.shape[0]: x = x + 1", {"`(0,) * x.shape[0]`": HELD}),
+    "one of several": (
+        "flag = x.shape[0] in (7, 31)",
+        {
+            "`x.shape[0] in (7, 31)`": HELD,
+            "`x.shape[0] in (7, 31)` is met by 7": BOTH,
+            "`x.shape[0] in (7, 31)` is met by 31": FAILED,
+        },
+    ),
+    "what a test lays into a list": (
+        "found = []\n    if (found.append(1) if x.shape[0] - 9 else found.append(2)) is not None: raise ValueError",
+        {"`x.shape[0] - 9`": HELD},
+    ),
+    "what a test binds under a condition": (
+        "if (x.shape[0] > 31 and (found := x)) is None: raise ValueError",
+        {"`x.shape[0] > 31`": FAILED},
+    ),
+    "a function that a test changes something by": (
+        "found = []\n    def laid(n): found.append(n)\n    assert (x.shape[0] > 31 and laid(1)) is not None",
+        {"`x.shape[0] > 31`": FAILED},
+    ),
+    "tensors by another name": (
+        "Tensor = complex\n    flag = isinstance((-1.0 * x.shape[0]) ** 0.5, Tensor)",
+        {"`isinstance((-1.0 * x.shape[0]) ** 0.5, Tensor)`": HELD},
     ),
     "a class of tensors": (
         "if isinstance(x, torch.nn.Parameter): x = x + 1",
@@ -112,6 +145,8 @@ ONE_SIDED = {
     ),
 }
 NONE = {
+    "a function of the file's own in what only refuses": "def over(n): return n > 31 and n - 7\n"
+    "    if x.dim() > 3 or not x.is_contiguous() or over(4): raise ValueError",
     "what only refuses": "if x.shape[0] > 31: raise ValueError",
     "a case that only refuses": "match x.shape[0]:\n        case 31: raise ValueError\n        case n if n > 31: raise ValueError",
     "a comparison of the file's own by a function": "import operator\n    flag = operator.eq(MODE, 'llama')",
@@ -160,7 +195,7 @@ def test_both_outcomes_add_up() -> None:
 
 
 CONSTANT = {
-    "a power of zero": ("n = 0 ** abs(x.shape[0] - 9)", "`0 ** abs(x.shape[0] - 9)` is anything but 0"),
+    "a power of zero": ("n = 0 ** (x.shape[0] - 6)", "`0 ** (x.shape[0] - 6)` is anything but 0"),
     "a product of conditions": (
         "n = (x.shape[0] > 7) * (x.shape[0] < 8)",
         "`(x.shape[0] > 7) * (x.shape[0] < 8)` is anything but 0",
@@ -272,6 +307,31 @@ CONSTANT = {
         "found = [0.5 for _ in range(9, x.shape[0], 1 << 40)] + [1.0]",
         "`range(9, x.shape[0], 1 << 40)` is not empty",
     ),
+    "the shorter of two by map": (
+        "import operator\n    n = len(list(map(operator.add, range(x.shape[0]), range(9))))",
+        "`map(operator.add, range(x.shape[0]), range(9))` is ended by item 1",
+    ),
+    "the shorter side of a view": (
+        "n = x.view(1, -1).expand(9, -1).diagonal().numel()",
+        "`x.view(1, -1).expand(9, -1).diagonal()` is ended by dimension 1",
+    ),
+    "an absolute value": ("n = abs(x.shape[0] - 9)", "`abs(x.shape[0] - 9)` is of a number that is not negative"),
+    "a sign": (
+        "import math\n    n = math.copysign(x.shape[0], x.shape[0] - 6)",
+        "`math.copysign(x.shape[0], x.shape[0] - 6)` is of a negative number",
+    ),
+    "a remainder by a function": (
+        "n = pow(x.shape[0], 1, 9)",
+        "`pow(x.shape[0], 1, 9)` is anything but its first value",
+    ),
+    "a number read from a text as a complex one": (
+        "n = complex(str(x.shape[0])).real",
+        "`complex(str(x.shape[0]))` is made of anything but text",
+    ),
+    "an entry of a shape": (
+        "SIZES = torch.Size((1, 2, 3))\n    n = SIZES[x.shape[0] - 7]",
+        "`SIZES[x.shape[0] - 7]` is 3",
+    ),
     "the least of a list": ("n = min([x.shape[0], 9])", "`9` is the minimum"),
     "the first in order": ("n = sorted([x.shape[0], 9])[0]", "`sorted([x.shape[0], 9])` is in another order"),
     "a quotient": ("n = divmod(x.shape[0], 9)[0]", "`divmod(x.shape[0], 9)` is more than a remainder"),
@@ -318,6 +378,11 @@ HIDDEN = {
     "a class of an inner scope": "class C: m = n\n    if C.m > 31: x = x + 1",
     "a closure": "def go():\n        return n\n    if go() > 31: x = x + 1",
     "a nonlocal": "met = 0\n    def go():\n        nonlocal met\n        met = n\n    go()\n    if met > 31: x = x + 1",
+    "a list by two names": "def over(n): return n > 31\n    a = b = []\n    b.append(n)\n    if over(*a): x = x + 1",
+    "a list that is made twice": "def over(n): return n > 31\n    a, b = [[]] * 2\n    b.append(n)\n    if over(*a): x = x + 1",
+    "keywords as a notebook": "def over(**rest):\n        rest['n'] = n\n        return rest['n'] > 31\n    if over(): x = x + 1",
+    "a default of a function's": "def box(): return []\n    def over(own=box()):\n        own.append(n)\n"
+    "        return own[0] > 31\n    if over(): x = x + 1",
     "a partial": "import functools\n    go = functools.partial(lambda m: m > 31, n)\n    if go(): x = x + 1",
     "a list's length": "met = []\n    for _ in range(n): met.append(1)\n    if len(met) > 31: x = x + 1",
     "None by a condition": "y = next(iter((x,) * (n - 6)), None)\n    if y is None: x = x + 1",

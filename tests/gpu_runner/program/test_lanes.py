@@ -45,6 +45,13 @@ HIDDEN = {
     "the order of two": "tl.sort(tl.where(tl.arange(0, 2) == 0, n, 40000))",
     "a condition that was loaded": "x if tl.load(flags_ptr + 8) else x + 1",
     "a quotient that casts its divisor": "row.to(tl.int64) // n",
+    "a quotient by keyword": "x * triton.cdiv(x=BLOCK, y=4096)",
+    "an entry of a tuple": "x * (1, 2, 4)[BLOCK // 16 - 1]",
+    "a part of a tuple": "x * len(((0,) * 4096)[:BLOCK])",
+    "whether a tuple is empty": "x if (0,) * (4096 - BLOCK) else 0.0",
+    "an absolute value": "tl.abs(n - 20000)",
+    "a minimum beside an atomic": "tl.minimum(n, 20000 + tl.atomic_add(flags_ptr + 9, 0))",
+    "a condition on an atomic": "x if tl.atomic_add(flags_ptr + 10, 0) + n else x + 1",
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
 }
 # Each decides by what the file fixes alone, or refuses.
