@@ -33,7 +33,7 @@ NEARBY = 8  # times larger or smaller than a workload's
 MOST_USUAL = 12  # that are tried in a verdict
 ROWS, OTHERS = (2, 5), (16, 32, 48, 64)  # of rows, and of other columns
 MOST, LEAST_ROWS = 2**15, 2  # the product of all sizes, but for few rows, since programs of all of it run
-MANY, MOST_MANY = (129, 255), 2**19  # rows, in one call, and the product of its sizes
+MANY, MOST_MANY, LARGEST = (129, 200), 2**20, 8  # rows, in one call; the product of its sizes; columns among so many
 
 
 def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> Iterator[AtScale]:
@@ -41,9 +41,9 @@ def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, dr
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or problem.mutates or not workloads:
         return
-    wanted = _wanted(problem, workloads, stream)
-    tried = [_sizes(problem, dim, size, stream) for dim, size in wanted]
-    many = _many_rows(problem, workloads[0], wanted, stream)
+    near = _near(problem, workloads)
+    tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
+    many = _many_rows(problem, workloads[0], near, stream)
     for place, sizes in enumerate(tried if many is None else [*tried, many]):
         scalars = stream.choice(workloads).scalars
         case = Case("usual sizes", tuple(sizes.items()), dtype, draws.seed(f"usual sizes {place}"), scalars)
@@ -58,17 +58,16 @@ def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, dr
         yield _whole(problem, proof, sizes)
 
 
-def _wanted(problem: Problem, workloads: Sequence[Workload], stream: random.Random) -> list[tuple[str, int]]:
-    """Dimensions of columns with a size each, in a drawn order."""
-    near = [
+def _near(problem: Problem, workloads: Sequence[Workload]) -> list[tuple[str, int]]:
+    """Dimensions of columns with the usual sizes near those of the workloads, from small to large."""
+    return [
         (dim, size)
-        for dim in columns_of(problem)
         for size in USUAL
+        for dim in columns_of(problem)
         if any(
             size <= NEARBY * known <= NEARBY**2 * size for known in (dict(one.sizes).get(dim, 0) for one in workloads)
         )
     ]
-    return stream.sample(near, min(len(near), MOST_USUAL))
 
 
 def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict[str, int]:
@@ -82,14 +81,14 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
 
 
 def _many_rows(
-    problem: Problem, workload: Workload, wanted: Sequence[tuple[str, int]], stream: random.Random
+    problem: Problem, workload: Workload, near: Sequence[tuple[str, int]], stream: random.Random
 ) -> dict[str, int] | None:
-    """The largest of wanted sizes at which there may be many rows, along their longest dimension; None where there is none."""
+    """One of the largest sizes at which there may be many rows, along their longest dimension; None where there is none."""
     many, known = stream.randint(*MANY), dict(workload.sizes)
-    able = [one for one in wanted if one[1] * many <= MOST_MANY and _others(problem, one[0])[1]]
+    able = [one for one in near if one[1] * many <= MOST_MANY and _others(problem, one[0])[1]]
     if not able:
         return None
-    dim, size = max(able, key=lambda one: one[1])
+    dim, size = stream.choice(able[-LARGEST:])
     others, rows = _others(problem, dim)
     longest = max(rows, key=lambda name: known.get(name, 0))
     return {dim: size} | dict.fromkeys(others, OTHERS[0]) | dict.fromkeys(rows, 1) | {longest: many}

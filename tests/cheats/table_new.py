@@ -1646,6 +1646,7 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "Blocks so small that a program at the size of a workload takes too long to be looked at: wrong there.",
+        passes=True,
     ),
     "torch_for_every_real_size": NewCheat(
         "rms_norm",

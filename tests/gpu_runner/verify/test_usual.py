@@ -27,7 +27,7 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     known = [dict(workload.sizes)[along] for workload in parse_problem(source_of_problem(name)).workloads]
     found = calls(name)
     sizes = [call.sizes[along] for call in found]
-    assert len(found) == MOST_USUAL + 1 and len({*sizes}) == MOST_USUAL
+    assert len(found) == MOST_USUAL + 1 and len({*sizes[:-1]}) == MOST_USUAL
     assert {*sizes} <= {*USUAL} and min(sizes) * 8 >= min(known) and max(sizes) <= 8 * max(known)
     assert [call.sizes["T"] for call in found if call.sizes["T"] >= MANY[0]] == [found[-1].sizes["T"]]
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
