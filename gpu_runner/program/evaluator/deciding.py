@@ -214,7 +214,7 @@ class Deciding(Effects):
             self._note_diagonal(node, function.owner, level, frame, *args, **named)
         elif function is itertools.islice and len(args) > 1:
             self._note_islice(node, args, level, frame)
-        elif function in (zip, map) or name == "itertools.zip_longest":
+        elif function is zip or function is map or name == "itertools.zip_longest":
             self._note_ends(node, name, args[1:] if function is map else args, level, frame)
         elif (function is dict and args) or (name == "update" and isinstance(function.owner, dict)):
             self._note_keys(node, level, tuple(value if function is dict else function.owner), frame)

@@ -46,7 +46,7 @@ HIDDEN = {
     "a condition that was loaded": "x if tl.load(flags_ptr + 8) else x + 1",
     "a quotient that casts its divisor": "row.to(tl.int64) // n",
     "a quotient by keyword": "x * triton.cdiv(x=BLOCK, y=4096)",
-    "an entry of a tuple": "x * (1, 2, 4)[BLOCK // 16 - 1]",
+    "an entry of a tuple": "x * (1, 2, 4, 8)[BLOCK // 16 - 1]",
     "a part of a tuple": "x * len(((0,) * 4096)[:BLOCK])",
     "whether a tuple is empty": "x if (0,) * (4096 - BLOCK) else 0.0",
     "an absolute value": "tl.abs(n - 20000)",
