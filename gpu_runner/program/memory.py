@@ -19,8 +19,8 @@ import torch
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
-from gpu_runner.program.sampling import MOST_IN_ALL, MOST_WHOLE, Sample, enough, sampled_call
 from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
+from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
 
@@ -214,14 +214,17 @@ def guard_memory() -> None:
 
 
 @contextmanager
-def sampling(inputs: Sequence[torch.Tensor], *, whole: bool = False) -> Iterator[Sample]:
-    """Have the interpreter run few programs of each launch, or all (``whole``); ``inputs`` are known, whoever writes to them."""
+def sampling(inputs: Sequence[torch.Tensor], *, whole: int = 0) -> Iterator[Sample]:
+    """Have the interpreter run few programs of each launch, or all of them for so many operations on blocks (``whole``).
+
+    ``inputs`` are known, whoever writes to them.
+    """
     from triton.runtime import interpreter
 
     guarded: Any = interpreter._interpreter  # noqa: SLF001 - as above
     known = frozenset(tensor.untyped_storage().data_ptr() for tensor in inputs)
     guarded.sample = Sample(known, math.inf if whole else MOST_WHOLE)
-    guarded.most = MOST_IN_ALL if whole else MOST_SAMPLED_OPERATIONS
+    guarded.most = whole or MOST_SAMPLED_OPERATIONS
     try:
         yield guarded.sample
     finally:

@@ -22,7 +22,6 @@ from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
-MOST_IN_ALL = 20_000  # of all programs of a launch that is run whole in any case
 
 
 class _Enough(BaseException):

@@ -74,7 +74,14 @@ class AtScale:
     gap: float = 0.0  # of the length of a row, after each row of an activation
     offset: int = 0  # of its storage
     may_raise: bool = False
-    is_whole: bool = False  # all programs run, and it is compared roughly
+    operations: int = (
+        0  # on blocks in a launch, of which all programs run and which is compared roughly; else few programs run
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all programs run."""
+        return self.operations > 0
 
     def label(self) -> str:
         """The call in one line."""
@@ -95,7 +102,7 @@ class AtScale:
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}
         places = {d: list(p) for d, p in self.places.items()}
-        return replace_meta(call, sizes=sizes, places=places, answers=answers, whole=self.is_whole)
+        return replace_meta(call, sizes=sizes, places=places, answers=answers, whole=self.operations)
 
     def truth(self, label: str) -> tuple[Expected, float]:
         """What an answer is at these places, and by how much more than there it is of all."""

@@ -33,6 +33,7 @@ NEARBY = 8  # times larger or smaller than a workload's
 MOST_USUAL = 12  # that are tried in a verdict
 ROWS, OTHERS = (2, 5), (16, 32, 48, 64)  # of rows, and of other columns
 MOST, LEAST_ROWS = 2**15, 2  # the product of all sizes, but for few rows, since programs of all of it run
+FEW_OPERATIONS, MANY_OPERATIONS = 5_000, 20_000  # on blocks, in a launch: about twenty microseconds each
 MANY, MOST_MANY, LARGEST = (129, 200), 2**20, 8  # rows, in one call; the product of its sizes; columns among so many
 
 
@@ -55,7 +56,7 @@ def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, dr
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
-        yield _whole(problem, proof, sizes)
+        yield _whole(problem, proof, sizes, MANY_OPERATIONS if sizes is many else FEW_OPERATIONS)
 
 
 def _near(problem: Problem, workloads: Sequence[Workload]) -> list[tuple[str, int]]:
@@ -102,7 +103,7 @@ def _others(problem: Problem, dim: str) -> tuple[list[str], list[str]]:
     return [name for name in named if name in along], [name for name in named if name not in along]
 
 
-def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int]) -> AtScale:
+def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int], operations: int) -> AtScale:
     """The call with nothing left out: all of it is known by the places that there are."""
     expected = {label: item for label, item in proof.expected().items() if item is not None}
     return AtScale(
@@ -121,5 +122,5 @@ def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int]) -> AtScale:
         },
         tuple((None,) * len(item.shape) for item in proof.outputs),
         may_raise=True,
-        is_whole=True,
+        operations=operations,
     )
