@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 from gpu_runner.verify.mode import Mode
@@ -104,7 +105,17 @@ def _formulas() -> Mapping[Any, Callable[..., Any]]:
     import torch._decomp.decompositions
 
     table = torch._decomp.decomposition_table  # noqa: SLF001 - torch has its formulas under this name only
-    return {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
+    found = {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
+    return found | {torch.ops.aten._log_softmax.default: _log_softmax}  # noqa: SLF001 - the operator's own name
+
+
+def _log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
+    """As kernels have it that keep the logarithm of the sum for their backward: it is as large as what it is of."""
+    top = x.amax(dim, keepdim=True)
+    beside = (x - top).exp().sum(dim, keepdim=True).log()
+    with _disable_current_modes():  # which would lift this
+        total = (top + beside).float().double()
+    return x - total
 
 
 class _Rounded(Mode):

@@ -122,3 +122,15 @@ def test_operators_that_round_once_are_moved_as_by_their_formulas(noise: str, mo
     given = noisy()
     monkeypatch.setattr(lift, "_ROUNDED_ONCE", frozenset())
     assert all(torch.equal(one, other) for one, other in zip(given, noisy(), strict=True))
+
+
+def test_the_log_sum_that_kernels_keep_is_as_large_as_what_it_is_of() -> None:
+    far = torch.full((3, 100), 2.0**30, dtype=torch.float64)
+    with lifted("each"):
+        noisy = far.log_softmax(-1)
+    assert torch.allclose(far.log_softmax(-1).exp(), torch.tensor(0.01, dtype=torch.float64))
+    assert (noisy - far.log_softmax(-1)).abs().max() > 1.0, "float32 keeps nothing of it"
+    near = torch.randn(3, 100, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    with lifted("each"):
+        noisy = near.log_softmax(-1)
+    assert torch.allclose(noisy, near.log_softmax(-1), atol=1e-5) and not torch.equal(noisy, near.log_softmax(-1))
