@@ -223,10 +223,10 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "beyond": [], "work": [], "launched": {"": 1}, "processors": 0}, []
+        return {"values": [], "beyond": []}, []
     arguments = at_scale.spread(meta, tensors)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
-    with _deciding_apart(state) as apart, sampling(given, whole=meta["whole"]) as sample:
+    with _deciding_apart(state) as apart, sampling(given, operations=meta["operations"]) as sample:
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
         for name, memory in arguments.memory.items():
             log.is_input(memory, name)

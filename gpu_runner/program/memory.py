@@ -214,8 +214,8 @@ def guard_memory() -> None:
 
 
 @contextmanager
-def sampling(inputs: Sequence[torch.Tensor], *, whole: int = 0) -> Iterator[Sample]:
-    """Have the interpreter run few programs of each launch, or all of them for so many operations on blocks (``whole``).
+def sampling(inputs: Sequence[torch.Tensor], *, operations: int = 0) -> Iterator[Sample]:
+    """Have the interpreter run few programs of each launch, or all of them for so many ``operations`` on blocks.
 
     ``inputs`` are known, whoever writes to them.
     """
@@ -223,8 +223,8 @@ def sampling(inputs: Sequence[torch.Tensor], *, whole: int = 0) -> Iterator[Samp
 
     guarded: Any = interpreter._interpreter  # noqa: SLF001 - as above
     known = frozenset(tensor.untyped_storage().data_ptr() for tensor in inputs)
-    guarded.sample = Sample(known, math.inf if whole else MOST_WHOLE)
-    guarded.most = whole or MOST_SAMPLED_OPERATIONS
+    guarded.sample = Sample(known, math.inf if operations else MOST_WHOLE)
+    guarded.most = operations or MOST_SAMPLED_OPERATIONS
     try:
         yield guarded.sample
     finally:

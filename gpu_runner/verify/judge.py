@@ -515,7 +515,8 @@ def _try_at_scale(
             return  # it took too long or too much memory: the process is gone, and was needed for nothing else
         trial.examined.append(Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None))
         trial.findings += trial.examined[-1].findings
-        trial.findings += honest_at_scale(call, reply, scale)
+        if not trial.imported:  # what CPython carries out says nothing of it here
+            trial.findings += honest_at_scale(call, reply, scale)
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -769,6 +770,7 @@ class _Interpreting:
             if facts and leaves_trail:
                 seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
+        seen.imported |= answer.imported
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
 

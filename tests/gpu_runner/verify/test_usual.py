@@ -42,6 +42,12 @@ def test_a_size_that_the_reference_refuses_is_left_out() -> None:
     ("got", "passes"),
     [([1.0, -2.0, 0.001], True), ([1.001, -2.0, 0.0], True), ([1.0, -2.0, 0.2], False), ([1.0, -2.0, math.nan], False)],
 )
-def test_values_are_the_truth_but_for_a_hundredth(got: list[float], passes: bool) -> None:
+def test_values_are_the_truth_but_for_a_part_of_the_scale(got: list[float], passes: bool) -> None:
     exact = torch.tensor([1.0, -2.0, 0.001], dtype=torch.float64)
+    assert roughly_compared(torch.tensor(got), exact, exact.float()).passed is passes
+
+
+@pytest.mark.parametrize(("got", "passes"), [([1.0, 5.0, 2.0], True), ([1.0, math.inf, 2.5], False)])
+def test_beside_an_infinity_values_are_compared(got: list[float], passes: bool) -> None:
+    exact = torch.tensor([1.0, math.inf, 2.0], dtype=torch.float64)
     assert roughly_compared(torch.tensor(got), exact, exact.float()).passed is passes
