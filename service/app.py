@@ -21,7 +21,7 @@ from service.dispatch.schedule import Nights
 from service.github.clients import GitHubClients
 from service.health import Ask, Health, health_router
 from service.loops import Loop, Loops, Wake
-from service.pages.routes import Pages, pages_router
+from service.pages.routes import Pages, add_pages
 from service.publisher.publisher import Publisher
 from service.settings import ServiceSettings, checked
 from service.webhook import Intake, Recorder, webhook_route
@@ -160,7 +160,7 @@ def create_app(settings: ServiceSettings, parts: Parts | None = None, workers: A
     intake = Intake(settings.secrets(), handles, settled, recorder.record, parts.wake_deliveries.ring)
     app.router.routes.append(webhook_route(intake))
     app.include_router(health_router(_health(parts, loops, recorder, workers)))
-    app.include_router(pages_router(_pages(parts)))
+    add_pages(app, _pages(parts))
     return app
 
 

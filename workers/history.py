@@ -185,7 +185,8 @@ def _past_weeks(_database: Database, _repository: str, _week: float) -> history_
 def kernel_history(repository: str, kernel: str, wanted: dict[str, str], last: int | None) -> KernelHistory | None:
     """A kernel's numbers at its ``last`` newest commits, None: all; None where the repository has no such kernel.
 
-    ``wanted`` names gpu, metric, timed_pass, workload and library (the library's own workload), as far as they are chosen.
+    ``wanted`` names gpu, metric, timed_pass, workload, library (the library's own workload) and commit, as far as they are
+    chosen; where the commit is older, as many are shown about it.
     """
     with current().database.read() as session:
         return history_views.history_of(session, repository, kernel, wanted, last)

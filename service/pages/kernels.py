@@ -21,6 +21,7 @@ from service.report.layout import DASH, duration_us, percent, size_bytes
 from workers.contracts import Operation
 from workers.history import (
     KERNEL,
+    ChangeMark,
     ChartLine,
     CommitComparison,
     ComparedSeries,
@@ -74,7 +75,7 @@ class Rendering:
         made.filters |= {
             "commit_link": lambda revision, repository: link(repository, revision),
             "choice": choice_of,
-            "change_elsewhere": change_elsewhere,
+            "change_choice": change_choice,
             "trend": trend_of,
             "time": lambda time_us: value_text(Metric.time_us, time_us),
             "ratio": ratio_text,
@@ -329,13 +330,9 @@ def choice_of(state: KernelState) -> HistoryChoice:
     return HistoryChoice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
 
 
-def change_elsewhere(state: KernelState) -> HistoryChoice | None:
-    """The series of a kernel's last change as a choice on its page; None where it is the one that stands for the kernel."""
-    change = state.last_change
-    if change is None:
-        return None
-    choice = HistoryChoice(state.gpu, change.metric, change.timed_pass, change.workload)
-    return None if choice == choice_of(state) else choice
+def change_choice(change: ChangeMark, gpu: str) -> HistoryChoice:
+    """The series of a change as a choice on its kernel's page."""
+    return HistoryChoice(gpu, change.metric, change.timed_pass, change.workload)
 
 
 def trend_of(state: KernelState) -> Figure:

@@ -6,17 +6,19 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.addresses import Addresses, is_loopback
 from service.pages import kernels, shown
+from service.pages.errors import NoPageError, add_error_pages
 from service.pages.kernels import shown as redacted
 from service.pages.shown import tried_of
 from service.pages.sites import DEFAULT_LAST, LiveSite
@@ -42,6 +44,18 @@ KERNEL_HEADERS = HEADERS | {
 }
 BADGE_HEADERS = HEADERS | {"content-security-policy": "default-src 'none'; sandbox"}
 ALL = "all"
+NO_NUMBERS_FIX = (
+    "The overview of kernels names what has numbers, by the repository's present name. `/kernel nightly` measures every "
+    "kernel of a repository, and `kernelsmith import-history` reads its own CSV."
+)
+NO_JOB_FIX = (
+    "The jobs that changed last are listed; others are linked from the bot's comments. Another installation has pages of "
+    "its own."
+)
+NO_ARTIFACT_FIX = (
+    "The job's page lists what it has. Artifacts are removed some time after the job has ended and its pull request was "
+    "closed (`KERNELSMITH_KEEP_ARTIFACTS_DAYS`); what was published is still on GitHub."
+)
 LONGEST = 2000  # characters of a name in an address
 Text = Annotated[str, Query(max_length=LONGEST)]
 Last = Annotated[str, Query(pattern=r"^(all|[1-9][0-9]{0,4})$")]
@@ -56,13 +70,15 @@ def _asked_history(
     workload: Text = "",
     library: Text = "",
     last: Last = str(DEFAULT_LAST),
+    commit: Text = "",
 ) -> tuple[KernelHistory, int | None]:
     """The series that a query asks for, and how many commits of it; None: all."""
     length = None if last == ALL else int(last)
     wanted = {"gpu": gpu, "metric": metric, "timed_pass": timed_pass, "workload": workload, "library": library}
+    wanted["commit"] = commit
     found = history.kernel_history(repository, kernel, wanted, length)
     if found is None:
-        raise HTTPException(404, "no number of this kernel was ever measured or imported")
+        raise NoPageError("no number of this kernel was ever measured or imported", NO_NUMBERS_FIX)
     return found, length
 
 
@@ -125,7 +141,7 @@ def add_kernel_routes(router: APIRouter, html_url: str) -> None:
 def _overview(repository: str) -> tuple[str | None, tuple[str, ...], tuple[history.KernelState, ...]]:
     known = history.repositories()
     if repository and repository not in known:
-        raise HTTPException(404, "no number of this repository was ever measured or imported")
+        raise NoPageError("no number of this repository was ever measured or imported", NO_NUMBERS_FIX)
     chosen = repository or next(iter(known), None)
     return chosen, known, () if chosen is None else history.kernel_states(chosen)
 
@@ -138,13 +154,13 @@ def _newest_two(repository: str | None) -> tuple[str, str] | None:
 def _gpus(repository: str) -> tuple[str, ...]:
     found = history.gpus(repository)
     if not found:
-        raise HTTPException(404, "no number of this repository was ever measured or imported")
+        raise NoPageError("no number of this repository was ever measured or imported", NO_NUMBERS_FIX)
     return found
 
 
 def _comparison(repository: str, asked: dict[str, str]) -> CommitComparison:
     if asked["metric"] not in (ALL, *Metric):
-        raise HTTPException(404, f"no such metric; one of {', '.join([*Metric, ALL])}")
+        raise NoPageError(f"no such metric; one of {', '.join([*Metric, ALL])}", "Name one of these in the address.")
     metric = None if asked["metric"] == ALL else Metric(asked["metric"])
     gpu = None if asked["gpu"] == ALL else asked["gpu"]
     return history.compare_commits(repository, asked["before"], asked["after"], gpu, metric)
@@ -177,11 +193,8 @@ class Pages:
     anybody: bool = False
 
 
-def pages_router(pages: Pages) -> APIRouter:
-    """The routes of the pages."""
-    check = _of_this_machine if pages.password is None else _guard(pages.password)
-    guards = [] if pages.password is None and pages.anybody else [Depends(check)]
-    router = APIRouter(dependencies=[*guards, Depends(_no_nul)])
+def add_pages(app: FastAPI, pages: Pages) -> None:
+    """Add the pages to an application, and with them pages for what a browser is refused."""
     templates = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
     )
@@ -189,6 +202,19 @@ def pages_router(pages: Pages) -> APIRouter:
     templates.filters["bytes"] = shown.size
     templates.filters["with_code"] = shown.with_code
     templates.filters["quoted"] = lambda text: quote(str(text), safe="")
+    app.include_router(_pages_router(pages, templates))
+
+    def error(status: int, reason: str, fix: str) -> Response:
+        values = {"title": HTTPStatus(status).phrase, "reason": reason, "fix": fix}
+        return HTMLResponse(templates.get_template("error.html").render(values), status, HEADERS)
+
+    add_error_pages(app, error)
+
+
+def _pages_router(pages: Pages, templates: Environment) -> APIRouter:
+    check = _of_this_machine if pages.password is None else _guard(pages.password)
+    guards = [] if pages.password is None and pages.anybody else [Depends(check)]
+    router = APIRouter(dependencies=[*guards, Depends(_no_nul)])
 
     def page(name: str, **values: Any) -> Response:
         return HTMLResponse(templates.get_template(name).render(values), headers=HEADERS)
@@ -217,7 +243,7 @@ def pages_router(pages: Pages) -> APIRouter:
     def artifact(job_id: str, name: str) -> Response:
         held = next((item for item in _job(pages, job_id).artifacts if item.name == name), None)
         if held is None:
-            raise HTTPException(404, "this job has no such artifact")
+            raise NoPageError("this job has no such artifact", NO_ARTIFACT_FIX)
         kind, inline = shown.served_type(held)
         file_name = quote(name.rpartition("/")[2], safe="")
         headers = HEADERS | {
@@ -242,7 +268,7 @@ def pages_router(pages: Pages) -> APIRouter:
 def _job(pages: Pages, job_id: str) -> JobView:
     found = pages.get_job(job_id)
     if found is None:
-        raise HTTPException(404, "there is no such job")
+        raise NoPageError("there is no such job", NO_JOB_FIX)
     return found
 
 

@@ -31,9 +31,9 @@ class Site(Protocol):
         """The address of a kernel's history on a GPU model, by the series that stands for it in the overview."""
 
     def history(
-        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = ""
-    ) -> str | None:
-        """The address of a kernel's history, as chosen."""
+        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "", commit: str = ""
+    ) -> str:
+        """The address of a kernel's history, as chosen; it shows ``commit``, where one is named, however old."""
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
         """The address of the comparison of two commits."""
@@ -62,7 +62,9 @@ class LiveSite:
         """The address of a kernel's history on a GPU model; it begins with the series that stands for it."""
         return _query("/kernels/history", repository=repository, kernel=kernel, gpu=standing.gpu)
 
-    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
+    def history(
+        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "", commit: str = ""
+    ) -> str:
         """The address of a kernel's history; ``last`` None is all of it."""
         return _query(
             "/kernels/history",
@@ -74,6 +76,7 @@ class LiveSite:
             workload=choice.workload,
             library=library,
             last="all" if last is None else "" if last == DEFAULT_LAST else str(last),
+            commit=commit,
         )
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
@@ -111,8 +114,10 @@ class StaticSite:
         """The address of a kernel's history on a GPU model."""
         return self.history(repository, kernel, standing, None)
 
-    def history(self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "") -> str:
-        """The address of a kernel's history; it is written at one length."""
+    def history(
+        self, repository: str, kernel: str, choice: HistoryChoice, last: int | None, library: str = "", commit: str = ""
+    ) -> str:
+        """The address of a kernel's history; it is written once, of the newest commits."""
         return file_name(kernel, choice.gpu, choice.metric, choice.timed_pass, choice.workload) + ".html"
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
-from service.pages.routes import Pages, pages_router
+from service.pages.routes import Pages, add_pages
 from service.server import keep_loaded
 from workers import embedded, history, inbox
 from workers.nightly.series import KERNEL, Metric, SeriesKey, Testbed
@@ -61,13 +61,8 @@ def main(arguments: Sequence[str]) -> int:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
     app = FastAPI()
-    app.include_router(
-        pages_router(
-            Pages(
-                inbox.recent_jobs, inbox.get_job, lambda _: b"", Addresses("", "https://github.com"), None, anybody=True
-            )
-        )
-    )
+    addresses = Addresses("", "https://github.com")
+    add_pages(app, Pages(inbox.recent_jobs, inbox.get_job, lambda _: b"", addresses, None, anybody=True))
     late = False
     keep_loaded()  # as the service does where it starts, and then what it does in the background
     history.warm()

@@ -116,7 +116,10 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class KernelHistory:
-    """A kernel's numbers over commits; ``commits`` are those of all lines, oldest first, and ``of_commits`` counts them all."""
+    """A kernel's numbers over commits; ``commits`` are those of all lines, oldest first, and ``of_commits`` counts them all.
+
+    ``around`` is the commit about which they stand, None: they are the newest.
+    """
 
     repository: str
     kernel: str
@@ -127,6 +130,7 @@ class KernelHistory:
     lines: tuple[ChartLine, ...]
     commits: tuple[str, ...]
     of_commits: int
+    around: str | None
 
 
 class Difference(StrEnum):
@@ -291,6 +295,14 @@ def commits_of(series: Iterable[Sequence[Point]]) -> tuple[str, ...]:
         for point in points:
             first[point.revision] = min(point.measured_at, first.get(point.revision, point.measured_at))
     return tuple(sorted(first, key=lambda revision: (first[revision], revision)))
+
+
+def commits_shown(commits: Sequence[str], last: int | None, commit: str) -> tuple[tuple[str, ...], str | None]:
+    """The ``last`` newest commits (None: all), or as many about an older one that was asked for, and which that is."""
+    if last is None or commit in commits[-last:] or commit not in commits:
+        return tuple(commits if last is None else commits[-last:]), None
+    end = max(last, commits.index(commit) + (last + 1) // 2)
+    return tuple(commits[end - last : end]), commit
 
 
 class PointReading(NamedTuple):

@@ -30,6 +30,7 @@ from workers.nightly.views import (
     TrendWeek,
     choose,
     commits_of,
+    commits_shown,
     compared_series,
     headlines,
     kernel_states,
@@ -187,7 +188,7 @@ def history_of(
 ) -> KernelHistory | None:
     """A kernel's numbers at its ``last`` newest commits, None: all; None where the repository has no such kernel.
 
-    ``wanted`` names gpu, metric, timed_pass, workload and the library's own workload, as far as they are chosen.
+    ``wanted`` names gpu, metric, timed_pass, workload, the library's own workload and a commit to show, as far as they are chosen.
     """
     rows = session.execute(select(*_SERIES).where(SERIES.c.repository == repository, SERIES.c.kernel == kernel)).all()
     if not rows:
@@ -215,7 +216,7 @@ def history_of(
     ]
     points = {row[0]: _points(session, row[0]) for row in used}
     every = commits_of(points.values())
-    commits = every if last is None else every[-last:]
+    commits, around = commits_shown(every, last, wanted.get("commit", ""))
     keep = frozenset(commits)
     marks: dict[int, list[ChangeMark]] = {}
     for change in _changes(session, repository, kernel, SeriesState):
@@ -225,7 +226,7 @@ def history_of(
         (line for line in lines if line.points), key=lambda line: (line.imported, line.points[0].measured_at)
     )
     return KernelHistory(
-        repository, kernel, chosen, choices, library_workload, tuple(theirs), tuple(lines), commits, len(every)
+        repository, kernel, chosen, choices, library_workload, tuple(theirs), tuple(lines), commits, len(every), around
     )
 
 

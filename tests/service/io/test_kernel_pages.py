@@ -20,7 +20,7 @@ from sqlalchemy import delete
 from service.addresses import Addresses
 from service.pages.export import export_pages
 from service.pages.kernels import badge, told_rows
-from service.pages.routes import Pages, pages_router
+from service.pages.routes import Pages, add_pages
 from tests.service.io.samples import request
 from tests.service.io.test_pages import EVIL, Elements
 from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point
@@ -32,7 +32,7 @@ from workers.contracts import regression_key
 from workers.history import ComparedSeries, Difference
 from workers.nightly.detection import Candidate, NightEvidence, SeriesState
 from workers.nightly.series import Metric, PointSource, SeriesKey, Testbed
-from workers.nightly.views import TrendWeek
+from workers.nightly.views import TrendWeek, commits_shown
 from workers.redaction import know
 from workers.store import history, history_views
 from workers.store.models import GpuWork, MeasuredPoint, StageAttempt
@@ -47,7 +47,7 @@ LIBRARY = replace(KEY, workload="T=4096 I=11008 dtype=bfloat16", testbed=Testbed
 def client(password: str | None = None) -> Iterator[TestClient]:
     app = FastAPI()
     addresses = Addresses("https://bot.example", "https://github.example")
-    app.include_router(pages_router(Pages(lambda: (), inbox.get_job, lambda _: b"", addresses, password, anybody=True)))
+    add_pages(app, Pages(lambda: (), inbox.get_job, lambda _: b"", addresses, password, anybody=True))
     with TestClient(app) as made:
         yield made
 
@@ -139,7 +139,7 @@ def test_a_last_change_of_another_pass_is_named_and_leads_to_its_chart_and_the_r
     change(world, other)
     with client() as pages:
         text = pages.get("/kernels").text
-        assert "peak memory, backward, T=1</a>" in text
+        assert "peak memory, backward, T=1</span>" in text
         link = re.search(r'href="(/kernels/history[^"]*peak_bytes[^"]*)"', text)
         assert link and pages.get(html.unescape(link[1])).status_code == 200
     change(world)
@@ -149,6 +149,45 @@ def test_a_last_change_of_another_pass_is_named_and_leads_to_its_chart_and_the_r
         assert "peak memory, backward" not in pages.get("/kernels").text
     last = state["last_change"]
     assert (last["timed_pass"], last["workload"], last["metric"]) == ("forward", KEY.workload, "time_us")
+
+
+def test_a_change_older_than_the_chart_is_shown_where_its_link_leads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.pages.routes.DEFAULT_LAST", 7)
+    other = replace(KEY, testbed=replace(H200, gpu="NVIDIA B200"))
+    keep(world, KEY, other)
+    change(world, other)
+    with client() as pages:
+        (link,) = re.findall(r'class="word" href="(/kernels/history[^"]*)"', pages.get("/kernels").text)
+        told = pages.get(html.unescape(f"/api{link}&last=7")).json()
+        text = pages.get(html.unescape(f"{link}&last=7")).text
+        newest = pages.get(address("/kernels/history", kernel="geglu", gpu="NVIDIA B200", last="7")).text
+        compared = re.search(r'href="(/kernels/compare[^"]*)">compare', text)
+        assert compared and "NVIDIA%20B200" in compared[1] and "1.079" in pages.get(html.unescape(compared[1])).text
+    assert told["commits"] == [commit(night) for night in range(17, 24)] and told["around"] == commit(20)
+    assert 'class="mark confirmed"' in text and f'around <a href="https://github.example/{REPOSITORY}/commit' in text
+    assert 'class="mark confirmed"' not in newest and f"commit={commit(20)}" in newest
+
+
+@pytest.mark.parametrize(
+    ("last", "asked", "shown", "around"),
+    [
+        (4, "", "6789", None),
+        (4, "7", "6789", None),
+        (4, "gone", "6789", None),
+        (4, "5", "3456", "5"),
+        (4, "0", "0123", "0"),
+        (3, "5", "456", "5"),
+        (1, "2", "2", "2"),
+        (50, "2", "0123456789", None),
+        (None, "2", "0123456789", None),
+    ],
+)
+def test_the_commits_shown_are_the_newest_or_stand_about_an_older_one(
+    last: int | None, asked: str, shown: str, around: str | None
+) -> None:
+    assert commits_shown("0123456789", last, asked) == (tuple(shown), around)
 
 
 def test_wrong_values_are_no_ratio_on_any_page(world: World) -> None:

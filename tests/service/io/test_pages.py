@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from gpu_runner.contracts import to_json
 from service.addresses import Addresses
-from service.pages.routes import Pages, pages_router
+from service.pages.routes import Pages, add_pages
 from service.pages.shown import events_of, with_code
 from tests.service.io.samples import job
 from workers.contracts import (
@@ -41,11 +41,8 @@ def pages(*jobs: JobView, password: str | None = None, **held: bytes) -> Iterato
     known = {item.job_id: item for item in jobs}
     load: Callable[[str], bytes] = ({"d1": b"content"} | held).__getitem__
     app = FastAPI()
-    app.include_router(
-        pages_router(
-            Pages(lambda: jobs, known.get, load, Addresses("https://bot.example", "https://github.example"), password)
-        )
-    )
+    addresses = Addresses("https://bot.example", "https://github.example")
+    add_pages(app, Pages(lambda: jobs, known.get, load, addresses, password))
     with TestClient(app, "http://127.0.0.1:8000", client=("127.0.0.1", 50000)) as client:
         yield client
 
@@ -244,6 +241,37 @@ def test_what_is_not_there_gets_404() -> None:
             "/jobs/%2e%2e",
         ):
             assert client.get(path).status_code == 404
+
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason", "fix"),
+    [
+        ("/jobs/other", 404, "there is no such job", "comments"),
+        ("/jobs/abcdefgh/artifacts/none", 404, "no such artifact", "<code>KERNELSMITH_KEEP_ARTIFACTS_DAYS</code>"),
+        ("/nowhere", 404, "Not Found", "Start from the jobs"),
+        ("/kernels/history", 422, "for <code>repository</code>, <code>kernel</code>", "Correct the address"),
+    ],
+)
+def test_a_browser_gets_a_page_where_there_is_nothing_and_a_program_json(
+    path: str, status: int, reason: str, fix: str
+) -> None:
+    with pages(job()) as client:
+        page, plain = client.get(path, headers=BROWSER), client.get(path)
+    assert (page.status_code, plain.status_code) == (status, status)
+    assert page.headers["content-type"].startswith("text/html") and page.headers["cache-control"] == "no-store"
+    assert reason in page.text and fix in page.text and 'href="/static/style.css"' in page.text
+    assert plain.headers["content-type"] == "application/json" and "detail" in plain.json()
+
+
+def test_what_a_browser_is_refused_is_a_page_with_the_same_headers() -> None:
+    with pages(job(), password="open sesame") as client:
+        page = client.get("/jobs/abcdefgh", headers=BROWSER)
+        assert page.status_code == 401 and page.headers["www-authenticate"].startswith("Basic")
+        assert "KERNELSMITH_PAGES_PASSWORD" in page.text and "abcdefgh" not in page.text
+        assert client.get("/api/kernels", headers=BROWSER).json() == {"detail": "Not authenticated"}
 
 
 def test_without_jobs_the_list_says_how_to_start_one() -> None:
