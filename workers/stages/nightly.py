@@ -123,8 +123,9 @@ class Nightly:
         gate = Gate(context, {HEAD_FILE: context.request.snapshot})
         night = Night(open_bench(context), gate, float(context.memo("begun_at", lambda: _begin(context))))
         budget_s = context.request.options.budget_minutes * 60.0
+        kernels_asked = context.memo("kernels", lambda: _kernels(night))  # before a GPU host is waited for
         before = _open(night)
-        planned = _planned(night)
+        planned = _planned(night, kernels_asked)
         context.history(
             lambda s: history.add_commit(s, night.repository, night.revision, context.request.snapshot, night.begun_at)
         )
@@ -315,8 +316,18 @@ class Planned:
     gone: tuple[str, ...] = ()
 
 
-def _planned(night: Night) -> Planned:
-    form = night.context.memo("plan", lambda: _plan(night))
+def _kernels(night: Night) -> list[str]:
+    """The kernels that were named, else all that the library has.
+
+    Raises:
+        UserFacingError: one that was named is not there.
+    """
+    layout, tree = night.bench.layout, night.bench.tree
+    return [layout.locate(name, tree).name for name in night.context.request.kernels] or list(layout.existing(tree))
+
+
+def _planned(night: Night, kernels: Sequence[str]) -> Planned:
+    form = night.context.memo("plan", lambda: _plan(night, kernels))
     # A night that an older version began has no places, and the snapshot next to the last commit.
     last = form["last"] if isinstance(form["last"], str | None) else str(form["last"][0])
     return Planned(
@@ -333,7 +344,7 @@ def _planned(night: Night) -> Planned:
     )
 
 
-def _plan(night: Night) -> dict[str, Any]:
+def _plan(night: Night, kernels: Sequence[str]) -> dict[str, Any]:
     context, repository = night.context, night.repository
     gpu = night.testbed
     here = context.history(lambda s: history.last_measured(s, repository, gpu))
@@ -342,10 +353,6 @@ def _plan(night: Night) -> dict[str, Any]:
     placed = context.history(lambda s: history.last_places(s, repository, gpu.gpu))
     measured = here | {name: place[1:] for name, place in placed.items() if place[0] in others}
     last = context.history(lambda s: history.last_commit(s, repository, night.revision))
-    named = context.request.kernels
-    kernels = [night.bench.layout.locate(name, night.bench.tree).name for name in named] or list(
-        night.bench.layout.existing(night.bench.tree)
-    )
     changed = {name for name in kernels if name not in measured}
     # Each kernel is held against the commit at which it was measured itself: the last night's budget may have ended before it.
     for revision in {revision for revision, _ in measured.values() if revision != night.revision}:
@@ -357,7 +364,7 @@ def _plan(night: Night) -> dict[str, Any]:
     made = plan(kernels, changed, measured, night.revision, known)
     before = context.history(lambda s: history.last_night(s, repository, night.revision))
     week = None if before is None or week_start(before) == week_start(night.begun_at) else week_start(before)
-    old = None if last is None or named else _tree(context, last[1])
+    old = None if last is None or context.request.kernels else _tree(context, last[1])
     then = set(() if old is None else night.bench.layout.existing(old))
     now = set(() if old is None else night.bench.layout.existing(night.bench.tree))
     return {

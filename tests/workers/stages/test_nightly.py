@@ -384,6 +384,15 @@ def test_a_host_without_a_gpu_ends_the_night_with_what_to_do() -> None:
     assert caught.value.failure == NO_GPU
 
 
+def test_a_kernel_that_is_not_there_is_named_before_any_gpu_host_is_asked() -> None:
+    context = Library().context(kernels=("softmax", "gegluu"))
+    context.answers["doctor"] = report(gpu=None)
+    with pytest.raises(UserFacingError, match="there is no kernel `gegluu`") as caught:
+        context.run(Nightly())
+    assert caught.value.failure.fix.startswith("The nearest names: `geglu`")
+    assert not context.asked
+
+
 def test_the_issue_of_a_regression_has_a_plot_of_its_series_which_is_published_first() -> None:
     library = Library()
     library.quiet(3)
