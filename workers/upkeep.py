@@ -89,6 +89,7 @@ def _given_up(runtime: Runtime, now: float) -> tuple[str, ...]:
 
 # Of what no row names: its row may be written only after its bytes, and a put takes bytes that are half as old as there.
 YOUNG_S = DAY_S
+BEHIND_S = 3 * DAY_S  # a pass that was left out now and then is nothing to tell
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,22 @@ class Collected:
 def collect(runtime: Runtime, *, dry_run: bool = False) -> Collected:
     """Make one pass. Safe to run anywhere, at any time, concurrently with itself; the next pass completes an interrupted one."""
     now = runtime.clock()
-    jobs = _forget_jobs(runtime, now, dry_run=dry_run)
+    if not dry_run:
+        with runtime.database.write() as session:
+            retention.move_on(session, now)
+    with runtime.database.read() as session:
+        counted_to = retention.counted_to(session, now)
+    if now - counted_to > BEHIND_S:
+        log.warning("ages_behind", behind_s=round(now - counted_to),
+                    fix="check the date of this host, and of PostgreSQL's; ages catch up by a day a day")  # fmt: skip
+    jobs = _forget_jobs(runtime, counted_to, dry_run=dry_run)
     with runtime.database.read() as session:
         needed = retention.needed(session, jobs)
         # Without any job this is a fresh database, or the wrong one beside somebody's artifacts.
         blind = not retention.knows_jobs(session)
     count = freed = kept = 0
     for digest, size, modified_at, path in runtime.blobs.entries():
-        if blind or digest in needed or now - modified_at < YOUNG_S:
+        if blind or digest in needed or counted_to - modified_at < YOUNG_S:
             kept += size
         else:
             count, freed = count + 1, freed + size
@@ -127,8 +136,8 @@ def collect(runtime: Runtime, *, dry_run: bool = False) -> Collected:
     return made
 
 
-def _forget_jobs(runtime: Runtime, now: float, *, dry_run: bool) -> tuple[str, ...]:
-    before = now - runtime.settings.keep_artifacts_days * DAY_S
+def _forget_jobs(runtime: Runtime, counted_to: float, *, dry_run: bool) -> tuple[str, ...]:
+    before = counted_to - runtime.settings.keep_artifacts_days * DAY_S
     with runtime.database.read() as session:
         expired = retention.expired(session, before)
     if dry_run:
@@ -136,6 +145,6 @@ def _forget_jobs(runtime: Runtime, now: float, *, dry_run: bool) -> tuple[str, .
     forgotten = []
     for job_id in expired:
         with runtime.database.write() as session:
-            if retention.forget(session, job_id, before, now):
+            if retention.forget(session, job_id, before, runtime.clock()):
                 forgotten.append(job_id)
     return tuple(forgotten)

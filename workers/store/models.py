@@ -392,6 +392,16 @@ class SeriesChange(Base):
     changed_at: Mapped[float] = mapped_column(Float)
 
 
+class Cleanup(Base):
+    """The one row by which artifacts age: up to when their age is counted, and when that was moved on last."""
+
+    __tablename__ = "cleanups"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    counted_to: Mapped[float] = mapped_column(Float)
+    moved_at: Mapped[float] = mapped_column(Float)
+
+
 class StrategyTrial(Base):
     """What one variant of a job came to, kept when the job's own records are gone."""
 

@@ -12,11 +12,30 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from workers.models.recording import is_record
 from workers.store import jobs
 from workers.store.codec import read_request
-from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, OutboxUpdate, StageAttempt, StageMemo
+from workers.store.history import INSERT
+from workers.store.models import Artifact, Cleanup, GpuWork, Job, ModelAnswer, OutboxUpdate, StageAttempt, StageMemo
 from workers.store.updates import PENDING
 
 DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+CLEANUP_ID = 1
+MOST_S = 2 * 86_400.0  # passes are made daily: twice that, so that what is behind after an outage catches up
+AGAIN_S = 43_200.0  # a service that is restarted over and over makes a pass each time
 BATCH = 200  # rows: a result of a GPU host can be megabytes
+
+
+def counted_to(session: Session, now: float) -> float:
+    """Up to when ages are counted: now, unless the clock has jumped ahead since the pass before, or no pass was made for long."""
+    row = session.get(Cleanup, CLEANUP_ID)
+    return now if row is None else min(row.counted_to, now)
+
+
+def move_on(session: Session, now: float) -> None:
+    """Count ages up to now, but by no more than ``MOST_S`` at once, and not again before ``AGAIN_S`` are over."""
+    first = INSERT[session.get_bind().dialect.name](Cleanup).values(id=CLEANUP_ID, counted_to=now, moved_at=now)
+    session.execute(first.on_conflict_do_nothing())
+    row = session.get_one(Cleanup, CLEANUP_ID, with_for_update=True)
+    if not row.moved_at <= now < row.moved_at + AGAIN_S:
+        row.counted_to, row.moved_at = min(now, row.counted_to + MOST_S), now
 
 
 def pull_closed(session: Session, repository: str, number: int, closed_at: float | None) -> None:

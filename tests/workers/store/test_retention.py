@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox, upkeep
 from workers.artifacts import BlobError
 from workers.contracts import Decision, JobState
-from workers.store import attempts, jobs
+from workers.store import attempts, jobs, retention
+from workers.store.models import Cleanup
 
 DAY_S = 86_400.0
 LONG_S = 91 * DAY_S
@@ -39,8 +41,10 @@ def finished(world: World, name: str = "comment/1", pull: int | None = None) -> 
 
 
 def later(world: World, seconds: float) -> None:
-    """Let time pass for the clock and for what is stored."""
+    """Let time pass for the clock, for the passes that a service makes meanwhile, and for what is stored."""
     world.clock.advance(seconds)
+    with world.runtime.database.write() as session:
+        session.merge(Cleanup(id=retention.CLEANUP_ID, counted_to=world.clock.now, moved_at=world.clock.now))
     for path in stored(world):
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime - seconds))
 
@@ -80,6 +84,50 @@ def test_what_a_job_that_ended_long_ago_named_is_removed_and_its_records_are_kep
     assert kept.read_bytes() == b"record of comment/1"
     assert [item.name for item in local.job(job_id).artifacts] == ["models/1.json"]
     assert embedded.collect().artifacts == 0
+
+
+def test_a_clock_that_jumps_months_ahead_removes_nothing(local: World) -> None:
+    finished(local)
+    embedded.collect()
+    before = sorted(stored(local))
+    local.clock.advance(90 * DAY_S)
+    for _ in range(5):  # a service that is restarted over and over
+        with capture_logs() as events:
+            assert embedded.collect().artifacts == 0
+        local.clock.advance(60)
+    assert [event["behind_s"] // DAY_S for event in events if event["event"] == "ages_behind"] == [88]
+    local.clock.advance(-90 * DAY_S)
+    assert embedded.collect().artifacts == 0
+    later(local, 89 * DAY_S)
+    assert embedded.collect().artifacts == 0
+    assert sorted(stored(local)) == before
+    local.clock.advance(2 * DAY_S)
+    with capture_logs() as events:
+        assert embedded.collect().artifacts > 0
+    assert "ages_behind" not in [event["event"] for event in events]
+
+
+def behind_s(world: World) -> float:
+    with world.runtime.database.write() as session:
+        retention.move_on(session, world.clock.now)
+        return world.clock.now - retention.counted_to(session, world.clock.now)
+
+
+@pytest.mark.parametrize("days", [0.3, 1, 1.9])
+def test_passes_at_any_hour_keep_up_with_the_clock(world: World, days: float) -> None:
+    for _ in range(20):
+        assert behind_s(world) < retention.AGAIN_S
+        world.clock.advance(days * DAY_S)
+
+
+def test_what_is_behind_after_an_outage_catches_up(world: World) -> None:
+    assert behind_s(world) == 0
+    world.clock.advance(30 * DAY_S)
+    behind = []
+    for _ in range(40):
+        behind.append(behind_s(world))
+        world.clock.advance(DAY_S)
+    assert behind[0] == 28 * DAY_S and behind[27] == DAY_S and set(behind[28:]) == {0}
 
 
 def test_what_a_live_job_names_stays_however_old_it_is(local: World) -> None:
@@ -209,6 +257,6 @@ def test_other_file_systems_are_collected_by_url(local: World, monkeypatch: pyte
     local.runtime.blobs.__init__("memory://kernelsmith-gc")  # type: ignore[misc]
     finished(local)
     assert embedded.collect().artifacts == 0
-    local.clock.advance(LONG_S)
+    later(local, LONG_S)
     monkeypatch.setattr(upkeep, "YOUNG_S", 0.0)
     assert embedded.collect().artifacts > 0
