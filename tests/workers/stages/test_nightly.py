@@ -27,6 +27,7 @@ from tests.workers.nightly.test_exchange import HEAD
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
+from tests.workers.store.servers import Postgres
 from workers.contracts import (
     AssetsUpdate,
     DigestUpdate,
@@ -391,6 +392,21 @@ def test_a_kernel_that_is_not_there_is_named_before_any_gpu_host_is_asked() -> N
         context.run(Nightly())
     assert caught.value.failure.fix.startswith("The nearest names: `geglu`")
     assert not context.asked
+
+
+def test_nights_on_postgresql_find_a_regression_and_its_end(postgres_server: Postgres) -> None:
+    database = Database(postgres_server.empty_database().replace("postgresql://", "postgresql+psycopg://", 1))
+    library = Library(database=database)
+    library.quiet(2)
+    library.slow, library.memory = 1.2, 2.0
+    slower = library.night(changed("geglu"))
+    library.slow = library.memory = 1.0
+    recovered = library.night(LIBRARY)
+    database.dispose()
+    for summary, state in ((slower, SeriesState.confirmed), (recovered, SeriesState.recovered)):
+        assert {(change.metric, change.state) for change in summary.changes} == {
+            (metric, state) for metric in (Metric.time_us, Metric.peak_bytes)
+        }
 
 
 def test_the_issue_of_a_regression_has_a_plot_of_its_series_which_is_published_first() -> None:
