@@ -83,6 +83,13 @@ class HubSetup:
             self.world.state.tokens[token.value] = token
             return token.value
 
+    def revoke_installation_tokens(self) -> None:
+        """No token of an installation is good any more, as after its hour; an app may ask for new ones."""
+        with self.world.lock:
+            tokens = self.world.state.tokens
+            for value in [value for value, token in tokens.items() if token.installation_id is not None]:
+                del tokens[value]
+
     def add_app(
         self,
         slug: str,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import structlog
@@ -16,6 +17,7 @@ from github import Auth, GithubIntegration
 
 from service.github.clock import GitHubClock
 from service.github.errors import (
+    SHORT_RETRY_S,
     ConflictError,
     ForbiddenError,
     GitHubError,
@@ -97,14 +99,16 @@ class CredentialLog:
     def _refused(self, label: str, error: UnauthorizedError) -> None:
         with self._lock:
             count = self._refusals[label] = self._refusals.get(label, 0) + 1
+        if count < REFUSALS_IN_A_ROW and error.status == HTTPStatus.UNAUTHORIZED:
+            error.retry_after_s = SHORT_RETRY_S  # what has expired is asked for anew
         if count == REFUSALS_IN_A_ROW:
-            log.error("credentials_refused", credentials=label, error=str(error), fix=REFUSED_FIX)
+            log.error("credentials_refused", signed_as=label, error=str(error), fix=REFUSED_FIX)
 
     def _taken(self, label: str) -> None:
         with self._lock:
             count = self._refusals.pop(label, 0)
         if count >= REFUSALS_IN_A_ROW:
-            log.warning("credentials_accepted", credentials=label, refusals=count)
+            log.warning("credentials_accepted", signed_as=label, refusals=count)
 
 
 class Credentials(Protocol):

@@ -146,6 +146,15 @@ def spoil_github(installation: Installation, chance: random.Random) -> bool:
     return True
 
 
+def refuse_token(installation: Installation, chance: random.Random) -> bool:
+    """Every token given so far is refused; and in half of the cases the App's next ones too, for a request or a few."""
+    installation.hub.revoke_installation_tokens()
+    if chance.random() < 0.5:
+        operation = chance.choice((*OPERATIONS, "create_installation_token"))
+        installation.hub.faults.fail_next(operation, 401, chance.randint(1, 3), body={"message": "Bad credentials"})
+    return True
+
+
 # By name, with how often each is chosen: most of them are kills, and what stops everything for seconds is rarer.
 KINDS: dict[str, tuple[Strike, int]] = {
     "kill: service and all workers": (kill_service, 2),
@@ -158,6 +167,7 @@ KINDS: dict[str, tuple[Strike, int]] = {
     "SIGTERM and start": (stop_service, 1),
     "FLUSHALL": (flush_redis, 3),
     "GitHub fails": (spoil_github, 8),
+    "GitHub refuses the token": (refuse_token, 4),
     "database locked": (lock_database, 1),
     "disk full": (fill_disk, 1),
     "clock jumps": (jump_clock, 1),

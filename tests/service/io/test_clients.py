@@ -15,11 +15,19 @@ from deploy.localhub.state import Token
 from service import deliveries
 from service.github.client import CheckText
 from service.github.credentials import PERMISSIONS, CredentialPurpose
-from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
+from service.github.errors import (
+    CREDENTIALS_RETRY_S,
+    SHORT_RETRY_S,
+    ForbiddenError,
+    MissingError,
+    TransientError,
+    UnauthorizedError,
+)
 from tests.done_once import keys
 from tests.service.io.conftest import CREATE, SECRET, Bench, running
 from tests.service.io.stages import Analyze
 from workers.contracts import JobState
+from workers.redaction import redacted_event
 
 BOT = "kernel-smith"
 
@@ -219,17 +227,21 @@ def test_an_app_whose_key_is_refused_is_told_of_once_and_one_refusal_not_at_all(
     with structlog.testing.capture_logs() as events:
         bench.parts.clients.client(bench.repository).repository.info()
         bench.hub.world.state.tokens.clear()
-        with pytest.raises(UnauthorizedError):
+        with pytest.raises(UnauthorizedError) as expired:
             bench.parts.clients.client(bench.repository).repository.info()
+        assert expired.value.retry_after_s == SHORT_RETRY_S
         bench.parts.clients.client(bench.repository).repository.info()
         assert refusals(events) == [], "a token of an hour is replaced"
         key, app.public_key_pem = app.public_key_pem, other_key
         for _ in range(4):
-            with pytest.raises(UnauthorizedError):
+            with pytest.raises(UnauthorizedError) as refused:
                 bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
+        assert refused.value.retry_after_s == CREDENTIALS_RETRY_S
         app.public_key_pem = key
         bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
     assert refusals(events) == ["credentials_refused", "credentials_accepted"]
+    shown = [str(redacted_event(event)) for event in events if event["event"] in refusals(events)]
+    assert len(shown) == 2 and all("'signed_as': 'app'" in text for text in shown)
 
 
 def test_a_check_run_is_found_by_the_id_that_the_bot_gave_it(bench: Bench) -> None:

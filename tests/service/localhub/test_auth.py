@@ -57,6 +57,15 @@ def test_a_token_expires_by_the_hubs_clock(place: Place) -> None:
     assert ask(place, "/repos/acme/lib", f"token {value}").status_code == 401
 
 
+def test_a_token_that_is_revoked_is_refused_and_the_next_one_is_not(place: Place) -> None:
+    for _ in range(2):
+        value = place.integration().get_access_token(place.installation_id).token
+        assert ask(place, "/repos/acme/lib", f"token {value}").status_code == 200
+        place.hub.revoke_installation_tokens()
+        assert ask(place, "/repos/acme/lib", f"token {value}").status_code == 401
+    assert place.as_person("alice").get_user().login == "alice"
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
