@@ -56,6 +56,24 @@ def test_reductions_in_two_give_what_one_gives(name: str, about_means: bool, mon
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("linear_cross_entropy", 1),  # the logits
+        ("linear_capped_kl", 4),  # the logits, capped and not, and of those that are an input two functions
+    ],
+)
+def test_the_forward_of_a_loss_stores_a_product_and_numbers_of_its_rows(name: str, most: int) -> None:
+    problem, graph, _ = graph_of(name)
+    programs = in_series(Brief(name, problem, graph, style(name)), frozenset())
+    forward = [member.design.program.graph for member in programs.members if member.step_of is Pass.forward]
+    stored = [node.meta for own in forward for node in own.nodes if node.name in own.outputs]
+    logits = next(node.meta.shape for node in graph.nodes if node.op == "matmul")
+    whole = [meta for meta in stored if meta.shape == logits]
+    assert len(whole) == most
+    assert {meta.dtype for meta in stored if meta not in whole} == {"float32"}
+
+
 def test_a_sum_that_many_programs_share_anyway_is_left_alone() -> None:
     problem, graph = captured("mse")
     large = replace(problem, workloads=(Workload(tuple((name, 2**14) for name in problem.dimensions)),))

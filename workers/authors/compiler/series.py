@@ -281,6 +281,7 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
     read |= {ref.name for node in backward for ref in references(node.args)}
     windowed = {ref.name for node in backward if node.op == "windows" for ref in references(node.args)}
     known = {*graph.inputs, *graph.outputs} - compared
+    read = _from_stored(nodes, forward, read, known)
     kept: list[str] = []
     skipped = virtual_nodes(graph) | compared
     for node in graph.nodes:
@@ -293,6 +294,37 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
+
+
+def _from_stored(nodes: dict[str, Node], forward: set[str], read: set[str], known: set[str]) -> set[str]:
+    """What is read; for what comes of a product that is stored and of numbers of its rows, these.
+
+    So backward of a loss has the product's result and two numbers of each row, and no second tensor of its size.
+    """
+    follows: set[str] = set()  # a product, element by element
+    stored: set[str] = set()  # of these, what is reduced
+    factors: set[str] = set()  # what products take is stored in any case
+    for node in nodes.values():
+        operands = {ref.name for ref in references(node.args)}
+        if node.op in PRODUCTS:
+            factors |= {_viewed(name, nodes) for name in operands}
+        if node.op in PRODUCTS or (node.op in POINTWISE and operands & follows and not operands & stored):
+            follows.add(node.name)
+        elif node.op in REDUCTIONS and node.name in forward:
+            stored |= operands & follows
+
+    def ends(name: str) -> set[str]:
+        node = nodes[name]
+        if name in stored | known or node.op not in POINTWISE | VIEWS:
+            return {name}
+        return set().union(*(ends(ref.name) for ref in references(node.args)))
+
+    found: set[str] = set()
+    for name in read:
+        own = ends(name) if name in forward and name not in factors else {name}
+        numbers = [nodes[end].op in REDUCTIONS for end in own - stored]
+        found |= own if own & stored and numbers and all(numbers) else {name}
+    return found
 
 
 def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) -> str:
