@@ -161,7 +161,10 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         for known, more in zip(by_row, _sums_by_row(errors, scale, resolved), strict=True):
             known[rows] += more
         for run, (values, weight) in enumerate(theirs):
-            shift = torch.where(errors.smooth, values[rows, columns].double() - errors.exact, 0.0) * (weight / resolved)
+            values = values[rows, columns].double()
+            # A run with other inputs may overflow where the truth does not.
+            sound = errors.smooth & torch.isfinite(values)
+            shift = torch.where(sound, values - errors.exact, 0.0) * (weight / resolved)
             over = shift * errors.exact / scale
             lost[run] += shift.sum()
             lost_over[run] += over.sum()

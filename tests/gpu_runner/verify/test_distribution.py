@@ -57,6 +57,16 @@ def test_a_loss_is_found_with_every_seed(name: str, fault: str) -> None:
                 assert not compare(got, truth).passed
 
 
+@pytest.mark.parametrize("strange", [torch.nan, torch.inf])
+def test_a_run_that_overflows_where_the_truth_does_not_tells_nothing_there(strange: float) -> None:
+    exact = torch.randn(24, 32, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    runs = [exact.float(), exact.float()]
+    runs[1][3, 5] = strange
+    truth = Truth(exact, exact.float(), shaken=tuple(runs), is_noisy=True)
+    assert compare(exact.float(), truth).passed
+    assert not compare(exact.float() * 1.001, truth).passed
+
+
 def root_mean_square(values: torch.Tensor, truth: Truth) -> float:
     return float((values.double() - truth.exact).norm())
 
