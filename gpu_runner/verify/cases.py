@@ -192,6 +192,7 @@ class Case:
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
     special: Special = Special.none
+    faint: float = 0.0  # the size of the elements of a faint row; zero: a usual share of the others'
     wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
     plain_init: bool = False  # parameters exactly as ``init`` says, without noise
     again: bool = False  # second backward, and two forwards before two backwards

@@ -134,32 +134,40 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 
 
 def with_special(
-    values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
+    values: torch.Tensor,
+    special: Special,
+    stream: torch.Generator,
+    *,
+    beside: bool = False,
+    is_half: bool = False,
+    faint: float = 0.0,
 ) -> torch.Tensor:
     """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
-    of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
+    of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers. Elements of a faint row are of the
+    size ``faint`` where that is given.
     """
     if special in MAKE:
         return values if 0 in values.shape or not values.dim() else MAKE[special](values, stream)
     if values.dim() < 2 or 0 in values.shape or special is Special.ends:
         return values
     if values.dim() == 2 and special is Special.columns:
-        return _special(values.t(), stream, beside, is_half).t().contiguous()
-    return _special(values, stream, beside, is_half)
+        return _special(values.t(), stream, beside, is_half, faint).t().contiguous()
+    return _special(values, stream, beside, is_half, faint)
 
 
-def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_half: bool) -> torch.Tensor:
+def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_half: bool, faint: float) -> torch.Tensor:
+    factor = FAINT_HALF if is_half else faint or FAINT
     rows = values.clone().reshape(-1, values.shape[-1])
     order = torch.randperm(rows.shape[0], generator=stream).tolist()
     kinds = [SPECIAL_ROWS[at] for at in torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()]
     kinds = [make for make in kinds if not (beside and make is _equal_row)]
     for row, make in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
         make(rows, row, order[0], stream)
-        if make is _faint_row and is_half:
-            rows[row] *= FAINT_HALF / FAINT
+        if make is _faint_row:
+            rows[row] *= factor / FAINT
     return rows.reshape(values.shape)
 
 

@@ -274,7 +274,8 @@ def _make(
     if place is not None:
         values = _filled(values, spec, case, stream, place)
     elif case.special and is_activation(spec) and (not case.among or spec.name in case.among):
-        values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
+        is_half = dtype == torch.float16
+        values = with_special(values, case.special, stream, beside=beside, is_half=is_half, faint=case.faint)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)
     return _distribution(values, spec).to(dtype)

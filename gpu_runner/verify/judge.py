@@ -40,7 +40,14 @@ from gpu_runner.verify.cases import (
     packed_evenly,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment, remainders_in
+from gpu_runner.verify.constants import (
+    compared_in,
+    constants_of,
+    fractions_in,
+    grouped_in,
+    needs_alignment,
+    remainders_in,
+)
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
@@ -337,6 +344,9 @@ def choose_cases(
     )
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
+    fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
+    if fractions:
+        cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 
