@@ -1,4 +1,4 @@
-"""Kernels of a program compiled by processes beside it, for a GPU that need not be there."""
+"""Kernels of a program compiled ahead, beside it, for a GPU that need not be there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
+import torch
 import triton
 import triton.language as tl
 
@@ -19,58 +20,60 @@ def _scaled(x):
     return x * FACTOR
 
 @triton.jit
-def _kernel(X, Y, n, BLOCK: tl.constexpr):
+def _kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(Y + at, _scaled(tl.load(X + at, mask=at < n)), mask=at < n)
+    tl.store(y_ptr + at, _scaled(tl.load(x_ptr + at, mask=at < n)), mask=at < n)
 
 @triton.jit
-def _wrong(X, BLOCK: tl.constexpr):
-    tl.store(X + tl.arange(0, BLOCK), no_such_name)
+def _wrong(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), tl.arange(0, 2 * BLOCK))
 
 def candidate(x):
-    return _kernel, _wrong
+    y = torch.empty_like(x)
+    for block in (16, 32, 64):
+        _kernel[(1,)](x, y, x.numel(), BLOCK=block)
+    _wrong[(1,)](y, BLOCK=16)
+    return y
 """
 SCRIPT = """
-import ast, json, os, sys
-import triton
-from triton._C.libtriton import get_cache_invalidating_env_vars
+import ast, json, sys
+import torch, triton
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource, compile, make_backend
+from triton.runtime.driver import driver
 from gpu_runner.child import compiling
 from gpu_runner.program.load import load
+from gpu_runner.program.log import Log, watch_launches
 
+
+class Driver:
+    launcher_cls = staticmethod(lambda src, metadata: None)
+    get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
+    get_current_device = staticmethod(lambda: 0)
+    get_current_stream = staticmethod(lambda device: 0)
+
+
+driver.set_active(Driver())
 evaluator, candidate = load({"candidate.py": ast.parse(sys.stdin.read())}, ["."], ["candidate.py"], "candidate", "candidate")
-kernel, wrong = candidate(None)
-compiling._with_launcher = lambda kernel: kernel
-compilers = compiling._Compilers()
-hits = []
+log = Log(lambda: None, ahead=compiling.compiling_ahead)
+watch_launches(lambda: log)
+hits, ended = [], []
 triton.knobs.compilation.listener = lambda **seen: hits.append(seen["cache_hit"])
-
-
-def asked(kernel, block, target=GPUTarget("cuda", 90, 32)):
-    pointers = {name: "*fp32" for name in kernel.real.arg_names if name.isupper() and name != "BLOCK"}
-    signature = {name: pointers.get(name, "i32") for name in kernel.real.arg_names} | {"BLOCK": "constexpr"}
-    src = ASTSource(kernel.real, signature, {"BLOCK": block}, {})
-    options, env_vars = make_backend(target).parse_options({}), get_cache_invalidating_env_vars()
-    return lambda: compile(src, target=target, options=options.__dict__, _env_vars=env_vars)
-
-
-kernel.prepare()
-done = [compilers.submit(asked(kernel, block)) for block in (16, 32, 64)]
-names = [future.result().metadata.name for future in done]
-wrong.is_ready = True  # its name is looked up by Triton alone
-error = compilers.submit(asked(wrong, 16)).exception()
-print(json.dumps({"names": names, "hits": hits, "error": type(error).__name__, "place": repr(error)}))
+with log:
+    candidate(torch.ones(48))
+for kernel in compiling._mode().future_kernels.values():
+    try:
+        ended.append(kernel.result().metadata.name)
+    except Exception as error:
+        ended.append(type(error).__name__)
+print(json.dumps({"ended": ended, "hits": hits}))
 """
 
 
-def test_processes_compile_what_a_program_launches(tmp_path: Path) -> None:
+def test_what_a_program_launches_is_compiled_by_processes_beside_it(tmp_path: Path) -> None:
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
     environment.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-c", SCRIPT]
-    seen = json.loads(
-        subprocess.run(command, input=PROGRAM, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
-    )
-    assert seen["names"] == ["_kernel"] * 3
-    assert seen["hits"] == [True] * 3
-    assert seen["error"] == "CompilationError"
+    ended = subprocess.run(command, input=PROGRAM, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    seen = json.loads(ended.stdout)
+    assert seen["ended"] == ["_kernel", "_kernel", "_kernel", "CompilationError"]
+    assert seen["hits"] == [True, True, True]
