@@ -200,8 +200,12 @@ def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.G
     rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
 
 
-def _sorted_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
-    rows[row] = rows[row].sort(descending=bool(torch.randint(2, (), generator=stream))).values
+def _rising_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort().values
+
+
+def _falling_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort(descending=True).values
 
 
 def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
@@ -215,7 +219,7 @@ def _sparse_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Gener
 
 SPECIAL_ROWS = (
     _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
-    _sorted_row,
+    _rising_row, _falling_row,
 )  # fmt: skip
 
 
