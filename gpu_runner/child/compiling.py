@@ -20,7 +20,7 @@ from typing import Any
 
 from gpu_runner.program.kernels import kernel_at
 
-MOST = 16  # processes; each counts with the memory of the one that it was forked from, half a gigabyte
+MOST = 8  # processes; each counts with the memory of the one that it was forked from, half a gigabyte
 _LONGEST = 2**17  # bytes of a request
 _COMPILES = ("src", "target", "options", "env_vars")  # what Triton's own closure over a compilation holds
 
