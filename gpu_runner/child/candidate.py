@@ -1,20 +1,17 @@
 """The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent.
 
 Where no time is of interest, a kernel under ``triton.autotune`` takes one of its settings, or the first that launches, and kernels
-are compiled in threads: the widths of a problem's cases want one each, and none has to wait for the one before it.
+are compiled ahead: the widths of a problem's cases want one each, and none has to wait for the one before it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import itertools
 import math
-import os
 import secrets
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +19,7 @@ import torch
 
 from gpu_runner.child import at_scale
 from gpu_runner.child.calls import Arguments, settle
+from gpu_runner.child.compiling import compiling_ahead
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
@@ -422,48 +420,6 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
     """Launch without a clock; what cannot be launched raises, as under a clock."""
     launch()
     return [0.0] * 3
-
-
-# LLVM holds no lock of Python's, and ptxas and the C compiler are processes of their own; Triton's own Python, about half of a
-# compilation, takes turns. A forked process for each is no faster: with a GPU's address space a fork takes a third of a second.
-MOST_THREADS = 8
-
-
-class _Threads(ThreadPoolExecutor):
-    """Threads in which a kernel is compiled, and the C code that launches it, which Triton would build at the first launch."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Compile, and build the launcher."""
-        return super().submit(lambda: _with_launcher(fn(*args, **kwargs)))
-
-
-def _with_launcher(kernel: Any) -> Any:
-    from triton.runtime.driver import driver
-
-    driver.active.launcher_cls(kernel.src, kernel.metadata)  # for Triton's cache on disk, where the launch finds it
-    return kernel
-
-
-@functools.cache
-def _mode() -> Any:
-    from triton.runtime._async_compile import AsyncCompileMode
-
-    return AsyncCompileMode(_Threads(min(MOST_THREADS, os.cpu_count() or 1), "compile"))
-
-
-@contextmanager
-def compiling_ahead() -> Iterator[None]:
-    """Have Triton compile in threads what is asked for inside. A later launch waits for its kernel, and raises what that raised.
-
-    Triton's own context ends when all is compiled; this one does not wait.
-    """
-    from triton.runtime._async_compile import active_mode
-
-    token = active_mode.set(_mode())
-    try:
-        yield
-    finally:
-        active_mode.reset(token)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -14,6 +14,7 @@ import inspect
 import itertools
 import linecache
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,7 @@ _EXPRESSIONS = (
 )  # fmt: skip
 BUILTINS = language.words("abs bool float int isinstance len max min range tuple list str print getattr")
 _places = itertools.count()
+_made_at: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
 MOST_LETTERS = 200
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -309,7 +311,17 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
     plain = _compiled(function, holder.globals, spoken, noted=kind == "constexpr_function")
     holder.place = plain.__code__.co_filename
     holder.real = _made(plain, options, kind)
+    _made_at[holder.place] = holder
     return holder
+
+
+def kernel_at(place: str) -> Kernel:
+    """The kernel whose Python function has its code at this place.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _made_at[place]
 
 
 def _made(plain: types.FunctionType, options: dict[str, Any], kind: str) -> Any:

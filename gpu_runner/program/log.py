@@ -440,7 +440,7 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
             if log.ahead is None:
                 return original(self, *args, grid=grid, **named)
             with log.ahead():  # of autograd's thread, too, which knows nothing of what surrounds the call
-                return original(self, *args, grid=grid, **named, warmup=True)
+                return original(self, *args, grid=grid, **named | {"warmup": True})
 
         return log.launch(self.fn, grid, [args, named], launch)
 

@@ -66,7 +66,7 @@ OF_COLUMNS = 0.3  # the share of them whose columns are special in place of thei
 OF_A_SIZE = 0.3  # the share of moved scalars that are the reciprocal of a size, or of its root
 MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
-SPECIAL_ROWS = (11, 15)  # rows of the case in which each kind of special row occurs
+SPECIAL_ROWS = (12, 16)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
@@ -192,6 +192,7 @@ class Case:
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
     special: Special = Special.none
+    faint: float = 0.0  # the size of the elements of a faint row; zero: a usual share of the others'
     wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
     plain_init: bool = False  # parameters exactly as ``init`` says, without noise
     again: bool = False  # second backward, and two forwards before two backwards

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
-DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero")
+DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied")
 FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it
@@ -127,9 +127,9 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
         if coarse is not None:
             return coarse
     if not failed:
-        filled = _filled_zero(got, truth, peers, levels.sums.scale)
-        if filled is not None:
-            return filled
+        wrong = _wrong_zeros(got, truth, peers, levels.sums.scale)
+        if wrong is not None:
+            return wrong
     if not failed:
         return replace(found[0], other_kind=not plain and _is_of_another_kind(got, truth))
     if not peers:
@@ -166,32 +166,38 @@ def _lent(
     return [replace(more, error=scatter * more.error) for more in lent]
 
 
-def _filled_zero(
+def _wrong_zeros(
     got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float
 ) -> ValueComparison | None:
-    """Find numbers where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
+    """Find numbers where nothing is, and zeros where there is one: in the truth, whatever is rounded how, and in all that stands.
 
-    Such zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
+    Zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
     does, nothing is said; and where it makes some zeros numbers, or numbers zero, a kernel may do so with others.
     """
     if not truth.is_noisy or truth.held is not None:
         return None
     runs = [truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
     value, exact, *theirs = (as_rows(values) for values in (got, truth.exact, *runs))
-    filled, unsure, first = 0, 0, None
+    least = max(NOTHING * scale, torch.finfo(got.dtype).smallest_normal)
+    wrong, unsure, first = 0, 0, None
     for rows, columns in pieces(*value.shape):
         zeros = [(run[rows, columns] == 0) for run in (exact, *theirs)]
         always, sometimes = torch.stack(zeros).all(0), torch.stack(zeros).any(0)
-        found = always & (value[rows, columns].abs() > NOTHING * scale)
-        filled, unsure = filled + int(found.sum()), unsure + int((sometimes & ~always).sum())
+        given, truly = value[rows, columns].abs(), exact[rows, columns].abs()
+        emptied = ~sometimes & (given == 0) & (truly > least)
+        for run in theirs if bool(emptied.any()) else ():
+            emptied &= (run[rows, columns] - exact[rows, columns]).abs() < truly / 2
+        found = (always & (given > NOTHING * scale)) | emptied
+        wrong, unsure = wrong + int(found.sum()), unsure + int((sometimes & ~always).sum())
         if first is None and bool(found.any()):
             row, column = divmod(int(found.flatten().to(torch.uint8).argmax()), found.shape[1])
             first = rows.start + row, columns.start + column
-    if first is None or filled <= FEW_ZEROS + ERROR_RATIO * unsure:
+    if first is None or wrong <= FEW_ZEROS + ERROR_RATIO * unsure:
         return None
-    number, place = float(value[first]), first[0] * value.shape[1] + first[1]
-    relative = abs(number) / scale if scale else math.inf
-    return ValueComparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), number, 0.0)
+    number, expected = float(value[first]), float(exact[first])
+    error = abs(number - expected) / scale if scale else math.inf
+    position = position_of(first[0] * value.shape[1] + first[1], tuple(got.shape))
+    return ValueComparison(False, "zero" if number else "emptied", error, NOTHING, position, number, expected)
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:

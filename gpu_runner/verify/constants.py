@@ -1,4 +1,5 @@
-"""What a candidate's syntax tree asks of the cases: whole numbers, around which sizes are tried, and alignment. Pure."""
+"""What a candidate's syntax tree asks of the cases: whole numbers, around which sizes are tried, small fractions, around which
+elements are, and alignment. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from gpu_runner.contracts.reading import UNPARSABLE, parse
 from gpu_runner.contracts.verify import SourceFile
 
 LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on
+SMALLEST, SMALL = 1e-12, 2.0**-9  # of fractions: a third power of the smallest is a normal number of float32
 MOST_SHIFT = 24
 MOST_OPERAND = 2**40
 MOST_DIGITS = 32  # of text that is read as a number
@@ -59,6 +61,12 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
                 asked = node.args
             found |= {value for operand in asked for value in folded.values.get(operand, ())}
     return _sizes(found) | _limits(files)
+
+
+def fractions_in(files: Collection[SourceFile]) -> frozenset[float]:
+    """The small fractions written in Python files: an epsilon, or what values are compared with, cut at or set to zero below."""
+    constants = (node.value for tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return frozenset(value for value in constants if isinstance(value, float) and SMALLEST <= value < SMALL)
 
 
 def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:

@@ -134,32 +134,40 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 
 
 def with_special(
-    values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
+    values: torch.Tensor,
+    special: Special,
+    stream: torch.Generator,
+    *,
+    beside: bool = False,
+    is_half: bool = False,
+    faint: float = 0.0,
 ) -> torch.Tensor:
     """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
-    of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
+    of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers. Elements of a faint row are of the
+    size ``faint`` where that is given.
     """
     if special in MAKE:
         return values if 0 in values.shape or not values.dim() else MAKE[special](values, stream)
     if values.dim() < 2 or 0 in values.shape or special is Special.ends:
         return values
     if values.dim() == 2 and special is Special.columns:
-        return _special(values.t(), stream, beside, is_half).t().contiguous()
-    return _special(values, stream, beside, is_half)
+        return _special(values.t(), stream, beside, is_half, faint).t().contiguous()
+    return _special(values, stream, beside, is_half, faint)
 
 
-def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_half: bool) -> torch.Tensor:
+def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_half: bool, faint: float) -> torch.Tensor:
+    factor = FAINT_HALF if is_half else faint or FAINT
     rows = values.clone().reshape(-1, values.shape[-1])
     order = torch.randperm(rows.shape[0], generator=stream).tolist()
     kinds = [SPECIAL_ROWS[at] for at in torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()]
     kinds = [make for make in kinds if not (beside and make is _equal_row)]
     for row, make in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
         make(rows, row, order[0], stream)
-        if make is _faint_row and is_half:
-            rows[row] *= FAINT_HALF / FAINT
+        if make is _faint_row:
+            rows[row] *= factor / FAINT
     return rows.reshape(values.shape)
 
 
@@ -192,8 +200,12 @@ def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.G
     rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
 
 
-def _sorted_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
-    rows[row] = rows[row].sort(descending=bool(torch.randint(2, (), generator=stream))).values
+def _rising_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort().values
+
+
+def _falling_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].sort(descending=True).values
 
 
 def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
@@ -207,7 +219,7 @@ def _sparse_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Gener
 
 SPECIAL_ROWS = (
     _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
-    _sorted_row,
+    _rising_row, _falling_row,
 )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     stream = torch.Generator().manual_seed(case.seed)
     # Inputs that lie side by side hold their large rows one after the other, so that each meets an ordinary one.
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
-    ignored = ignored_index(problem, case) if case.indices in IGNORING else None
+    ignored = ignored_index(problem, case) if case.indices in IGNORING or case.content is Content.odd else None
     places, made = places_of(problem, case), {}
     able = [spec.name for spec in problem.inputs if is_activation(spec)]
     equal = able[case.seed % len(able)] if able else None  # the one with rows of equal elements
@@ -274,7 +274,8 @@ def _make(
     if place is not None:
         values = _filled(values, spec, case, stream, place)
     elif case.special and is_activation(spec) and (not case.among or spec.name in case.among):
-        values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
+        is_half = dtype == torch.float16
+        values = with_special(values, case.special, stream, beside=beside, is_half=is_half, faint=case.faint)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)
     return _distribution(values, spec).to(dtype)
@@ -304,6 +305,8 @@ def _whole(
         flat[picked[:-1]] = ignored
         if int(flat[picked[-1]]) == ignored:  # one row at least counts
             flat[picked[-1]] = low if ignored != low else high - 1
+    if case.content is Content.odd and ignored is not None:  # torch gives zero times NaN there, and fused kernels zero
+        values = torch.where(values == ignored, low if ignored != low else high - 1, values)
     return values
 
 

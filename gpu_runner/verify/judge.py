@@ -40,7 +40,14 @@ from gpu_runner.verify.cases import (
     packed_evenly,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment, remainders_in
+from gpu_runner.verify.constants import (
+    compared_in,
+    constants_of,
+    fractions_in,
+    grouped_in,
+    needs_alignment,
+    remainders_in,
+)
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
@@ -103,6 +110,19 @@ class _Trial:
         self.examined.append(examined)
         self.findings += examined.findings
         self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
+
+
+@dataclass
+class _Interpreted(_Trial):
+    """What Triton's interpreter showed beside a GPU; with ``by_value`` what is wrong by far counts too."""
+
+    by_value: bool = False
+
+    def take(self, examined: Examined, answer: CaseAnswer | None) -> None:
+        """Add what came of a comparison."""
+        self.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
+        if self.by_value:
+            self.findings += [_by_interpreter(finding) for finding in examined.findings if _is_wrong_by_far(finding)]
 
 
 def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
@@ -337,6 +357,9 @@ def choose_cases(
     )
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
+    fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
+    if fractions:
+        cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 
@@ -698,14 +721,8 @@ class _Interpreting:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
     def _run(self) -> _Trial:
-        seen = _Trial()
-        own: list[Proof] = []
-        try:
-            if self._prove is not None:
-                with closing(self._prove()) as proofs:
-                    own = _once_or_twice(list(itertools.takewhile(lambda _: not self._left, proofs)))
-        except BadProblem as error:
-            seen.refused.append(Check("interpreter_left_out", error.message, True))
+        seen = _Interpreted(by_value=self._prove is not None)
+        own = self._proved(seen)
         seen.is_whole = bool(own)
         facts = self._device.result()
         standing = Standing() if own and self._original is None else self._standing.result()
@@ -721,19 +738,21 @@ class _Interpreting:
             tries = [(proof, peer, facts) for proof, peer in cases]
             if facts and own:  # a persistent kernel has more blocks than programs there
                 tries += [(proof, peer, _with_few_processors(facts, proof.case.seed)) for proof, peer in cases]
-            with door as session, self._beside_original(tries, seen) as known:
+            with door as session, _Comparing(seen) as comparing, self._beside_original(tries, seen) as known:
                 for proof, peer, told in known:
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
                     try:
-                        self._one(seen, session, proof, peer, overwrites, told, leaves_trail=told is facts)
+                        answer = self._one(seen, session, proof, peer, overwrites, told, leaves_trail=told is facts)
                     except ChildError as error:
                         failure = failure_of(error, INTERPRETED, label)
                         if not own or failure.status in SEEN_BY_INTERPRETER:
                             raise
                         if not may_refuse(proof.case, error):
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
+                    else:
+                        comparing.begin(proof, answer, "cpu", peer, overwrites)
                 if own and not self._left:
                     _decide_outside(seen, session, cases, overwrites)
                     # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
@@ -749,6 +768,17 @@ class _Interpreting:
         seen.refused = seen.refused[:MOST_LEFT_OUT]
         return seen
 
+    def _proved(self, seen: _Trial) -> list[Proof]:
+        """Cases of the interpreter's own with their truth; none without ``prove``, and where the reference does not run there."""
+        if self._prove is None:
+            return []
+        try:
+            with closing(self._prove()) as proofs:
+                return _once_or_twice(list(itertools.takewhile(lambda _: not self._left, proofs)))
+        except BadProblem as error:
+            seen.refused.append(Check("interpreter_left_out", error.message, True))
+            return []
+
     def _one(
         self,
         seen: _Trial,
@@ -759,20 +789,17 @@ class _Interpreting:
         facts: dict[str, Any],
         *,
         leaves_trail: bool,
-    ) -> None:
+    ) -> CaseAnswer:
         call = _call(proof, peer, overwrites)
         call.meta |= {"device": facts or None, "has_devices": False, "optional": True}
         answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
-        found = _examined(proof, answer, "cpu", peer, overwrites).findings
-        seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
-        if self._prove is not None:
-            seen.findings += [_by_interpreter(finding) for finding in found if _is_wrong_by_far(finding)]
-            if facts and leaves_trail:
-                seen.trails.append((proof, peer, answer.trail, False))
+        if self._prove is not None and facts and leaves_trail:
+            seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.imported |= answer.imported
         seen.decisions = dict(answer.decisions)
         seen.kernels |= dict.fromkeys(answer.launched)
+        return answer
 
     @contextmanager
     def _beside_original(self, tries: Sequence[_InterpretedTry], seen: _Trial) -> Iterator[Iterator[_InterpretedTry]]:

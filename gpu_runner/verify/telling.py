@@ -19,6 +19,7 @@ _DISTRIBUTION = {
     "slope": "The errors of a row go together: whole rows are off by {error:.3g}; {allowed:.3g} is explained.",
     "scatter": "{error:.1%} of the elements differ between two runs; sums in another order explain {allowed:.1%}.",
     "zero": "Where the truth is zero, whatever is rounded how, it gives a number of {error:.3g} of the tensor's scale.",
+    "emptied": "It gives zero where there is a number, whatever is rounded how, of {error:.3g} of the tensor's scale.",
     "tail": "One element errs by {error:.3g} of the tensor's scale, far beyond the bulk of the others; {allowed:.3g} is allowed.",
 }
 _LEFT_OUT = "{}_left_out"

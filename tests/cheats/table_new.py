@@ -1669,4 +1669,12 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "A remainder in place of a comparison: rows beyond 20,000 columns.",
     ),
+    "faint_products": NewCheat(
+        "small_matmul",
+        7,
+        "forward",
+        "run",
+        "What is smaller than a millionth is set to zero, whatever the others are.",
+        around=True,
+    ),
 }

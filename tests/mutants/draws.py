@@ -125,7 +125,7 @@ def _varied(proof: Proof, problem: Problem, stream: random.Random) -> Proof:
             continue
         if tensor.is_floating_point() and spec.init == "normal" and not spec.parameter:
             tensor = _valued(tensor, stream.choice(VALUES), stream)
-        layout = stream.choice(LAYOUTS)
+        layout = stream.choice([layout for layout in LAYOUTS if layout != "expanded" or name not in problem.mutates])
         laid[name] = _laid(tensor, layout if tensor.dim() > 1 or layout == "offset" else "dense", stream)
         inputs[name] = laid[name].view().clone()
     wanted = proof.wanted

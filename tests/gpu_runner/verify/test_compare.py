@@ -233,6 +233,21 @@ def test_a_tiny_number_in_place_of_an_exact_zero_is_wrong_and_one_that_underflow
     assert compare(tiny, Truth(exact, own, shaken=(exact + noisy, exact - noisy), is_noisy=True)).passed
 
 
+def test_zeros_in_place_of_tiny_numbers_are_wrong_unless_rounding_may_leave_them() -> None:
+    exact = torch.randn(64, 900, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    exact[5] *= 1e-6
+    own = exact.float()
+    noise = (exact * (1 + 1e-7), exact * (1 - 1e-7))
+    cut = torch.where(own.abs() < 1e-6, 0.0, own)
+    found = compare(cut, Truth(exact, own, shaken=noise, is_noisy=True))
+    assert (found.passed, found.level, found.got) == (False, "emptied", 0.0)
+    assert found.position is not None
+    assert found.position[0] == 5
+    assert compare(cut, Truth(exact, own, shaken=noise, is_noisy=True), [cut]).passed  # what stands cuts them too
+    cancels = torch.full_like(exact, 1e-6)  # terms that leave as much as the number is
+    assert compare(cut, Truth(exact, own, shaken=(exact + cancels, exact - cancels), is_noisy=True)).passed
+
+
 def test_where_the_reference_rounds_correctly_one_element_of_a_row_may_not_be_a_hundred_units_off() -> None:
     a, b = torch.randn(2, 4, 2048, dtype=torch.float64).float()
     exact, own = a.double() * b.double(), a * b

@@ -117,3 +117,12 @@ def test_a_number_where_the_truth_is_not_finite_fails_and_another_kind_is_named(
         got[place] = value
         found = compare(got, truth)
         assert (found.passed, found.other_kind) == (passes, passes)
+
+
+def test_what_moves_with_the_rounding_of_operators_is_no_loss_where_the_reference_rounds_correctly() -> None:
+    exact = torch.randn(18, 86, dtype=torch.float64, generator=torch.Generator().manual_seed(8))
+    own = exact.float()
+    got = (exact * (1 + 3e-6)).float()  # fifty units in the last place
+    assert compare(got, Truth(exact, own, is_ordinary=True)).level == "rounding"
+    moved = tuple(exact * (1 + sign * 1e-5) for sign in (1, -1))
+    assert compare(got, Truth(exact, own, shaken=moved, is_ordinary=True)).passed

@@ -95,7 +95,8 @@ def test_every_kind_of_special_row_is_there() -> None:
         "far": [is_far_off(row) for row in rows],
         "faint": [bool(row.any()) and float(row.abs().max()) < 0.1 for row in rows],
         "one sign": [len(row.unique()) > 1 and len(row.sign().unique()) == 1 and not is_far_off(row) for row in rows],
-        "sorted": [len(row.unique()) > 9 and abs(int(row.diff().sign().sum())) == len(row) - 1 for row in rows],
+        "rising": [len(row.unique()) > 9 and bool((row.diff() > 0).all()) for row in rows],
+        "falling": [len(row.unique()) > 9 and bool((row.diff() < 0).all()) for row in rows],
         "peaked": [
             float(row.abs().max()) > 12 * float(row.std()) / 2 and float(row.abs().median()) < 1.5 for row in rows
         ],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, MemoryLayout, Special
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, Special
 from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
 
+PROBLEMS = Path(__file__).parents[2] / "honest" / "problems"
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
 
 
@@ -36,6 +40,14 @@ def test_indices_stay_below_the_dimension_that_they_name() -> None:
     assert inputs["index"].dtype == torch.int64
     assert int(inputs["index"].max()) == 4
     assert int(inputs["index"].min()) == 0
+
+
+def test_no_row_beside_infinities_and_nan_is_ignored() -> None:
+    problem = parse_problem((PROBLEMS / "cross_entropy_ignore.py").read_text())
+    case = Case("case", (("T", 400), ("V", 3)), "float32", 7)
+    assert bool((make_inputs(problem, case)["target"] == -1).any())
+    odd = make_inputs(problem, replace(case, content=Content.odd))["target"]
+    assert set(odd.tolist()) == {0, 1, 2}
 
 
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
