@@ -29,7 +29,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; DEMO=nightly: a month of nights; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
-test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest candidates an eighth, of what says the same of many cases a part
+test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest candidates a sixteenth, of what says the same of many cases a part
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long"
 
 test-all: $(VENV)/installed ## Run all tests

@@ -41,6 +41,9 @@ from gpu_runner.verify.draws import MASTER_BYTES, Draws  # noqa: E402 - after th
 from tests import run_folder  # noqa: E402
 from workers import redaction  # noqa: E402
 
+# As the product logs an exception: to colour its frames and show their variables takes a tenth of a second.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
+
 RUN_FOLDER = pytest.StashKey[Path]()
 
 # A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`; on a
@@ -125,12 +128,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leave what the whole run keeps out of the collector's later passes, and share between tests what they do alike."""
     if "workers.store.database" in sys.modules:
-        from tests import done_once
+        from tests import done_once, outlined
 
         done_once.do_once()
-    if "workers.stages.table" in sys.modules:
-        from tests import outlined
-
         outlined.outline()
     if "workers.gpu_host.execute" in sys.modules:
         from tests import warm_runner

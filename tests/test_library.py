@@ -33,6 +33,7 @@ def get_init_inputs():
 REFUSED = problem_source("reglu").replace("* b", "* torch.linalg.svdvals(b.float()).sum()")
 
 
+@pytest.mark.long  # in `make test` test_verify judges by hand, and a conversation creates by the real runner
 @pytest.mark.slow
 def test_a_problem_becomes_a_proved_kernel_in_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "reglu.py"

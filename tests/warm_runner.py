@@ -156,11 +156,12 @@ def _launched(host: Any, scratch: Path, arguments: Sequence[str], stdin: int = s
             ended = _Ended(recorded.main([*host.command[2:], *arguments]))
         yield ended
         return
-    if host.command != COMMAND or not host.interpret or stdin != subprocess.DEVNULL:
+    command, options = host.command[: len(COMMAND)], host.command[len(COMMAND) :]
+    if command != COMMAND or not host.interpret or stdin != subprocess.DEVNULL:
         with launching.launched(host, scratch, arguments, stdin) as child:
             yield child
         return
-    variables = launching.environment(host, scratch) | {ARGUMENTS: json.dumps(list(arguments))}
+    variables = launching.environment(host, scratch) | {ARGUMENTS: json.dumps([*options, *arguments])}
     with (scratch / launching.LOG).open("wb") as output, Path(os.devnull).open("rb") as nothing:
         handles = (nothing.fileno(), nothing.fileno(), output.fileno())
         runner = _server(os.getpid()).fork(variables, scratch, handles)

@@ -23,6 +23,8 @@ SYSTEM = (
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 GPU_DEVICES = ("nvidia*", "dri")
+# Before there are threads: of those that ask first at once, Python 3.11 gives all but one a table that is still being filled.
+LIBRARIES = {name: Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 PACKAGES = ("torch", "triton", "numpy", "pytest", "cuda")  # of the last cuTile is a part
 
 
@@ -77,7 +79,7 @@ def readable_paths() -> tuple[str, ...]:
     """What a child may read: the system, the interpreter with its packages, and this package; no home, no /tmp."""
     wanted = [Path(p) for p in SYSTEM] + [Path("/etc") / p for p in ETC]
     wanted += [Path(sys.prefix), Path(sys.base_prefix), PACKAGE]
-    wanted += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    wanted += LIBRARIES.values()
     wanted += [Path(p) for p in package_roots()]
     wanted += [Path(p) for p in passed_variables().get("LD_LIBRARY_PATH", "").split(":") if p.startswith("/")]
     paths: dict[str, None] = {}
@@ -96,7 +98,7 @@ def package_roots() -> tuple[str, ...]:
         spec = importlib.util.find_spec(name)
         for location in (spec.submodule_search_locations if spec else None) or ():
             roots[str(Path(location).resolve().parent)] = None
-    own = (Path(sysconfig.get_path("purelib")).resolve(), Path(sysconfig.get_path("platlib")).resolve())
+    own = (LIBRARIES["purelib"].resolve(), LIBRARIES["platlib"].resolve())
     return tuple(root for root in roots if Path(root) not in own)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
@@ -51,13 +52,18 @@ def rows(heading: str) -> list[list[str]]:
 
 def logged(*levels: str) -> set[str]:
     """The events that the service and the workers log at these levels."""
+    return {event for level, event in all_logged() if level in levels}
+
+
+@functools.cache
+def all_logged() -> set[tuple[str, str]]:
     found = set()
-    for path in [*(ROOT / "service").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                is_event = re.fullmatch(r"[a-z]+(_[a-z]+)*", str(node.args[0].value)) is not None
-                if is_event and ast.unparse(node.func) in {f"log.{level}" for level in levels}:
-                    found.add(str(node.args[0].value))
+    texts = [path.read_text() for room in ("service", "workers") for path in (ROOT / room).rglob("*.py")]
+    for node in (node for text in texts if "log." in text for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            event, function = str(node.args[0].value), ast.unparse(node.func)
+            if function.startswith("log.") and re.fullmatch(r"[a-z]+(_[a-z]+)*", event):
+                found.add((function.removeprefix("log."), event))
     return found
 
 

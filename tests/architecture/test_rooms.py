@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ def modules(room: str) -> list[Path]:
     return sorted(path for path in (ROOT / room).rglob("*.py") if GENERATED not in path.parents)
 
 
+@functools.cache
 def imported(path: Path) -> list[tuple[int, str]]:
     """Every module name that a file imports, relative ones resolved."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]

@@ -38,7 +38,7 @@ def test_the_screen_says_what_the_text_shows(name: str) -> None:
     assert objection.line is not None
 
 
-@pytest.mark.parametrize("name", few(sorted(CHEATS), sorted(CHEATS)[::4]))
+@pytest.mark.parametrize("name", few(sorted(CHEATS), sorted(CHEATS)[::8]))
 def test_without_the_screen_the_run_ends_in_the_named_status(name: str) -> None:
     verdict = judge_by(proofs("reglu"), cheat(name), surroundings())
     assert verdict.status is not Status.passed
@@ -85,7 +85,7 @@ def test_what_the_text_of_a_cheat_shows_is_named_with_its_line(name: str) -> Non
     assert objection.message
 
 
-@pytest.mark.parametrize("name", few(BY_DEED, [name for name in BY_DEED if not NEW[name].around][::8]))
+@pytest.mark.parametrize("name", few(BY_DEED, [name for name in BY_DEED if not NEW[name].around][::16]))
 def test_what_a_cheat_does_is_found(name: str) -> None:
     row = NEW[name]
     verdict = judge_by(proofs(*row.cases(name)), cheat(name), surroundings())
@@ -93,7 +93,7 @@ def test_what_a_cheat_does_is_found(name: str) -> None:
     assert verdict.evidence[0].message
 
 
-@pytest.mark.parametrize("name", few(WHOLE, WHOLE[::14]))
+@pytest.mark.parametrize("name", few(WHOLE, WHOLE[::32]))
 def test_whole_verdict_proves_nothing_of_what_it_saw_one_side_of(name: str) -> None:
     verdict = whole_verdict(name)
     assert verdict.status in NEW_ENDS[NEW[name].mechanism], (verdict.status, verdict.evidence[:1])

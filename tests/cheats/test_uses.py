@@ -118,12 +118,10 @@ FAULTS = {
     ),
 }  # fmt: skip
 
-# One for each way in which a call may be used.
+# Ways in which a call may be used: without all gradients, with what is saved changed, backward twice, and with results kept.
 KEPT = (
-    "another epsilon under no_grad",
     "input gradient without a row where it is alone",
     "saved statistics overwritten",
-    "gradient written over the output",
     "double backward of zeros",
     "one buffer for every output",
 )

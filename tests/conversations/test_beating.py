@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import BenchmarkResult, to_json
@@ -66,6 +67,7 @@ Files, by the `llm` author:
     assert "forward at M=2048 N=4096 bfloat16: 200.0 us, floor 100.0 us, the floor is 50% of its time" in asked
 
 
+@pytest.mark.long  # in `make test` tests/workers/stages/test_beating keeps the faster one
 def test_one_that_is_slower_is_told_and_the_compilers_stays(ask_models: Ask) -> None:
     asking = ask_models()
     on_a_gpu(asking, SLOWER)
@@ -118,6 +120,7 @@ Files, by the `compiler` author:
     assert MODELS not in (asking.kernel() or MODELS)
 
 
+@pytest.mark.long  # in `make test` tests/workers/stages/test_beating has each end of a try
 def test_a_provider_that_is_down_costs_nothing_but_the_try(ask_models: Ask) -> None:
     asking = ask_models(model_tries=1)
     on_a_gpu(asking)
@@ -142,6 +145,7 @@ Files, by the `compiler` author:
     assert asking.talk.job().state is JobState.waiting
 
 
+@pytest.mark.long  # in `make test` tests/workers/stages/test_beating has each end of a try
 def test_a_budget_without_room_costs_nothing_but_the_try(ask_models: Ask) -> None:
     asking = ask_models(model_tokens_per_job=1_000)
     on_a_gpu(asking)

@@ -40,6 +40,7 @@ def test_a_replay_without_a_gpu_comes_to_the_same_kernel(
     assert len(asking.line.prompts()) == 1
 
 
+@pytest.mark.long  # in `make test` one that was answered is replayed, above
 @pytest.mark.slow
 def test_a_replay_of_a_try_that_nobody_answered_keeps_the_compilers_kernel(ask_models: Ask, tmp_path: Path) -> None:
     asking = ask_models(model_tries=1)

@@ -133,6 +133,7 @@ The same on the command line: `kernelsmith fuse model.py --out run`
     assert sum(name.endswith("/verdict.json") for name in names) == 3
 
 
+@pytest.mark.long  # in `make test` one is fused with reviews, above
 def test_a_pasted_model_is_fused_without_reviews(open_talk: Open) -> None:
     talk = open_talk()
     number = talk.ask(fuse(FUSED, "--auto"))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.conversations.talk import REPOSITORY, Talk, gist
@@ -200,6 +201,7 @@ def test_the_same_kernel_twice_is_answered_with_the_job_that_is_there(talk: Talk
     assert talk.job().state is JobState.waiting
 
 
+@pytest.mark.long  # in `make test` tests/service/io/test_faults has what a person pushed
 def test_what_a_person_pushed_stays_and_retry_starts_over_on_another_branch(talk: Talk) -> None:
     number = talk.ask(create("reglu", REGLU))
     talk.skip(number)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.conversations.asking import Ask, Asking, ask_models
@@ -71,6 +72,7 @@ def test_a_persons_budget_is_reached_and_the_next_day_goes_on_without_paying_twi
     goes_on(asking, number)
 
 
+@pytest.mark.long  # in `make test` test_budgets of the engine has every limit
 def test_a_jobs_budget_does_not_renew_and_goes_on_where_it_is_raised(ask_models: Ask) -> None:
     asking = ask_models(model_tokens_per_job=ROOM)
     number = at_the_repair(asking)
@@ -82,6 +84,7 @@ def test_a_jobs_budget_does_not_renew_and_goes_on_where_it_is_raised(ask_models:
     goes_on(asking, number)
 
 
+@pytest.mark.long  # in `make test` test_budgets of the engine has every limit
 def test_a_budget_in_dollars_says_what_is_spent(ask_models: Ask) -> None:
     asking = ask_models()
     prices = {ANTHROPIC.model: {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
@@ -93,6 +96,7 @@ def test_a_budget_in_dollars_says_what_is_spent(ask_models: Ask) -> None:
 """)
 
 
+@pytest.mark.long  # in `make test` test_budgets of the engine has every limit
 def test_words_are_understood_and_then_there_is_no_room_for_the_kernel(ask_models: Ask) -> None:
     asking = ask_models(model_tokens_per_person_day=20_000)
     asking.line.answer(problem())

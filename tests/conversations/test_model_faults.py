@@ -32,6 +32,7 @@ def ended(asking: Asking, code: FailureCode = FailureCode.model) -> str:
     return gist(asking.stopped())
 
 
+@pytest.mark.long  # in `make test` tests/workers/models/test_asking waits as a server wishes
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_an_overloaded_provider_is_asked_again_when_it_wants(ask_models: Ask, kind: Kind) -> None:
     asking = ask_models(kind)
@@ -185,6 +186,7 @@ def test_an_answer_that_cannot_be_used_is_said_with_the_fix(ask_models: Ask) -> 
     )
 
 
+@pytest.mark.long  # in `make test` other faults are said with theirs, above
 def test_a_request_that_is_not_taken_is_said_with_the_fix(ask_models: Ask) -> None:
     elsewhere = Reply(status=307, headers={"location": "http://127.0.0.1:9/steal"})
     assert told_of(
@@ -224,6 +226,7 @@ def test_a_request_that_is_not_taken_is_said_with_the_fix(ask_models: Ask) -> No
     )
 
 
+@pytest.mark.long  # in `make test` tests/workers/models has the faults of both kinds
 def test_the_other_kind_of_provider_is_told_of_alike(ask_models: Ask) -> None:
     assert told_of(
         ask_models(OPENAI),
@@ -258,6 +261,7 @@ def test_the_other_kind_of_provider_is_told_of_alike(ask_models: Ask) -> None:
     )
 
 
+@pytest.mark.long  # in `make test` tests/workers/models/test_asking tells a fault once
 def test_what_was_malformed_once_is_asked_again_with_the_fault_told(ask_models: Ask) -> None:
     asking = ask_models()
     asking.line.reply(ANTHROPIC.say("Here is your kernel: it is done.")).answer(kernel())
@@ -293,6 +297,7 @@ def test_when_nobody_answers_each_provider_is_named_with_its_trouble(ask_models:
 """)
 
 
+@pytest.mark.long  # in `make test` test_enough of the engine
 def test_candidates_that_are_answered_are_enough_where_others_are_not(ask_models: Ask) -> None:
     asking = ask_models(model_tries=1)
     asking.line.answer(kernel()).refuse(500, "api_error").refuse(500, "api_error")
@@ -311,6 +316,7 @@ def test_words_that_nobody_reads_stop_the_job_before_anything_is_pushed(ask_mode
 """)
 
 
+@pytest.mark.long  # in `make test` a create runs without any model
 def test_a_compiler_asks_nobody(ask_models: Ask) -> None:
     asking = ask_models()
     talk = asking.talk

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.conversations.asking import KERNEL_PATH, Ask, ask_models
@@ -23,6 +24,7 @@ def tried(body: str) -> str:
     return body.partition("<details><summary>What was tried</summary>")[2].partition("</details>")[0].strip()
 
 
+@pytest.mark.long  # in `make test` test_replay creates from words, and repairs what is wrong
 def test_words_become_a_problem_and_the_problem_a_kernel(ask_models: Ask) -> None:
     asking = ask_models()
     talk, line = asking.talk, asking.line
@@ -87,6 +89,7 @@ Files, by the `llm` author:
     )
 
 
+@pytest.mark.long  # in `make test` test_replay creates from words, and repairs what is wrong
 def test_a_wrong_candidate_is_repaired_by_the_runners_evidence(ask_models: Ask) -> None:
     asking = ask_models()
     talk, line = asking.talk, asking.line

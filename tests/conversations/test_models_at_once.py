@@ -38,6 +38,7 @@ def second_at_once(asked: Asked) -> Reply:
     return Reply(pieces, hang_after=3)
 
 
+@pytest.mark.long  # in `make test` test_enough of the engine ends what is no longer needed
 def test_the_first_kernel_that_is_proved_ends_the_requests_for_the_others(
     ask_models: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

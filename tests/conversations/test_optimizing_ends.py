@@ -341,6 +341,7 @@ def test_a_choice_that_cannot_be_met_is_answered_and_costs_nothing(open_talk: Op
     )
 
 
+@pytest.mark.long  # in `make test` test_optimize_interrupted cancels and retries one
 @pytest.mark.slow
 def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_talk: Open) -> None:
     talk = open_talk(STANDING)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
 from tests.conversations.conftest import Open
 from tests.conversations.talk import gist
+from tests.few import few
 from tests.recorded.libraries import REGLU, create
 from tests.warm_runner import cold
 from workers.contracts import JobState
 
-
-@pytest.fixture(autouse=True)
-def _by_its_command() -> Iterator[None]:
-    with cold():
-        yield
+Started = Callable[[], AbstractContextManager[None]]
 
 
+# In `make test` test_main of the runner starts it by its command, which imports torch twice for each request.
 @pytest.mark.slow
-def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open) -> None:
+@pytest.mark.parametrize("started", few([nullcontext, cold], [nullcontext]), ids=["forked", "by its command"])
+def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open, started: Started) -> None:
     talk = open_talk(real_runner=True)
-    number = talk.ask(create("reglu", REGLU, "--auto --profile"))
+    with started():
+        number = talk.ask(create("reglu", REGLU, "--auto --profile"))
     assert talk.job().state is JobState.done, talk.heard(number)
     talk.skip(number)
     heard = talk.heard(talk.pull())

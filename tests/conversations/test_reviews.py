@@ -218,6 +218,7 @@ smith[bot]: review_requested maintainer\
 """)
 
 
+@pytest.mark.long  # in `make test` tests/service/io/test_reviews approves by a command
 def test_a_comment_may_approve_and_revise_where_github_refuses_a_review(waiting: Talk) -> None:
     sha = waiting.job().head_sha or ""
     waiting.say(waiting.pull(), f"/kernel approve {sha[:10]}")
@@ -249,6 +250,7 @@ def test_a_comment_may_approve_and_revise_where_github_refuses_a_review(waiting:
     ]
 
 
+@pytest.mark.long  # in `make test` tests/service/io/test_reviews has an old commit
 def test_an_approval_of_an_old_commit_decides_nothing_and_is_answered(waiting: Talk) -> None:
     old = waiting.job().head_sha or ""
     waiting.review()
@@ -266,6 +268,7 @@ def test_an_approval_of_an_old_commit_decides_nothing_and_is_answered(waiting: T
     assert waiting.job().state is JobState.waiting
 
 
+@pytest.mark.long  # in `make test` tests/workers/store/test_reviews counts attempts
 def test_after_five_attempts_a_stage_is_not_repeated(waiting: Talk) -> None:
     for number in range(4):
         waiting.say(waiting.pull(), f"/kernel revise once more, please ({number})")

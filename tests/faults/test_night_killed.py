@@ -97,19 +97,18 @@ def assert_told_once(installation: Installation, number: int) -> None:
     assert installation.hub.faults.waiting() == {}
 
 
+# In `make test` the runner and both kinds of its workers are killed in each action of a create: test_killed.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "victim"),
-    few(
-        [
-            ("runner.verify", "worker"),
-            ("runner.benchmark", "pool process"),
-            ("memo_kept", "worker"),
-            ("memo_computed", "pool process"),
-            ("gpu_ran", "pool process"),
-            ("stage_ran", "worker"),
-        ],
-        [("gpu_ran", "pool process")],
-    ),
+    [
+        ("runner.verify", "worker"),
+        ("runner.benchmark", "pool process"),
+        ("memo_kept", "worker"),
+        ("memo_computed", "pool process"),
+        ("gpu_ran", "pool process"),
+        ("stage_ran", "worker"),
+    ],
 )
 def test_a_worker_is_killed_at_any_place_of_a_night(nights: tuple[Installation, int], place: str, victim: str) -> None:
     installation, number = nights
@@ -122,7 +121,8 @@ def test_a_worker_is_killed_at_any_place_of_a_night(nights: tuple[Installation, 
     assert_told_once(installation, number)
 
 
-@pytest.mark.parametrize("run", few([1, 2, 3], [2]))
+@pytest.mark.long  # in `make test` both die while it is told, below
+@pytest.mark.parametrize("run", [1, 2, 3])
 def test_the_service_and_all_workers_are_killed_while_a_regression_is_confirmed(
     nights: tuple[Installation, int], run: int
 ) -> None:

@@ -149,6 +149,8 @@ def assert_one_commit(site: Site) -> None:
     assert not any(isinstance(item, PullRequestUpdate) for item in before)
 
 
+# In `make test` a job whose worker is killed again and again comes to the same, and one that is cancelled.
+@pytest.mark.long
 def test_an_undisturbed_job_asks_for_everything_once(site: Site) -> None:
     site.ask()
     assert site.work() is None
@@ -172,6 +174,7 @@ def test_a_job_whose_worker_is_killed_again_and_again_does_nothing_twice(site: S
     assert site.ran() <= len(PROFILE + VARIANTS + FINALIZE) + kills
 
 
+@pytest.mark.long  # in `make test` test_gpu_host has a runner die, and test_killed of an installation
 def test_a_runner_that_is_killed_is_started_again_and_nothing_else_is(site: Site) -> None:
     site.ask()
     for action in ("tune", "verify", "benchmark", "tests"):
@@ -188,6 +191,7 @@ def drive_to(site: Site, key: str) -> None:
         assert embedded.step(), f"{key} was never asked"
 
 
+@pytest.mark.long  # in `make test` test_gpu_host counts hosts that were lost
 @pytest.mark.slow
 def test_a_host_that_is_lost_again_and_again_is_counted_and_the_job_goes_on_from_the_last_finished_variant(
     site: Site,
@@ -225,6 +229,7 @@ def test_a_job_that_is_cancelled_and_retried_goes_on_from_the_last_finished_vari
     assert_one_commit(site)
 
 
+@pytest.mark.long  # in `make test` test_advance retries on a new snapshot, and test_optimizing_ends cancels and retries
 def test_a_job_on_a_fresh_snapshot_measures_everything_anew(site: Site) -> None:
     job_id = site.ask()
     drive_to(site, "verify: v4-verify")

@@ -15,10 +15,7 @@ from workers.contracts import JobState
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
-PLACES = few(
-    ["stage_claimed", "memo_computed", "gpu_requested", "gpu_claimed", "runner.benchmark", "gpu_ran", "stage_ran"],
-    ["runner.benchmark"],
-)
+PLACES = ["stage_claimed", "memo_computed", "gpu_requested", "gpu_claimed", "runner.benchmark", "gpu_ran", "stage_ran"]
 
 
 def push(installation: Installation, text: str) -> str:
@@ -53,7 +50,7 @@ def all_told(installation: Installation) -> bool:
     return bool(jobs) and all(job.state in ENDED for job in jobs) and not installation.busy()
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", few(PLACES, ["runner.benchmark"]))
 def test_a_push_ends_the_job_of_the_old_head_wherever_it_is(standing: Installation, place: str) -> None:
     number = benched(standing, place)
     new = push(standing, "another way")
@@ -68,6 +65,7 @@ def test_a_push_ends_the_job_of_the_old_head_wherever_it_is(standing: Installati
     assert not inbox.counts()["gpu_requests"].get("running")
 
 
+@pytest.mark.long  # in `make test` a push ends it by the same cancellation, and a conversation closes the pull request
 @pytest.mark.parametrize("place", PLACES)
 def test_a_pull_request_that_is_closed_ends_its_job_wherever_it_is(standing: Installation, place: str) -> None:
     number = benched(standing, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import NOTIFIED_LOSSES, FailureCode, JobState, StageState
@@ -95,11 +95,15 @@ def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
     return done == 1
 
 
+_LEASED = select(StageAttempt).where(
+    StageAttempt.id == bindparam("attempt_id"), StageAttempt.lease_token == bindparam("token")
+)
+
+
 def leased(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
     """The locked job and its attempt while the lease is current and the job still runs; None otherwise."""
     job = jobs.locked(session, lease.job_id)
-    query = select(StageAttempt).where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
-    row = session.scalar(query)
+    row = session.scalar(_LEASED, {"attempt_id": lease.attempt_id, "token": lease.token})
     if job is None or row is None or job.state != JobState.running:
         return None
     return job, row

@@ -282,10 +282,14 @@ def point_of(row: MeasuredPoint) -> Point:
 
 
 def _series(session: Session, key: SeriesKey) -> int:
+    digest = key.digest()
+    query = select(MeasuredSeries.id).where(MeasuredSeries.key == digest)
+    if (found := session.scalar(query)) is not None:
+        return found
     form = asdict(key) | asdict(key.testbed)
     del form["testbed"]
-    _insert(session, MeasuredSeries, [{"key": key.digest()} | form])
-    return session.scalars(select(MeasuredSeries.id).where(MeasuredSeries.key == key.digest())).one()
+    _insert(session, MeasuredSeries, [{"key": digest} | form])
+    return session.scalars(query).one()
 
 
 def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> int:

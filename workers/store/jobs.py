@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import to_json
@@ -21,10 +21,13 @@ FINAL = (JobState.done, JobState.failed, JobState.cancelled)
 ACTIVE_STAGES = (StageState.pending, StageState.running, StageState.waiting)
 
 
+# Statements that a stage executes at each of its steps are built once: to build one takes longer than SQLite works on it.
+_LOCKED = select(Job).where(Job.job_id == bindparam("job_id")).with_for_update(key_share=True)
+
+
 def locked(session: Session, job_id: str) -> Job | None:
     """A job that nobody else can change until the transaction ends."""
-    query = select(Job).where(Job.job_id == job_id).with_for_update(key_share=True)
-    return session.scalar(query)
+    return session.scalar(_LOCKED, {"job_id": job_id})
 
 
 def record(session: Session, job: Job, kind: str, text: str, now: float) -> None:

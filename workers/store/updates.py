@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import RegressionUpdate, StageName, StatusUpdate, Update
@@ -54,13 +54,18 @@ def append(
     session.flush()
 
 
+_LAST = (
+    select(OutboxUpdate)
+    .where(OutboxUpdate.job_id == bindparam("job_id"))
+    .order_by(OutboxUpdate.sequence.desc())
+    .limit(1)
+)
+
+
 def append_status(session: Session, job: Job, now: float) -> None:
     """Ask for the status comment to be brought up to date, unless the last update asks for just that and nobody has begun it."""
     job.updated_at = now
-    query = (
-        select(OutboxUpdate).where(OutboxUpdate.job_id == job.job_id).order_by(OutboxUpdate.sequence.desc()).limit(1)
-    )
-    last = session.scalar(query)
+    last = session.scalar(_LAST, {"job_id": job.job_id})
     if last is None or last.kind != STATUS or last.state != PENDING or last.lease_owner is not None:
         append(session, job, StatusUpdate(), now)
 

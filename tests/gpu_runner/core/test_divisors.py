@@ -10,6 +10,7 @@ from gpu_runner.contracts import Expr, Graph, Multiple, Node, parse_problem, to_
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import from_plain
 from gpu_runner.tracing.sizes import changed, defaults, names_of, size_sets, tries, triple_of, value_of
+from tests.few import few
 from tests.gpu_runner.core.problems import PROBLEMS, full
 from tests.gpu_runner.core.test_tracing import captured, handled
 
@@ -72,7 +73,7 @@ def agrees(source: str, graph: Graph, sizes: dict[str, int], scalars: dict[str, 
     return call("agrees", meta)["agrees"] is True
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", few(FAMILIES, [*FAMILIES][::3]))
 def test_a_scalar_that_divides_a_size_is_a_symbol_with_its_rule(family: str) -> None:
     source, rules = FAMILIES[family]
     _, graph = captured(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gpu_runner.contracts import DoctorRequest, Isolation, Limits
 from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
-from gpu_runner.sandbox.plan import SandboxPlan, environment, readable_paths
+from gpu_runner.sandbox.plan import SandboxPlan, environment, package_roots, readable_paths
 from gpu_runner.session import ChildSession
 
 LIMITS = Limits(time_s=60, step_s=20)
@@ -72,6 +73,12 @@ def test_the_childs_environment_is_a_short_list(monkeypatch: pytest.MonkeyPatch,
 
 def test_no_home_and_no_temporary_folder_is_opened_as_a_whole() -> None:
     assert not set(readable_paths()) & {"/", "/home", "/root", "/tmp", "/var", "/etc", "/work", os.path.expanduser("~")}
+
+
+def test_threads_that_plan_at_once_do_not_fill_the_interpreters_table_of_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = readable_paths(), package_roots()
+    monkeypatch.setattr(sysconfig, "get_path", None)
+    assert (readable_paths(), package_roots()) == before
 
 
 def test_a_plan_survives_its_way_to_the_child(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import ChildSession, has_gpu
+from tests.few import few
 
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
@@ -262,7 +263,7 @@ def test_links_are_never_followed_when_a_file_is_collected(tmp_path: Path) -> No
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("levels", ["LEVELS", "LEVELS[:1]"])
+@pytest.mark.parametrize("levels", few(["LEVELS", "LEVELS[:1]"], ["LEVELS"]))
 def test_the_child_ends_when_its_parent_is_killed(levels: str) -> None:
     parent = (
         "import sys\nfrom gpu_runner.session import ChildSession\nfrom gpu_runner.sandbox.levels import LEVELS\n"

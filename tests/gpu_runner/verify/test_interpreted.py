@@ -147,13 +147,14 @@ def _raising() -> CandidateSource:
 OVER_ITS_INPUTS = ("torch.empty_like(a), torch.empty_like(b)", "a, b")  # as libraries do to save memory
 
 
-OF_ALL_RUNS = [(True, "", Status.passed), (False, "", Status.unproved)]
-
-
+# In `make test` a kernel of the original is granted what it is, above; here it stands beside the candidate in every case.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("beside", "spoilt", "status"),
-    few([(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)], OF_ALL_RUNS),
+    few(
+        [(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)],
+        [(False, "", Status.unproved)],
+    ),
 )
 def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, beside: bool, spoilt: str, status: Status

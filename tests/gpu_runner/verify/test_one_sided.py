@@ -156,6 +156,8 @@ def test_message_names_the_call_or_the_step_by_which_a_place_was_reached() -> No
     ]
 
 
+# In `make test` test_interpreted and the cheats that are judged whole end so.
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_is_proved_of_a_candidate_that_has_a_decision_of_one_outcome() -> None:
     found = verdict()
@@ -165,6 +167,7 @@ def test_nothing_is_proved_of_a_candidate_that_has_a_decision_of_one_outcome() -
     assert [evidence.line for evidence in found.one_sided if ASKED in evidence.message] == [line]
 
 
+@pytest.mark.long  # in `make test` what is the original's is told apart below, without a verdict
 @pytest.mark.slow
 def test_what_stands_may_go_on_to_decide_in_the_same_words() -> None:
     assert verdict(original=PLAIN.replace("Four dimensions", "Of four dimensions")).status is Status.passed

@@ -107,7 +107,7 @@ def test_any_text_is_answered_or_starts_a_job(bench: Bench, models: bool, monkey
     assert unexpected == []
 
 
-@pytest.mark.parametrize("turns", few((3, 1), (3,)))
+@pytest.mark.parametrize("turns", few((6, 1), (6,)))
 @pytest.mark.parametrize("place", PLACES)
 def test_any_value_in_any_place_is_answered_or_refused_at_once(bench: Bench, place: str, turns: int) -> None:
     """Places take turns at the values, in as many turns."""

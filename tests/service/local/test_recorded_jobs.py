@@ -24,10 +24,6 @@ from workers.models.recording import Recording
 
 ANEW = "prompts, briefs, layouts or the library of the recorded jobs have changed: python -m tests.recorded.models {} records anew"
 
-# Of the others the conversations hold the stages every time, with recorded verdicts.
-KEPT = ("words",)
-REPEATED = [pytest.param(job, id=job.name, marks=[] if job.name in KEPT else [pytest.mark.long]) for job in JOBS]
-
 
 def recorded(job: RecordedCommand) -> dict[str, Any]:
     with tarfile.open(job.recording()) as archive:
@@ -37,13 +33,24 @@ def recorded(job: RecordedCommand) -> dict[str, Any]:
     return form
 
 
+# In `make test` the conversations hold the stages of the others, with recorded answers too.
+@pytest.mark.usefixtures("environment", "desk")
+def test_a_recorded_job_is_repeated_by_recorded_answers_of_the_runner(tmp_path: Path) -> None:
+    assert_repeated(next(job for job in JOBS if job.name == "words"), tmp_path)
+
+
+@pytest.mark.long
 @pytest.mark.usefixtures("environment")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("job", REPEATED)
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_a_recorded_job_is_repeated_without_a_model_and_gives_the_same_commits(
     job: RecordedCommand, tmp_path: Path
 ) -> None:
+    assert_repeated(job, tmp_path)
+
+
+def assert_repeated(job: RecordedCommand, tmp_path: Path) -> None:
     library, anew = tmp_path / "library", ANEW.format(job.name)
     make_library(library)
     form = recorded(job)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,18 +32,6 @@ PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     return checked_out(tmp_path / "library", PLAIN)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have jobs be answered as the real runner answered them; what lies in ``answers`` there is answered first."""
-    build = runtime.build
-    monkeypatch.setattr(
-        runtime, "build", lambda settings: replace(build(settings), runner_command=runner.command(tmp_path / "desk"))
-    )
-    for name in ("answers", "pause"):
-        (tmp_path / "desk" / name).mkdir(parents=True)
-    return tmp_path / "desk"
 
 
 def configured(monkeypatch: pytest.MonkeyPatch, provider: ProtocolServer) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +9,7 @@ import pytest
 from gpu_runner.contracts.envelope import to_json
 from tests.gpu_runner.core.problems import full, rows
 from tests.gpu_runner.core.test_tracing import captured
+from tests.workers.compiler.processes import interpreted
 from tests.workers.compiler.rounded import style
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal
@@ -128,14 +125,7 @@ def shares(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
     for key, (source, dtype, wide, rounds) in (CASES | WIDE).items():
         own = {"problem": source, "graph": to_json(captured(source)[1]), "sizes": LENGTHS}
         cases[key] = own | {"dtype": dtype, "wide": wide, "rounds": rounds}
-    (folder / "cases.json").write_text(json.dumps(cases))
-    files = [str(folder / "cases.json"), str(folder / "results.json")]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.rounded", *files]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    given: dict[str, list[float]] = json.loads((folder / "results.json").read_text())
-    return given
+    return interpreted("rounded", cases, folder)
 
 
 # What is left is the last bit of a float32 exponential that lies beside a tie, at one element in 1000 at most.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.few import few
-from tests.workers.compiler.captured import COMPILED, captured, proposal
+from tests.workers.compiler.captured import COMPILED, LOOKED_AT, captured, proposal
 from tests.workers.compiler.formed import PREFIX, everything, formed, section_style, tunable_style
 from tests.workers.compiler.test_sources import TARGET_RUFF
 from tests.workers.compiler.test_tuning import TABLE
@@ -32,7 +32,7 @@ def signature(name: str) -> Signature:
     return how
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_section_defines_functions_and_its_table_alone_all_with_the_prefix(name: str) -> None:
     for node in ast.parse(section(name).source).body:
         if isinstance(node, ast.FunctionDef):

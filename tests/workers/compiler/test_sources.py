@@ -18,7 +18,7 @@ from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.program.imports import Library
 from gpu_runner.verify.screen import screen
 from tests.few import few
-from tests.workers.compiler.captured import COMPILED, REFUSED, answer, captured, names, proposal, style
+from tests.workers.compiler.captured import COMPILED, LOOKED_AT, REFUSED, answer, captured, names, proposal, style
 from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import AuthorRefusal, Brief
@@ -42,7 +42,7 @@ def test_source_is_the_golden_one(name: str) -> None:
     assert golden_source(name) == golden_path(name).read_text()
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_same_graph_gives_same_source_and_plan(name: str) -> None:
     again = answer.__wrapped__(name, liger=False, entry="candidate")  # not the one that is remembered
     assert again is not proposal(name)
@@ -58,7 +58,7 @@ def test_names_of_the_module_are_the_ones_that_the_style_asks_for(name: str) -> 
     assert {wanted.function_class, wanted.forward_function, wanted.entry} <= defined
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_static_screen_has_no_objection(name: str) -> None:
     source = proposal(name).source
     library = Library({"candidate.py": ast.parse(source)}, ["."])

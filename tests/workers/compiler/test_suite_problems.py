@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.few import few
+from tests.workers.compiler.processes import run
 from tests.workers.compiler.suited import problems
 
-ROOT = Path(__file__).parents[3]
 REFUSED = {
     "convolution_mean_without_border": "aten.avg_pool2d.default",
     "cumsum_shifted": "slice",
@@ -24,8 +20,8 @@ REFUSED = {
 }
 
 
-# A third in `make test`: the operators one by one are those of `test_values_in_the_interpreter`, which compiles graphs of its own.
-NAMES = few(problems(), {*problems()[::3], *REFUSED})
+# A sixth in `make test`: the operators one by one are those of `test_values_in_the_interpreter`, which compiles graphs of its own.
+NAMES = few(problems(), {*problems()[::6], *REFUSED})
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +30,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
     names = sorted({item.callspec.params["name"] for item in here})
     path = tmp_path_factory.mktemp("suited") / "results.json"
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.suited", str(path), *names]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=560, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run("suited", str(path), *names, folder=path.parent, time_s=560.0)
     given: dict[str, dict[str, Any]] = json.loads(path.read_text())
     return given
 

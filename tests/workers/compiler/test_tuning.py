@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from gpu_runner.contracts import Pass
-from tests.workers.compiler.captured import COMPILED, proposal
+from tests.few import few
+from tests.workers.compiler.captured import COMPILED, LOOKED_AT, proposal
 from tests.workers.compiler.formed import formed, section_style, tunable_style
 from workers.strategies.protocol import Table
 from workers.tuned_table import table_of, with_tuned
@@ -30,7 +31,7 @@ def looked_up(source: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_every_knob_is_looked_up_by_its_pass_and_no_value_is_the_marker_of_none(name: str) -> None:
     given = formed(name, tunable_style(name))
     settings = looked_up(given.source)
@@ -40,14 +41,14 @@ def test_every_knob_is_looked_up_by_its_pass_and_no_value_is_the_marker_of_none(
         assert all(value > 0 for value in knob.values)
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_no_pass_has_more_than_thirty_values_to_try(name: str) -> None:
     knobs = formed(name, tunable_style(name)).knobs
     for timed in (Pass.forward, Pass.backward):
         assert sum(len(knob.values) for knob in knobs if knob.tuned_pass is timed) <= 30
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
 def test_plain_sources_have_neither_knobs_nor_a_table(name: str) -> None:
     given = proposal(name)
     assert given.knobs == ()

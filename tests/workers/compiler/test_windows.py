@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,10 +13,10 @@ from gpu_runner.contracts.graph import NodeRef
 from gpu_runner.evaluate import evaluate
 from tests.few import few
 from tests.workers.compiler.captured import captured, proposal
+from tests.workers.compiler.processes import run
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.series import steps_of
 
-ROOT = Path(__file__).parents[3]
 SIZES = {
     "convolution": ({"N": 2, "C": 3, "H": 8, "W": 5, "O": 4}, {"N": 1, "C": 2, "H": 1, "W": 6, "O": 1}),
     "convolution_transposed": ({"N": 2, "C": 3, "L": 7, "O": 4}, {"N": 1, "C": 1, "L": 1, "O": 2}),
@@ -85,10 +82,7 @@ def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:
 @pytest.mark.parametrize("count", few((4, 10), (4,)))
 def test_problems_at_random_are_right_or_refused(tmp_path: Path, count: int) -> None:
     path = tmp_path / "results.json"
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.windows_at_random", "100", str(count), str(path)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=290, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run("windows_at_random", "100", str(count), str(path), folder=tmp_path)
     results = json.loads(path.read_text())
     assert {number: result for number, result in results.items() if result.get("complaints")} == {}
     assert sum("complaints" in result for result in results.values()) > len(results) // 2  # not all are refused

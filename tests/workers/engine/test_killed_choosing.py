@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from tests.few import few
 from tests.workers.engine import choosing_mortals
 from tests.workers.engine.asking_mortals import ASKED
 from tests.workers.engine.fakes import request
@@ -70,7 +71,7 @@ def assert_chosen(world: World, job_id: str) -> None:
     assert len([unit for unit, _ in ledger(world) if unit == "input_tokens"]) == len(ended)
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("boundary", few(BOUNDARIES, BOUNDARIES[::2]))
 def test_choice_after_a_kill_at_a_boundary_is_the_same(
     choosing: World, mortals: Mortals, tmp_path: Path, boundary: int
 ) -> None:

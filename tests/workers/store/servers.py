@@ -40,9 +40,11 @@ class Postgres:
             database = Database(self._migrated.replace("postgresql://", "postgresql+psycopg://", 1))
             database.migrate()
             database.dispose()
-        tables = ", ".join(Base.metadata.tables)
+        # TRUNCATE makes each table and index a new file, which takes ten times as long.
+        tables = reversed(Base.metadata.sorted_tables)
         with psycopg.connect(self._migrated, autocommit=True) as connection:
-            connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+            connection.execute("; ".join(f"DELETE FROM {table.name}" for table in tables))
+            connection.execute("SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
         return self._migrated
 
 

@@ -22,8 +22,8 @@ from workers.authors.llm import kernel_question
 from workers.authors.llm.protocol import Task, UnusableAnswer
 from workers.models.protocol import Question
 
-# Every third of those of which a quick verdict is enough is judged by `make test`.
-JUDGED = few(KERNEL_TASKS, [name for name, task in KERNEL_TASKS.items() if task.quick][::3])
+# Every sixth of those of which a quick verdict is enough is judged by `make test`.
+JUDGED = few(KERNEL_TASKS, [name for name, task in KERNEL_TASKS.items() if task.quick][::6])
 
 
 @functools.cache
