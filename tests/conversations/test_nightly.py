@@ -349,7 +349,6 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     talk.skip(issue)
 
 
-@pytest.mark.long  # in `make test` the issue of one model lives through all its states, above
 def test_each_gpu_model_has_an_issue_of_its_own(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     number = talk.issue("The nights are here.")

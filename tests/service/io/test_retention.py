@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.service.io.conftest import CREATE, Bench
 from workers import embedded, inbox, runtime, upkeep
 from workers.contracts import JobState
+from workers.store import retention
 
 LONG_S = 91 * 86_400.0
 
@@ -15,6 +18,7 @@ LONG_S = 91 * 86_400.0
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # The files of the store have the system's time, which no test moves.
     monkeypatch.setattr(upkeep, "YOUNG_S", 0.0)
+    monkeypatch.setattr(retention, "MOST_S", math.inf)  # months without a pass in between
 
 
 def cancelled(bench: Bench) -> int:
