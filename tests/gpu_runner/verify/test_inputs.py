@@ -8,14 +8,13 @@ from pathlib import Path
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Content, Indices, MemoryLayout, Special
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, Special
 from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
 
 PROBLEMS = Path(__file__).parents[2] / "honest" / "problems"
-TAKEN = Case("case", (("V", 5), ("H", 8), ("T", 200)), "float32", 7, indices=Indices.ignored)
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
 
 
@@ -41,15 +40,6 @@ def test_indices_stay_below_the_dimension_that_they_name() -> None:
     assert inputs["index"].dtype == torch.int64
     assert int(inputs["index"].max()) == 4
     assert int(inputs["index"].min()) == 0
-
-
-def test_what_torch_ignores_is_drawn_where_a_reference_names_nothing_else() -> None:
-    text = (PROBLEMS / "cross_entropy_ignore.py").read_text()
-    case = Case("case", (("T", 40), ("V", 3)), "float32", 7, indices=Indices.ignored)
-    for call, ignored in ((", ignore_index=-1", -1), ("", -100)):
-        problem = parse_problem(text.replace(", ignore_index=-1", call).replace('"low": -1, ', ""))
-        assert set(make_inputs(problem, case)["target"].tolist()) == {ignored, 0, 1, 2}
-    assert int(make_inputs(parse_problem(problem_source("take_rows")), TAKEN)["index"].min()) == 0
 
 
 def test_no_row_beside_infinities_and_nan_is_ignored() -> None:
