@@ -37,9 +37,9 @@ def one_sided(outcomes: Mapping[SeenDecision, int], files: Sequence[SourceFile])
 
 
 def with_indices_outside(proof: Proof) -> Iterator[Proof]:
-    """A case with every second index of its inputs too large, or far below zero; and with these the other way round."""
+    """A case with indices that are too large, what torch ignores, and further below zero by turns; each place has each once."""
     large = max((size for _, size in proof.case.sizes), default=1) + 1
-    for turn in (0, 1):
+    for turn in range(3):
         laid = {
             name: replace(one, raw=_outside(one, large, turn))
             for name, one in proof.laid.items()
@@ -54,7 +54,7 @@ def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
     own = laid.elements(raw)
     places = torch.arange(own.numel()).reshape(own.shape)
     most = max(large, int(own.max()) + 1) if own.numel() else large
-    own.copy_(torch.where(places % 2 == turn, most, IGNORED))
+    own.copy_(torch.tensor((most, IGNORED, IGNORED - most))[(places + turn) % 3])
     return raw
 
 

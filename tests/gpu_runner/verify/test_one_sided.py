@@ -118,14 +118,14 @@ def test_names_that_hang_together_in_many_ways_take_no_time() -> None:
     assert not kept_functions([SourceFile("candidate.py", text + "\nf7 = None")], [text])
 
 
-def test_indices_are_out_of_range_on_both_sides_in_turn_and_in_memory_of_their_own() -> None:
+def test_indices_are_too_large_ignored_and_below_zero_by_turns_and_in_memory_of_their_own() -> None:
     problem = parse_problem(source_of_problem("cross_entropy"))
     form = form_of(problem)
     assert form is not None
     proof = asked_of(problem, form, Case("drawn", (("T", 6), ("V", 9)), "float32", 5))
     before = proof.laid["target"].raw.clone()
-    first, second = (outside.laid["target"].view().tolist() for outside in with_indices_outside(proof))
-    assert (first, second) == ([10, -100] * 3, [-100, 10] * 3)
+    turns = [outside.laid["target"].view().tolist() for outside in with_indices_outside(proof)]
+    assert turns == [[10, -100, -110] * 2, [-100, -110, 10] * 2, [-110, 10, -100] * 2]
     assert proof.laid["target"].raw.equal(before)
 
 
