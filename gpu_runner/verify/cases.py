@@ -47,9 +47,8 @@ DISTRIBUTIONS = ("softmax", "log_softmax")
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8 + 2**5  # so many programs that groups of 2^8 begin anew
 DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
 WIDEST_OF_TILES = 2**12  # of a dimension of a product beside small ones
-# What sixteen bits do not hold, and the largest block of most kernels: where a candidate cuts or branches there, one row is as wide
-# in the interpreter too.
-CUTS = (2**16, 2**15)
+# Where a candidate cuts or branches beyond usual columns, up to what sixteen bits do not hold, a row is as wide in the interpreter.
+LARGEST_CUT, MOST_CUTS = 2**16, 2
 ROWS_BEYOND_A_CUT = (7, 9)
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
@@ -582,9 +581,13 @@ class _Plan:
 
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
         """Columns in the interpreter beyond its usual ones, the most of them first, where code branches or cuts there."""
-        cuts = [value for value in CUTS if value in self.compared] if self.interpreted and not self.quick else []
-        # So far beyond that of some rows the largest element lies there.
-        return [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts for dim in columns_of(self.problem)[:1]]
+        found = []
+        for dim in columns_of(self.problem)[:1] if self.interpreted and not self.quick else ():
+            least = _most(self.problem, dim, interpreted=True)
+            cuts = sorted((value for value in self.compared if least <= value <= LARGEST_CUT), reverse=True)
+            # So far beyond that of some rows the largest element lies there.
+            found += [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts[:MOST_CUTS]]
+        return found
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
@@ -634,7 +637,7 @@ class _Plan:
         may_raise = self._is_beyond_use(dim, size)
         few = ROWS_BEYOND_A_CUT if self.interpreted and size > INTERPRETED_WIDEST else (1, 2)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
-        budget = max(INTERPRETED_WIDEST, size * few[0]) if self.interpreted else GPU_ELEMENTS
+        budget = max(INTERPRETED_WIDEST, size * few[0] * _fixed(self.problem)) if self.interpreted else GPU_ELEMENTS
         while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
@@ -1063,9 +1066,13 @@ def _most(problem: Problem, dim: str, interpreted: bool) -> int:
     wide = dim in columns_of(problem)
     most = (INTERPRETED_WIDEST if wide else INTERPRETED_DEEPEST) if interpreted else GPU_WIDEST if wide else GPU_DEEPEST
     repeats = max((spec.dims.count(dim) for spec in problem.inputs), default=1)
-    fixed = max((math.prod(int(d) for d in spec.dims if d.isdigit()) for spec in problem.inputs), default=1)
     elements = most if wide else INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
-    return max(1, min(most, int((elements // fixed) ** (1.0 / max(1, repeats)))))
+    return max(1, min(most, int((elements // _fixed(problem)) ** (1.0 / max(1, repeats)))))
+
+
+def _fixed(problem: Problem) -> int:
+    """The product of the sizes that are written out, of the input in which it is largest."""
+    return max((math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in problem.inputs), default=1)
 
 
 def _named(problem: Problem) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
 from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.schedules.reductions import loses_nan
 from workers.authors.compiler.statements import INDENT, ScopeStatements, docstring, worth_naming
-from workers.authors.compiler.values import TileValue, use_counts
+from workers.authors.compiler.values import OFFSET, TileValue, use_counts
 
 Knobs = list[tuple[str, tuple[int, ...]]]  # a setting, and the values to try besides the rule's
 
@@ -284,6 +284,16 @@ class KernelWriter:
         place = f"{row_offset} + {index}" if whole else index
         return tensor, place, f", mask={mask}, other={outside}" if mask else ""
 
+    @staticmethod
+    def moved_mask(name: str, index: TileValue) -> str:
+        """Where there is an element at other columns: a condition that they cannot fail is left out."""
+        bounds = ["mask"]
+        if _may_be_negative(index):
+            bounds.append(f"({name}_cols >= 0)")
+        if index.op != "sub" or index.args[0].op != "column" or _may_be_negative(index.args[1]):
+            bounds.append(f"({name}_cols < n_cols)")
+        return " & ".join(bounds)
+
     def scope(self, depth: int = 1) -> ScopeStatements:
         """Open a scope of statements."""
         return ScopeStatements(self.names, self.scalars.written, self.shared, depth, self.language.dialect)
@@ -347,6 +357,15 @@ class KernelWriter:
         return KernelSource(
             self.task.name, "\n".join(lines), tensors, numbers, sizes, constants, tuple(self.task.values)
         )
+
+
+def _may_be_negative(value: TileValue) -> bool:
+    """Whether a number of columns may be below zero, by its form; sizes are not."""
+    if value.op == "scalar":
+        return not str(value.datum).startswith(OFFSET) or "-" in str(value.datum)
+    if value.op in {"add", "mul"}:
+        return any(map(_may_be_negative, value.args))
+    return value.op != "column" and not (value.number is not None and value.number >= 0)
 
 
 def _from_memory(value: TileValue) -> bool:

@@ -385,7 +385,7 @@ class TileKernel(KernelWriter):
         name, tensor = self.names.of(value), self.names.tensors[str(value.datum)]
         rows, whole = row_index(self.program, self.names, value)[0], self.program.domain.space_of(str(value.datum)).rows
         body.line(f"{name}_cols = {body.fitted(value.args[0])}")
-        body.line(f"{name}_mask = mask & ({name}_cols >= 0) & ({name}_cols < n_cols)")
+        body.line(f"{name}_mask = {self.moved_mask(name, value.args[0])}")
         rows = rows if rows == "rows" else f"({rows})"
         place = f"{rows}.to(tl.int64) * n_cols + {name}_cols" if whole else f"{name}_cols"
         body.line(f"{name}_offsets = {place}")
@@ -447,8 +447,12 @@ class TileKernel(KernelWriter):
             return [f"{name}_of = {inner}", *argmax_lines(name, f"{name}_of")]
         if kind == "prod":
             return [f"{name} = tl.reduce({inner}, 1, _multiplied, keep_dims=True)"]
+        if not loses_nan:
+            return [f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)"]
+        named = [] if inner.isidentifier() else [f"{name}_of = {inner}"]
+        inner = f"{name}_of" if named else inner
         line = f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)"
-        return [line, *([with_nan(name, inner, ", axis=1, keep_dims=True")] if loses_nan else [])]
+        return [*named, line, with_nan(name, inner, ", axis=1, keep_dims=True")]
 
     def _scan(self, body: ScopeStatements, value: TileValue) -> None:
         kind, _, reverse = str(value.datum).partition(" ")

@@ -1,0 +1,35 @@
+"""What the compiler writes passes a whole verdict: right, and nothing decided of which one side was never seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest
+from gpu_runner.verify.judge import judge
+from kernelsmith import create
+from tests.cheats.trial import source_of_problem, surroundings
+
+NAMES = ["cross_entropy"]  # with guards of what memory gives; the others in `make test-all`
+MORE = [
+    "add_rms_norm",
+    "group_norm",
+    "layer_norm",
+    "matmul",
+    "rope_halves",
+    "row_extremes",
+    "row_sum",
+    "softmax",
+    "swiglu",
+]
+
+
+@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.long) for name in MORE)])
+def test_a_compiled_kernel_passes_a_whole_verdict(name: str) -> None:
+    text = source_of_problem(name)
+    source = create(text, name=name, prove=False).source
+    assert source is not None
+    dtypes = () if name == "matmul" else ("float32",)  # the settings of a product hang on the size of an element
+    verdict = judge(
+        VerifyRequest(text, CandidateSource((SourceFile("candidate.py", source),)), dtypes=dtypes), surroundings()
+    )
+    assert verdict.status is Status.passed, verdict.evidence
