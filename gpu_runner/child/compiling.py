@@ -20,7 +20,7 @@ from typing import Any
 
 from gpu_runner.program.kernels import kernel_at
 
-MOST = 8  # processes; each counts with the memory of the one that it was forked from, half a gigabyte
+MOST_PROCESSES = 8  # each counts with the memory of the one that it was forked from, half a gigabyte
 _LONGEST = 2**17  # bytes of a request
 _COMPILES = ("src", "target", "options", "env_vars")  # what Triton's own closure over a compilation holds
 
@@ -29,7 +29,7 @@ class _Compilers(ThreadPoolExecutor):
     """A thread for each process, which waits for it."""
 
     def __init__(self) -> None:
-        count = min(MOST, os.cpu_count() or 1)
+        count = min(MOST_PROCESSES, os.cpu_count() or 1)
         super().__init__(count, "compile")
         self._free: SimpleQueue[socket.socket] = SimpleQueue()
         for connection in _forked(count):
@@ -113,9 +113,10 @@ def _mode() -> Any:
 
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
-    """Have compiled beside this process what is asked for inside. A later launch waits for its kernel, and raises what that raised.
+    """Have compiled beside this process what is launched inside, and do not wait for it, as Triton's own context does.
 
-    Triton's own context ends when all is compiled; this one does not wait.
+    A later launch finds its kernel in the cache. One that is still being compiled it waits for from Triton 3.7 on, and compiles
+    anew in 3.6; it raises what a compilation raises.
     """
     from triton.runtime._async_compile import active_mode
 
