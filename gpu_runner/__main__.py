@@ -25,7 +25,7 @@ from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
 from gpu_runner.forkserver import keeper
-from gpu_runner.importing import uncollected
+from gpu_runner.importing import keep_bytecode, uncollected
 from gpu_runner.session import has_gpu
 
 BAD_REQUEST = 3
@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     options = _parser().parse_args(arguments)
+    keep_bytecode()
     if options.command == "doctor":
         return _doctor(options.json)
     if options.standby:

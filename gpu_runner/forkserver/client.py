@@ -19,6 +19,7 @@ from typing import Any
 
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.forkserver.server import MOST_BYTES
+from gpu_runner.importing import bytecode_folder
 from gpu_runner.sandbox import environment
 from gpu_runner.scratch import Scratch
 
@@ -44,6 +45,8 @@ class ForkServer:
         self._folder: Scratch | None = Scratch()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-P", "-s", "-m", "gpu_runner.forkserver.server", str(theirs.fileno())]
+        bytecode = bytecode_folder()
+        command += [] if bytecode is None else [str(bytecode)]
         with theirs:
             self._process = subprocess.Popen(
                 command,

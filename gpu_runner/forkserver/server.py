@@ -1,9 +1,10 @@
 """The process that children are forked from: imports what they need, then forks one for each message of the parent.
 
-    python -P -s -m gpu_runner.forkserver.server FD
+    python -P -s -m gpu_runner.forkserver.server FD [FOLDER]
 
 ``FD`` is a socket of whole messages. The parent sends ``{"do": "fork", ...}`` with three descriptors or ``{"do": "reap", ...}``,
-and each is answered. One thread, no device, no operator of torch, and nothing that is not named here.
+and each is answered. ``FOLDER`` is where bytecode of the packages is kept that have none beside them. One thread, no device, no
+operator of torch, and nothing that is not named here.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Birth:
 def main(arguments: list[str]) -> None:
     """Serve until the parent closes its end; returns in a child alone, when its role is done."""
     control = socket.socket(fileno=int(arguments[0]))
+    if arguments[1:]:
+        sys.pycache_prefix, sys.dont_write_bytecode = arguments[1], False
     _send(control, _prepared(control))
     birth = _serve(control)
     _become(birth)
@@ -74,6 +77,7 @@ def _prepared(control: socket.socket) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - whatever a package raises, children are started without this server
             return {"refused": f"{name}: {type(error).__name__}: {error}"[:500]}
         seconds[name] = round(time.monotonic() - begin, 3)
+    sys.pycache_prefix, sys.dont_write_bytecode = None, True  # for children, who could not read it
     _compile_once()
     _close_nvml()
     shared = shared_memory(Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"))

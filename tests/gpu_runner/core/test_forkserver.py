@@ -46,7 +46,7 @@ def main(state, tensors):
         "temporary": tempfile.gettempdir(),
         "package": sorted(list(m.__path__) for n, m in sys.modules.items() if n in ("gpu_runner", "gpu_runner.sandbox")),
         "handles": sorted((int(h), kind(h)) for h in handles),
-        "bytecode": sys.dont_write_bytecode,
+        "bytecode": (sys.dont_write_bytecode, sys.pycache_prefix),
         "faults": faulthandler.is_enabled(),
         "threads": (len(os.listdir("/proc/self/task")), threading.active_count()),
         "signals": {n: str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)},
