@@ -1161,6 +1161,26 @@ def is_weight(spec: InputSpec) -> bool:
     return spec.parameter or spec.init in ("ones", "zeros")
 
 
+def largest_first(problem: Problem, cases: Sequence[Case]) -> list[Case]:
+    """Cases with those first that most races show in: of small ones that with most elements, and then that with most rows."""
+
+    def elements(case: Case) -> int:
+        return max((_elements(spec, case.size_of) for spec in problem.inputs), default=0)
+
+    def rows(case: Case) -> int:
+        return _rows_of(problem, case)
+
+    able = [
+        case
+        for case in cases
+        if case.content is Content.ordinary and not case.is_empty and not case.may_raise and case.sizes
+        if elements(case) <= INTERPRETED_ELEMENTS and rows(case) <= INTERPRETED_ROWS
+    ]
+    first = sorted(able, key=elements)[-1:]
+    first += sorted((case for case in able if case not in first), key=rows)[-1:]
+    return [*first, *(case for case in cases if case not in first)]
+
+
 def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     """Give a case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
     sizes = _halved_rows(problem, case.size_of)

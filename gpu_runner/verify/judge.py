@@ -6,12 +6,14 @@ import functools
 import itertools
 import logging
 import math
+import os
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
 from typing import Any, Self
 
 from gpu_runner.context import RunContext
@@ -37,6 +39,7 @@ from gpu_runner.verify.cases import (
     Content,
     beyond_reach,
     few_rows,
+    largest_first,
     packed_evenly,
     plan_cases,
 )
@@ -72,7 +75,10 @@ _log = logging.getLogger(__name__)
 MOST_EVIDENCE = 5
 MOST_NARROW, NARROW = 2, 3.0  # of errors, which are at most so many times what is allowed: a verdict is drawn once more
 MOST_ONE_SIDED = 20
-MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
+MOST_PENDING = (
+    4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
+)
+CORES_EACH = 4  # of those that compare at once there
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
@@ -373,7 +379,7 @@ def _interpreted_proofs(
         BadProblem: the reference does not run on the CPU.
     """
     draws = Draws(draws.stream("interpreted").randbytes(MASTER_BYTES).hex())
-    cases = choose_cases(request, problem, True, draws)
+    cases = largest_first(problem, choose_cases(request, problem, True, draws))
     door = reference_session("reference", problem.source, context, name="interpreted reference", gpu=False)
     with opened(door, context) as session:
         oracle, is_known = Oracle.open(problem, session, draws.seed("module")), False
@@ -722,22 +728,65 @@ class _Interpreting:
 
     def _run(self) -> _Trial:
         seen = _Interpreted(by_value=self._prove is not None)
-        own = self._proved(seen)
-        seen.is_whole = bool(own)
+        ahead: SimpleQueue[Proof | None] = SimpleQueue()
+        with ThreadPoolExecutor(1, "interpreted reference") as pool:
+            at_scale = None if self._prove is None else pool.submit(self._prove_ahead, self._prove, ahead)
+            try:
+                self._run_cases(seen, ahead)
+            finally:
+                self._left |= bool(seen.findings)
+            if at_scale is not None:
+                other = at_scale.result()
+                seen.findings += other.findings
+                seen.examined += other.examined
+                seen.refused += other.refused
+        seen.refused = seen.refused[:MOST_LEFT_OUT]
+        return seen
+
+    def _prove_ahead(
+        self, prove: Callable[[], Generator[Proof, None, None]], ahead: SimpleQueue[Proof | None]
+    ) -> _Trial:
+        """Give cases with their truth as they are known, and None at the end; then call the candidate at the size of workloads.
+
+        None alone where the reference does not run there.
+        """
+        seen, form = _Trial(), None
+        try:
+            with closing(prove()) as proofs:
+                for place, proof in enumerate(itertools.takewhile(lambda _: not self._left, proofs)):
+                    form = proof.form
+                    is_first = place < LEAST_INTERPRETED  # which most races show in
+                    ahead.put(replace(proof, once=not is_first and proof.case.seed % TWICE_OF != 0))
+        except BadProblem as error:
+            seen.refused.append(Check("interpreter_left_out", error.message, True))
+        finally:
+            ahead.put(None)
+        if form is not None and self._scaled and not self._left:
+            try:
+                with loaded(
+                    "candidate", self._candidate, form, self._context, f"{INTERPRETED} at scale", gpu=False
+                ) as child:
+                    # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
+                    _try_at_scale(seen, child, self._scaled, None, numbers=False)
+            except (ChildFailed, ProtocolError) as error:  # the child of the other cases tells what is wrong
+                seen.refused.append(Check("at_scale_left_out", str(error)[:200], True))
+        return seen
+
+    def _run_cases(self, seen: _Interpreted, ahead: SimpleQueue[Proof | None]) -> None:
+        first = None if self._prove is None else ahead.get()
+        seen.is_whole = first is not None
+        own = [] if first is None else [first]
         facts = self._device.result()
         standing = Standing() if own and self._original is None else self._standing.result()
-        cases = _ordered([(proof, NO_PEER) for proof in own])
-        cases = cases or [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
-        if self._left or not cases:
-            return seen
+        cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
+        if self._left or not (own or cases):
+            return
+        tries = _by_turns(_growing(own, ahead), facts) if own else ((proof, peer, facts) for proof, peer in cases)
         overwrites = tuple(standing.overwrites)
         label = ""
         try:
-            form = cases[0][0].form
+            form = (first or cases[0][0]).form
             door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
-            tries = [(proof, peer, facts) for proof, peer in cases]
-            if facts and own:  # a persistent kernel has more blocks than programs there
-                tries += [(proof, peer, _with_few_processors(facts, proof.case.seed)) for proof, peer in cases]
             with door as session, _Comparing(seen) as comparing, self._beside_original(tries, seen) as known:
                 for proof, peer, told in known:
                     if self._left or self._has_seen_enough(seen):
@@ -754,9 +803,7 @@ class _Interpreting:
                     else:
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
                 if own and not self._left:
-                    _decide_outside(seen, session, cases, overwrites)
-                    # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
-                    _try_at_scale(seen, session, self._scaled, None, numbers=False)
+                    _decide_outside(seen, session, [(proof, NO_PEER) for proof in own], overwrites)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
@@ -765,19 +812,6 @@ class _Interpreting:
                 seen.findings.append(failure)
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
-        seen.refused = seen.refused[:MOST_LEFT_OUT]
-        return seen
-
-    def _proved(self, seen: _Trial) -> list[Proof]:
-        """Cases of the interpreter's own with their truth; none without ``prove``, and where the reference does not run there."""
-        if self._prove is None:
-            return []
-        try:
-            with closing(self._prove()) as proofs:
-                return _once_or_twice(list(itertools.takewhile(lambda _: not self._left, proofs)))
-        except BadProblem as error:
-            seen.refused.append(Check("interpreter_left_out", error.message, True))
-            return []
 
     def _one(
         self,
@@ -802,11 +836,11 @@ class _Interpreting:
         return answer
 
     @contextmanager
-    def _beside_original(self, tries: Sequence[_InterpretedTry], seen: _Trial) -> Iterator[Iterator[_InterpretedTry]]:
+    def _beside_original(self, tries: Iterator[_InterpretedTry], seen: _Trial) -> Iterator[Iterator[_InterpretedTry]]:
         """The cases in which an original runs too, each with what it did; it is at work on the next ones meanwhile."""
         original = self._original
         if original is None or self._prove is None:
-            yield iter(tries)
+            yield tries
             return
         children: list[ChildSession] = []  # the one that runs, if any
         left_out: list[str] = []
@@ -874,10 +908,28 @@ def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> VerdictFinding:
     return VerdictFinding(Status.unproved, Evidence(INTERPRETED, message), INTERPRETED)
 
 
-def _ordered(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
-    """The cases with those first that most races show in."""
-    first = _first_to_interpret(cases)
-    return [*first, *(one for one in cases if all(one[0] is not other[0] for other in first))]
+def _growing(proofs: list[Proof], ahead: SimpleQueue[Proof | None]) -> Iterator[Proof]:
+    """Give proofs, and then those that come, which are added to them."""
+    yield from tuple(proofs)
+    for proof in iter(ahead.get, None):
+        proofs.append(proof)
+        yield proof
+
+
+def _by_turns(proofs: Iterable[Proof], facts: dict[str, Any]) -> Iterator[_InterpretedTry]:
+    """Each case with host code told of the GPU, or of one with few processors, by turns; then each with the other.
+
+    A persistent kernel has more blocks than programs where there are few.
+    """
+    others: list[_InterpretedTry] = []
+    for place, proof in enumerate(proofs):
+        if not facts:
+            yield proof, NO_PEER, facts
+            continue
+        turns = [facts, _with_few_processors(facts, proof.case.seed)]
+        yield proof, NO_PEER, turns[place % 2]
+        others.append((proof, NO_PEER, turns[1 - place % 2]))
+    yield from others
 
 
 def _first_to_interpret(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
@@ -950,7 +1002,9 @@ class _Comparing:
 
     def __init__(self, trial: _Trial) -> None:
         self._trial = trial
-        self._pool = ThreadPoolExecutor(1, "comparing")
+        self._held = MOST_PENDING if has_gpu() else 1
+        cores = len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(min(self._held, max(1, cores // CORES_EACH)), "comparing")
         self._pending: deque[tuple[Future[Examined], CaseAnswer]] = deque()
 
     def __enter__(self) -> Self:
@@ -964,7 +1018,7 @@ class _Comparing:
 
     def begin(self, proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
         """Begin to compare an answer, once few wait for it: they are held in memory."""
-        self._take(MOST_PENDING - 1 if device == "cuda" else 0)
+        self._take(self._held - 1)
         self._pending.append((self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer))
 
     def end(self) -> None:
@@ -972,7 +1026,7 @@ class _Comparing:
         self._take(0)
 
     def _take(self, left: int) -> None:
-        """Take what came of answers, in their order, until at most so many wait and none of those is compared."""
+        """Take what came of answers, in their order, until at most so many wait and the first of those is not compared."""
         while self._pending and (len(self._pending) > left or self._pending[0][0].done()):
             future, answer = self._pending.popleft()
             with span("waiting for a comparison"):

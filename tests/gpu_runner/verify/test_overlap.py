@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,7 @@ from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
-from gpu_runner.verify.cases import Case
+from gpu_runner.verify.cases import Case, largest_first
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.examine import _Examiner
 from gpu_runner.verify.finding import CaseNotes, Examined
@@ -54,9 +55,9 @@ def test_large_cases_come_second_on_a_gpu_and_last_in_the_interpreter() -> None:
     assert [proof.case.seed for proof, _ in judge._in_turn(cases, gpu=False)] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("device", "held"), [("cuda", judge.MOST_PENDING), ("cpu", 1)])
+@pytest.mark.parametrize(("gpu", "held"), [(True, judge.MOST_PENDING), (False, 1)])
 def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
-    monkeypatch: pytest.MonkeyPatch, device: str, held: int
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, held: int
 ) -> None:
     begun, may_end = [], threading.Semaphore(0)
 
@@ -65,12 +66,14 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
         return Examined((Check("values", proof.case.name, True),))
 
     monkeypatch.setattr(judge, "_examined", examined)
+    monkeypatch.setattr(judge, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(judge, "CORES_EACH", 1 << 20)  # one compares
     trial = judge._Trial()
     with judge._Comparing(trial) as comparing:
         for place, proof in enumerate(proofs() * 3):
             if place >= held:
                 may_end.release()  # for the oldest, without whose end this one could not begin
-            comparing.begin(proof, CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), device, NO_PEER, ())
+            comparing.begin(proof, CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), "cpu", NO_PEER, ())
             begun.append(proof.case.name)
         for _ in range(held):
             may_end.release()
@@ -106,3 +109,29 @@ def test_values_that_are_equal_are_compared_with_a_truth_once(
     examiner.use(Use("no_grad"), proof)
     assert len(compared) == times
     assert bool(examiner.notes.findings) == bool(second)
+
+
+def test_cases_meet_a_gpu_and_one_with_few_processors_by_turns_as_they_become_known() -> None:
+    gpu = {"properties": {"multi_processor_count": 132}, "driver": {"multiprocessor_count": 132}}
+    ahead: SimpleQueue[Proof | None] = SimpleQueue()
+    first, second = proofs()[:2]
+    own = [first]
+    tries = judge._by_turns(judge._growing(own, ahead), gpu)
+    seen = [next(tries)]  # before the second is known
+    ahead.put(second)
+    ahead.put(None)
+    seen += tries
+    names = [first.case.name, second.case.name]
+    assert [proof.case.name for proof, _, _ in seen] == names * 2
+    assert [proof.case.name for proof in own] == names
+    processors = [facts["properties"]["multi_processor_count"] for _, _, facts in seen]
+    assert [count == 132 for count in processors] == [True, False, False, True]
+    assert 1 <= processors[1] <= judge.MOST_PROCESSORS
+
+
+def test_the_case_with_most_elements_is_first_and_that_with_most_rows_second() -> None:
+    sizes = [(2, 3), (3, 100), (20, 2), (40, 9), (1, 4)]  # the fourth has more rows than the interpreter can run
+    cases = [replace(CASES[0], sizes=(("T", rows), ("H", columns)), seed=n) for n, (rows, columns) in enumerate(sizes)]
+    spec = replace(PROBLEM.inputs[0], dims=("T", "H"))
+    ordered = largest_first(replace(PROBLEM, inputs=(spec,)), cases)
+    assert [case.seed for case in ordered] == [1, 2, 0, 3, 4]
