@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.measures import OF_CHANCE, PIECE, Sheet, own_error, pieces
+from gpu_runner.verify.measures import OF_CHANCE, Sheet, own_error, pieces
 from gpu_runner.verify.tolerances import (
     BIAS_DEVIATIONS,
     BULK,
@@ -38,6 +38,7 @@ STEPS_ALLOWED = 5.0
 OUTLIER_STEPS = 32.0
 OF_SCALE = 1e-6  # of the root mean square, some roundings of float32
 SAMPLED = 2**20  # elements: shares and means of more say nothing new, and each takes time
+MOST_EXCESSES = 2**15 - 1  # of those, of which the bulk is sorted out
 _EXPONENT = 0x7FF0000000000000
 _TINY = 1e-300
 
@@ -137,7 +138,9 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     counts, sums, excesses, own_steps = _Counts(), torch.zeros(12, dtype=torch.float64), [], 0.0
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
-    apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
+    apart = (
+        math.ceil(min(sheet.got.numel(), SAMPLED) / MOST_EXCESSES) | 1
+    )  # odd, so that it does not meet one column alone
     half_step = HALF_STEPS[sheet.got.dtype]
     by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(3)]
     # What the reference loses as a whole, in its own run and in those that tell what float32 may lose: its sum, its slope, by row.

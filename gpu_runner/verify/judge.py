@@ -10,7 +10,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
@@ -91,6 +91,7 @@ INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
+_Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
 
 
@@ -105,17 +106,23 @@ class _Trial:
     imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
-    trails: list[tuple[Proof, Peer, CaseTrail | None, bool]] = field(default_factory=list)
+    trails: list[_Trail] = field(default_factory=list)
+    follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
 
-    def take(self, examined: Examined, answer: CaseAnswer | None) -> None:
-        """Add what came of a case."""
+    def leave(self, proof: Proof, peer: Peer, trail: CaseTrail | None, has_devices: bool) -> None:
+        """Add the trail of a case."""
+        self.trails.append(one := (proof, peer, trail, has_devices))
+        self.follow(one)
+
+    def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
+        """Add what came of a case, and the kernels that were launched in it."""
         self.examined.append(examined)
         self.findings += examined.findings
-        self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
+        self.kernels |= dict.fromkeys(launched)
 
 
 @dataclass
@@ -124,7 +131,7 @@ class _Interpreted(_Trial):
 
     by_value: bool = False
 
-    def take(self, examined: Examined, answer: CaseAnswer | None) -> None:
+    def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a comparison."""
         self.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
         if self.by_value:
@@ -199,20 +206,27 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         told = None if beside is None else beside.told
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
         try:
-            also = functools.partial(_at_scale, request, problem, draws, scaled) if interpreted else None
-            proofs, left_out = prove(problem, cases, context, early, draws=draws, also=also)
+            later = beside is not None and request.original is None
+            proving = _Proving(problem, cases, context, early, draws=draws, later=later)
+            stack.enter_context(proving)
+            proofs = proving.first()
+            if interpreted:
+                _at_scale(request, problem, draws, scaled, proving.oracle)
+            proving.begin_rest()
+            bounds = _bounds(problem, request, cases, interpreted)
+            frame = replace(frame, checks=(*(passed_over(case) for case in proving.left_out), *bounds))
+            with span("comparing"):
+                trivial = survivors(proofs)
+            if trivial:
+                return _degenerate(frame, trivial[0].mutant, trivial[0].label)
+            if request.composed is not None:
+                return _judge_composed(proofs, request.candidate, request.composed, context, frame)
+            doors = [child.turn for child in early]
+            verdict = judge_by(
+                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest
+            )
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
-        bounds = _bounds(problem, request, cases, interpreted)
-        frame = replace(frame, checks=(*(passed_over(case) for case in left_out), *bounds))
-        with span("comparing"):
-            trivial = survivors(proofs)
-        if trivial:
-            return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-        if request.composed is not None:
-            return _judge_composed(proofs, request.candidate, request.composed, context, frame)
-        doors = [child.turn for child in early]
-        verdict = judge_by(proofs, request.candidate, context, frame, request.original, doors, beside, scaled)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, screened_files(request.candidate), before.values())
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
@@ -267,11 +281,13 @@ def judge_by(
     first: Sequence[Door] = (),
     beside: _Interpreting | None = None,
     scaled: Sequence[AtScale] = (),
+    rest: Callable[[], list[Proof]] = list,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
-    original itself has one child alone. ``beside`` a GPU the interpreter may have begun before.
+    original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases
+    once those are judged.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -285,7 +301,7 @@ def judge_by(
             standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled)
+    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest)
 
 
 def _described(
@@ -294,7 +310,7 @@ def _described(
     standing, examined, peaks = describe(original, proofs, context, door)
     trial = _Trial(peaks=peaks)
     for (_, peer), found in zip(standing.cases, examined, strict=True):
-        trial.take(found, peer.answer)
+        trial.take(found, () if peer.answer is None else peer.answer.launched)
     verdict = _verdict(_beside(frame, standing), standing.proofs, trial)
     return replace(verdict, overwrites=tuple(standing.overwrites))  # it was put back before anybody looked
 
@@ -311,6 +327,7 @@ def judge_beside(
     door: Door | None = None,
     beside: _Interpreting | None = None,
     scaled: Sequence[AtScale] = (),
+    rest: Callable[[], list[Proof]] = list,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it.
 
@@ -325,7 +342,7 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
-        trial = _try(door, standing.cases, tuple(standing.overwrites), context, scaled)
+        trial = _try(door, standing.cases, tuple(standing.overwrites), context, scaled, rest, importing)
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -415,42 +432,124 @@ def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], int
 
 
 def prove(
-    problem: Problem,
-    cases: Sequence[Case],
-    context: RunContext,
-    early: Sequence[Early] = (),
-    *,
-    draws: Draws | None = None,
-    also: Callable[[Oracle], None] | None = None,
+    problem: Problem, cases: Sequence[Case], context: RunContext, *, draws: Draws | None = None
 ) -> tuple[list[Proof], list[Case]]:
     """Get the truth of every case from the reference, and the cases of extreme values in which there is none to judge by.
-
-    ``also`` may ask the reference for more.
-    ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs.
 
     Raises:
         BadProblem: the reference runs in too few cases.
     """
-    with opened(reference_session("reference", problem.source, context, len(early)), context) as session:
-        draws = draws or Draws.fresh()
-        oracle = Oracle.open(problem, session, draws.seed("module"))
-        proofs, left_out = [], []
-        for place, (case, proof) in enumerate(_each_proved(oracle, cases, draws)):
-            if proof is not None:
-                proofs.append(proof)
-                few = few_rows(problem, proof.case, draws.seed(f"warming {place}"))
-                likewise = functools.partial(blank, problem, proof, few)
-                for child in early if session.gpu else ():
-                    child.also(likewise)
-            elif case.content is not Content.ordinary:
-                left_out.append(case)
+    with _Proving(problem, cases, context, draws=draws) as proving:
+        return proving.first(), proving.left_out
+
+
+class _Proving:
+    """Asks the reference for the truth of each case. A context manager; at its end the reference's child is gone.
+
+    ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs. With
+    ``later`` the large cases are asked for while the candidate runs in the others.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        cases: Sequence[Case],
+        context: RunContext,
+        early: Sequence[Early] = (),
+        *,
+        draws: Draws | None = None,
+        later: bool = False,
+    ) -> None:
+        self._problem, self._context, self._early = problem, context, early
+        self._draws = draws or Draws.fresh()
+        self._cases = sorted(cases, key=lambda case: case.measured) if later else list(cases)
+        self._later = [place for place, case in enumerate(self._cases) if later and case.measured]
+        self._pool = ThreadPoolExecutor(1, "reference")
+        self._rest: Future[list[Proof]] | None = None
+        self._scale = Scale()
+        self._stack = ExitStack()
+        self.left_out: list[Case] = []  # of extreme values, in which there is no truth
+
+    def __enter__(self) -> Self:
+        """Start the reference's child.
+
+        Raises:
+            BadProblem: the problem cannot be loaded in it.
+        """
+        with ExitStack() as unless_started:
+            door = reference_session("reference", self._problem.source, self._context, len(self._early))
+            session = unless_started.enter_context(opened(door, self._context))
+            self.oracle = Oracle.open(self._problem, session, self._draws.seed("module"))
+            if not keeps_apart(session.isolation):  # none of the candidate's code runs beside it
+                self._later = []
+            self._stack = unless_started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, whatever it is being asked for."""
+        if self._rest is not None and not self._rest.done():
+            self.oracle.session.abandon()
+        self._pool.shutdown()
+        self._stack.close()
+
+    def first(self) -> list[Proof]:
+        """The cases that the reference is asked for at once, with their truth.
+
+        Raises:
+            BadProblem: the reference runs in too few cases.
+        """
+        is_on_gpu = self.oracle.session.gpu
+        for place in self._later:
+            few = few_rows(self._problem, self._cases[place], self._draws.seed(f"warming {place}"))
+            self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
+        proofs = self._proved([place for place in range(len(self._cases)) if place not in self._later])
         if all(proof.case.content is not Content.ordinary for proof in proofs):
-            raise oracle.reason()
-        if also is not None:
-            also(oracle)
-        scale = scale_of(problem, [proof for proof in proofs if proof.case.content is Content.ordinary])
-        proofs = [replace(proof, scale=scale) for proof in proofs]
-        return proofs if session.gpu or len(proofs) <= MOST_TWICE else _once_or_twice(proofs), left_out
+            proofs += self._proved(self._later)
+            self._later = []
+        if all(proof.case.content is not Content.ordinary for proof in proofs):
+            raise self.oracle.reason()
+        ordinary = [proof for proof in proofs if proof.case.content is Content.ordinary]
+        self._scale = scale_of(self._problem, ordinary)
+        proofs = [replace(proof, scale=self._scale) for proof in proofs]
+        return proofs if is_on_gpu or len(proofs) <= MOST_TWICE else _once_or_twice(proofs)
+
+    def begin_rest(self) -> None:
+        """Go on with the large cases, or end the child where there are none."""
+        if self._later:
+            self._rest = self._pool.submit(self._proved, self._later)
+        else:
+            self._stack.close()
+
+    def rest(self) -> list[Proof]:
+        """The large cases, once they are known.
+
+        Raises:
+            BadProblem: the reference takes too long there. RunnerError: its child is at fault, not the candidate's.
+        """
+        if self._rest is None:
+            return []
+        with span("waiting for the reference"), self._stack:
+            try:
+                return [replace(proof, scale=self._scale) for proof in self._rest.result()]
+            except (ChildFailed, ProtocolError) as error:
+                raise RunnerError(f"the reference gave no answer: {error}") from error
+
+    def _proved(self, places: Sequence[int]) -> list[Proof]:
+        proofs = []
+        cases = [self._cases[place] for place in places]
+        for place, (case, proof) in zip(places, _each_proved(self.oracle, cases, self._draws, places), strict=False):
+            if proof is None:
+                self.left_out += [case] if case.content is not Content.ordinary else []
+                continue
+            proofs.append(proof)
+            if place not in self._later:
+                few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
+                self._warm(functools.partial(blank, self._problem, proof, few))
+        return proofs
+
+    def _warm(self, make: Callable[[], Proof]) -> None:
+        for child in self._early if self.oracle.session.gpu else ():
+            child.also(make)
 
 
 def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
@@ -462,25 +561,31 @@ def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
     ]
 
 
-def _each_proved(oracle: Oracle, cases: Sequence[Case], draws: Draws) -> Iterator[tuple[Case, Proof | None]]:
-    for place, case in enumerate(cases):
-        oracle.coming = cases[place + 1] if place + 1 < len(cases) else None
+def _each_proved(
+    oracle: Oracle, cases: Sequence[Case], draws: Draws, places: Sequence[int] | None = None
+) -> Iterator[tuple[Case, Proof | None]]:
+    """Each case with its truth; ``places``: their numbers, of which seeds are drawn."""
+    for at, (place, case) in enumerate(zip(places or range(len(cases)), cases, strict=True)):
+        oracle.coming = cases[at + 1] if at + 1 < len(cases) else None
         again = case.again and not oracle.problem.mutates
         yield case, oracle.prove(case, draws.seed(f"other {place}") if again else None)
 
 
 def _try(
     door: Door,
-    cases: Sequence[tuple[Proof, Peer]],
+    cases: list[tuple[Proof, Peer]],
     overwrites: Collection[str],
     context: RunContext,
     scaled: Sequence[AtScale] = (),
+    rest: Callable[[], list[Proof]] = list,
+    importing: _Importing | None = None,
 ) -> _Trial:
-    trial = _Trial()
+    """Run a candidate in all cases; those of ``rest``, which comes last, are added to the others."""
+    trial = _Trial() if importing is None else _Trial(follow=importing.follow)
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
-            for proof, peer in _in_turn(cases, session.gpu):
+            for proof, peer in itertools.chain(_in_turn(cases, session.gpu), _added(cases, rest)):
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
                 try:
@@ -490,7 +595,7 @@ def _try(
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     if not (proof.case.gpu or proof.case.compiling):
-                        trial.trails.append((proof, peer, None, True))
+                        trial.leave(proof, peer, None, True)
                 else:
                     comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
                 if len(trial.findings) >= MOST_EVIDENCE:
@@ -552,6 +657,12 @@ def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
     return call.meta, call.tensors
 
 
+def _added(cases: list[tuple[Proof, Peer]], rest: Callable[[], list[Proof]]) -> Iterator[tuple[Proof, Peer]]:
+    more = [(proof, NO_PEER) for proof in rest()]
+    cases += more
+    yield from more
+
+
 def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:
     """Small cases first, which tell of most that is wrong; on a GPU large ones second, to be compared while the rest runs."""
     return [*cases[:1], *sorted(cases[1:], key=lambda one: not one[0].case.measured)] if gpu else cases
@@ -566,7 +677,8 @@ class _Importing:
     """Has CPython carry out the host code too: what was evaluated is what users will call.
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
-    A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work.
+    A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work, and each trail
+    followed as it is left.
     """
 
     def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
@@ -579,6 +691,7 @@ class _Importing:
         self._chosen = several[standing.proofs[0].case.seed % len(several)]
         self._pool = ThreadPoolExecutor(1, "importing")
         self._pending: Future[ChildSession] | None = None
+        self._followed: list[Future[str | None]] = []  # what is said of the first trails
         self._stack = ExitStack()
         self._other = _Trial()
 
@@ -590,8 +703,13 @@ class _Importing:
 
     def __exit__(self, *_: object) -> None:
         """End the child."""
-        self._pool.shutdown()
+        self._pool.shutdown(cancel_futures=True)
         self._stack.close()
+
+    def follow(self, trail: _Trail) -> None:
+        """Compare a trail meanwhile, on a GPU."""
+        if self._pending is not None:
+            self._followed.append(self._pool.submit(self._said_of, trail))
 
     def end(self, trial: _Trial) -> None:
         """Compare the trails, and add what was seen."""
@@ -602,10 +720,9 @@ class _Importing:
                 session = self._begun() if self._pending is None else self._pending.result()
             # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
             other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
-            for proof, peer, trail, has_devices in trial.trails if not other.findings else ():
-                label, call = proof.case.label(), _call(proof, peer, self._standing.overwrites)
-                call.meta["has_devices"] = has_devices
-                said = _other_trail(session, proof.case, call, trail)
+            for place, trail in enumerate(trial.trails if not other.findings else ()):
+                label = trail[0].case.label()
+                said = self._followed[place].result() if place < len(self._followed) else self._said_of(trail, session)
                 if said:
                     other.findings.append(
                         VerdictFinding(Status.unproved, Evidence("imported", said, label), "imported")
@@ -622,6 +739,15 @@ class _Importing:
         trial.findings.append(
             VerdictFinding(Status.unproved, replace(found, check="imported", message=message), "imported")
         )
+
+    def _said_of(self, trail: _Trail, session: ChildSession | None = None) -> str | None:
+        if session is None:
+            assert self._pending is not None
+            session = self._pending.result()  # of the same thread, before
+        proof, peer, left, has_devices = trail
+        call = _call(proof, peer, self._standing.overwrites)
+        call.meta["has_devices"] = has_devices
+        return _other_trail(session, proof.case, call, left)
 
     def _begun(self) -> ChildSession:
         """Load the candidate, and run the one case."""
@@ -1005,7 +1131,7 @@ class _Comparing:
         self._held = MOST_PENDING if has_gpu() else 1
         cores = len(os.sched_getaffinity(0))
         self._pool = ThreadPoolExecutor(min(self._held, max(1, cores // CORES_EACH)), "comparing")
-        self._pending: deque[tuple[Future[Examined], CaseAnswer]] = deque()
+        self._pending: deque[tuple[Future[Examined], tuple[str, ...]]] = deque()
 
     def __enter__(self) -> Self:
         """Do nothing yet."""
@@ -1017,28 +1143,31 @@ class _Comparing:
         self._pool.shutdown()
 
     def begin(self, proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
-        """Begin to compare an answer, once few wait for it: they are held in memory."""
-        self._take(self._held - 1)
-        self._pending.append((self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer))
+        """Begin to compare an answer, once few are being compared: they are held in memory."""
+        while len(busy := [future for future, _ in self._pending if not future.done()]) >= self._held:
+            with span("waiting for a comparison"):
+                wait(busy, return_when=FIRST_COMPLETED)
+        self._take(lambda future: future.done())
+        work = self._pool.submit(_examined, proof, answer, device, peer, overwrites)
+        self._pending.append((work, tuple(answer.launched)))
 
     def end(self) -> None:
         """Take what came of all answers."""
-        self._take(0)
+        with span("waiting for a comparison"):
+            self._take(lambda _: True)
 
-    def _take(self, left: int) -> None:
-        """Take what came of answers, in their order, until at most so many wait and the first of those is not compared."""
-        while self._pending and (len(self._pending) > left or self._pending[0][0].done()):
-            future, answer = self._pending.popleft()
-            with span("waiting for a comparison"):
-                examined = future.result()
-            self._trial.take(examined, answer)
+    def _take(self, is_due: Callable[[Future[Examined]], bool]) -> None:
+        """Take what came of answers, in their order, up to the first that is not due."""
+        while self._pending and is_due(self._pending[0][0]):
+            future, launched = self._pending.popleft()
+            self._trial.take(future.result(), launched)
 
 
 def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> CaseAnswer:
     call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     if not answer.asked:  # CPython's program knows the device that is there alone
-        trial.trails.append((proof, peer, answer.trail, True))
+        trial.leave(proof, peer, answer.trail, True)
     trial.imported |= answer.imported
     trial.decisions = dict(answer.decisions)  # each answer has those before it too
     return answer
@@ -1046,7 +1175,7 @@ def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, over
 
 def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
     answer = _answer(trial, session, proof, peer, overwrites)
-    trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
+    trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer.launched)
 
 
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
