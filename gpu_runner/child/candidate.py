@@ -216,15 +216,22 @@ def _multiprocessors(state: ChildState, device: Device | None) -> int:
 
 
 def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Call the candidate forward and backward at the size of a workload, a few programs of each launch; see ``at_scale``.
+    """Call the candidate forward and backward: at the size of a workload, where a few programs of each launch run, or at a usual
+    size; see ``verify.scale`` and ``verify.usual``.
 
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
         return {"values": [], "beyond": []}, []
-    arguments = at_scale.spread(meta, tensors)
+    is_whole = meta["operations"] > 0
+    arguments = settle(state, meta, tensors) if is_whole else at_scale.spread(meta, tensors)
+    device = device_of(meta) if is_whole else None
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
-    with _deciding_apart(state) as apart, sampling(given, operations=meta["operations"]) as sample:
+    with (
+        _on(state, device),
+        _deciding_apart(state) as apart,
+        sampling(given, operations=meta["operations"]) as sample,
+    ):
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
         for name, memory in arguments.memory.items():
             log.is_input(memory, name)
@@ -238,7 +245,7 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         entries, found = at_scale.gathered(meta, values, sample)
     beyond = [list(one) for one in itertools.islice(state.values["decisions"].beyond(apart), MOST_BEYOND)]
     facts = {"values": entries, "beyond": beyond, "work": log.work(), "launched": log.launched}
-    return facts | {"processors": _multiprocessors(state, None)}, found
+    return facts | {"processors": _multiprocessors(state, device)}, found
 
 
 @contextmanager

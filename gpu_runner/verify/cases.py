@@ -70,6 +70,7 @@ MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
+WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
 
@@ -524,6 +525,9 @@ class _Plan:
                 rows = (11, 14) if dtype == "float16" else (6, 9)
                 sizes = self._sizes(f"large {dtype}", (70, 160), rows)
                 cases.append(self._case("large values", sizes, dtype, content=Content.large))
+        if cases and not self.quick:  # wide rows may be computed by other kernels, in another way
+            sizes = self._sizes("large and wide", WIDE, (6, 9))
+            cases.append(self._case("large values", sizes, self._most_exact(), content=Content.large))
         if not self.quick and any(holds_extremes(spec) for spec in self.problem.inputs):
             # So wide that whole blocks of a row may be minus infinity; and as narrow, or as wide, as other kernels take them.
             for columns in ((4100, 6000), (33, 200)):
@@ -943,13 +947,7 @@ class _Plan:
             able = tuple(tables) if len(tables) == 2 else able  # the first of them is the cosine, as people order them
             cases.append(self._case("circle", sizes, self._most_exact(), related=able, relation=Relation.circle))
         activations = [spec.name for spec in problem.inputs if is_activation(spec) and len(spec.dims) > 1]
-        for kind in FAR_DATA if activations else ():
-            sizes = self._sizes(kind, (33, 90), (5, 14))
-            cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
-        for name in stream.sample(activations, min(len(activations), 1)) if self._most_exact() == "float32" else ():
-            sizes = self._sizes("distant", (33, 90), (5, 14))
-            case = self._case("far data", sizes, "float32", special=Special.distant)
-            cases.append(replace(case, among=(name,)))
+        cases += self._far(activations, stream)
         for dtype in set(self.dtypes) & {"float16"}:
             sizes = self._sizes("faint gradients", (33, 90), (5, 14))
             cases.append(self._case("faint gradients", sizes, dtype, gradients=Upstream.small))
@@ -975,6 +973,18 @@ class _Plan:
         for dim in columns_of(problem)[:2]:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))
+        return cases
+
+    def _far(self, activations: list[str], stream: random.Random) -> list[Case]:
+        """Data far from zero, in narrow rows; and in wide ones, for which other kernels may compute in another way."""
+        cases = []
+        for kind in FAR_DATA if activations else ():
+            sizes = self._sizes(kind, (33, 90), (5, 14))
+            cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+        for columns in ((33, 90), WIDE) if activations and self._most_exact() == "float32" else ():
+            sizes = self._sizes(f"distant {columns}", columns, (5, 14))
+            case = self._case("far data", sizes, "float32", special=Special.distant)
+            cases.append(replace(case, among=(stream.choice(activations),)))
         return cases
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:

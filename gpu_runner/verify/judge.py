@@ -6,7 +6,6 @@ import functools
 import itertools
 import logging
 import math
-import os
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -15,6 +14,8 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any, Self
+
+import torch
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
@@ -56,6 +57,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
+from gpu_runner.verify.measures import THREADS
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import demanded, functions_of, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
@@ -78,10 +80,10 @@ MOST_ONE_SIDED = 20
 MOST_PENDING = (
     4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
 )
-CORES_EACH = 4  # of those that compare at once there
+COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
-INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
+INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
 LEAST_INTERPRETED = 2  # cases of it
 MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
 MOST_LEFT_OUT = 3  # of its cases that are named
@@ -211,7 +213,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             stack.enter_context(proving)
             proofs = proving.first()
             if interpreted:
-                _at_scale(request, problem, draws, scaled, proving.oracle)
+                _at_scale(request, draws, scaled, proving.oracle, [proof.case for proof in proofs])
             proving.begin_rest()
             bounds = _bounds(problem, request, cases, interpreted)
             frame = replace(frame, checks=(*(passed_over(case) for case in proving.left_out), *bounds))
@@ -399,23 +401,25 @@ def _interpreted_proofs(
     cases = largest_first(problem, choose_cases(request, problem, True, draws))
     door = reference_session("reference", problem.source, context, name="interpreted reference", gpu=False)
     with opened(door, context) as session:
-        oracle, is_known = Oracle.open(problem, session, draws.seed("module")), False
+        oracle, known = Oracle.open(problem, session, draws.seed("module")), []
         for _, proof in _each_proved(oracle, cases, draws):
             if proof is not None:
-                is_known = True
+                known.append(proof.case)
                 yield proof
-        _at_scale(request, problem, draws, scaled, oracle)
-        if not is_known:
+        _at_scale(request, draws, scaled, oracle, known)
+        if not known:
             raise oracle.reason()
 
 
-def _at_scale(request: VerifyRequest, problem: Problem, draws: Draws, scaled: list[AtScale], oracle: Oracle) -> None:
-    """Add the calls at the size of workloads, where a verdict is a whole one."""
+def _at_scale(
+    request: VerifyRequest, draws: Draws, scaled: list[AtScale], oracle: Oracle, cases: Sequence[Case]
+) -> None:
+    """Add the calls at the size of workloads, where a verdict is a whole one; some have what these cases have."""
     if not (request.quick or request.composed):
-        dtype = (request.dtypes or problem.dtypes)[0]
-        workloads = request.workloads or problem.workloads
+        dtype = (request.dtypes or oracle.problem.dtypes)[0]
+        workloads = request.workloads or oracle.problem.workloads
         scaled += at_scale(oracle, workloads, dtype, draws)
-        scaled += at_usual_sizes(oracle, workloads, dtype, draws)
+        scaled += at_usual_sizes(oracle, workloads, dtype, draws, cases)
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:
@@ -1129,8 +1133,10 @@ class _Comparing:
     def __init__(self, trial: _Trial) -> None:
         self._trial = trial
         self._held = MOST_PENDING if has_gpu() else 1
-        cores = len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(min(self._held, max(1, cores // CORES_EACH)), "comparing")
+        if THREADS > 1:
+            self._pool = ThreadPoolExecutor(min(self._held, COMPARING), "comparing", torch.set_num_threads, (THREADS,))
+        else:
+            self._pool = ThreadPoolExecutor(1, "comparing")
         self._pending: deque[tuple[Future[Examined], tuple[str, ...]]] = deque()
 
     def __enter__(self) -> Self:

@@ -85,17 +85,19 @@ class AtScale:
         """The call in one line."""
         words = [f"{name}={size}" for name, size in self.sizes.items()]
         words += [f"{name}={value}" for name, value in self.proof.case.scalars]
-        return f"{' '.join(words)} {self.proof.case.dtype}, {'a usual size' if self.is_whole else 'a few programs of each launch'}"
+        if self.is_whole:
+            return f"{self.proof.case.label()}, a usual size"
+        return f"{' '.join(words)} {self.proof.case.dtype}, a few programs of each launch"
 
     def call(self) -> ChildCall:
         """The call that asks for it."""
         call = make_call(self.proof)
-        for entry in call.meta["inputs"]:
+        for entry in () if self.is_whole else call.meta["inputs"]:
             entry["axes"] = list(self.inputs[entry["name"]])
             is_free = entry["name"] not in self.proof.form.weights and len(entry["shape"]) > 1
             entry["gap"], entry["from"] = (self.gap, self.offset) if is_free else (0.0, 0)
         for entry, axes in zip(call.meta["upstream"], self.upstream, strict=True):
-            if entry is not None:
+            if entry is not None and not self.is_whole:
                 entry |= {"axes": list(axes), "gap": 0.0, "from": 0}
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}

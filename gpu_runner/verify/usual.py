@@ -1,7 +1,9 @@
 """Tries a candidate at the sizes that models have, where a fault would hurt: hidden and feed-forward sizes, vocabularies.
 
 Cases draw their sizes; a condition on one size that many models share may have its other side in none of them. Such a size is tried
-with few rows, and one of them with many, each once and in one dtype, and compared roughly: what is wrong there is wrong by far.
+with few rows, or some dozens, and some of them with many, each once, and compared roughly: what is wrong there is wrong by far. All
+but a few have what a case of the verdict has besides its sizes, such as its layouts, scalars, special rows and the device that it
+tells of, so that a condition on a size and one of those has its other side too.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.errors import ChildError, ChildFailed
-from gpu_runner.verify.cases import Case, columns_of
+from gpu_runner.verify.cases import Case, Content, columns_of
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.laying import lay
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.scale import AtScale, Comparable
 from gpu_runner.verify.truth import BadProblem, Oracle
@@ -30,33 +31,86 @@ USUAL = (
     131072, 151936, 152064, 200064, 202048, 250880, 256000, 262144,
 )  # fmt: skip
 NEARBY = 8  # times larger or smaller than a workload's
-MOST_USUAL = 12  # that are tried in a verdict
-ROWS, OTHERS = (2, 5), (16, 32, 48, 64)  # of rows, and of other columns
-MOST, LEAST_ROWS = 2**15, 2  # the product of all sizes, but for few rows, since programs of all of it run
-FEW_OPERATIONS, MANY_OPERATIONS = 5_000, 20_000  # on blocks, in a launch: about twenty microseconds each
-MANY, MOST_MANY, LARGEST = (129, 200), 2**20, 8  # rows, in one call; the product of its sizes; columns among so many
+MOST_USUAL = 20  # that are tried in a verdict
+PLAIN = 4  # of them that are no case's
+ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
+MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
+FEW, FEW_OPERATIONS, MANY_OPERATIONS = 8, 5_000, 20_000  # rows; on blocks, in a launch: about twenty microseconds each
+MANY, MOST_MANY, LARGEST = (129, 200), 2**20, 8  # rows, in two calls; the product of its sizes; columns among so many
+MOST_SQUARE = 1024  # rows and columns, in one call
 
 
-def at_usual_sizes(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> Iterator[AtScale]:
-    """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs."""
+def at_usual_sizes(
+    oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws, cases: Sequence[Case] = ()
+) -> Iterator[AtScale]:
+    """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
+
+    ``cases`` are those of the verdict, of which the calls are like.
+    """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or problem.mutates or not workloads:
         return
     near = _near(problem, workloads)
     tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
-    many = _many_rows(problem, workloads[0], near, stream)
-    for place, sizes in enumerate(tried if many is None else [*tried, many]):
-        scalars = stream.choice(workloads).scalars
-        case = Case("usual sizes", tuple(sizes.items()), dtype, draws.seed(f"usual sizes {place}"), scalars)
-        if math.prod(sizes.values()) > MOST_MANY:
+    many = [_many_rows(problem, workloads[0], near, stream) for _ in range(2)]
+    kinds = _kinds(cases, stream)
+    for place, sizes in enumerate([*many, *tried[:PLAIN], _square(problem, near, stream), *tried[PLAIN:]]):
+        if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
+        plain = Case("usual sizes", tuple(sizes.items()), dtype, 0, stream.choice(workloads).scalars)
+        kind = next(kinds, plain) if place == 0 or place >= 2 + PLAIN else plain
+        case = replace(kind, sizes=plain.sizes, seed=draws.seed(f"usual sizes {place}"), again=False, measured=False)
         try:
-            proof = oracle.with_truth(oracle.asked(case), None, roughly=True)
+            proof = oracle.asked(replace(case, may_raise=True, spare=()))
+            wanted = () if place == 1 else proof.wanted  # once as for inference
+            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=True)
         except ChildError:
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
-        yield _whole(problem, proof, sizes, MANY_OPERATIONS if sizes is many else FEW_OPERATIONS)
+        has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
+        yield _whole(problem, proof, sizes, FEW_OPERATIONS if has_few else MANY_OPERATIONS)
+
+
+def _kinds(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
+    """Usual cases without end, at first those that have most of what none before them has."""
+    able = [case for case in cases if case.content is Content.ordinary and not (case.is_empty or case.packed)]
+    seen: set[tuple[str, object]] = set()
+    while able:
+        stream.shuffle(able)
+        best = max(able, key=lambda case: len(_features(case) - seen))
+        seen = seen | _features(best) if _features(best) - seen else set()
+        yield best
+
+
+def _features(case: Case) -> set[tuple[str, object]]:
+    """What a case has that others have not."""
+    plain = Case("", case.sizes, case.dtype, 0, case.scalars)
+    names = (
+        "layout",
+        "upstream",
+        "gradients",
+        "indices",
+        "special",
+        "relation",
+        "wild",
+        "narrow_grad",
+        "compiling",
+        "mixed",
+    )
+    found = {(name, getattr(case, name)) for name in names if getattr(case, name) != getattr(plain, name)}
+    found |= {(name, True) for name in ("gpu", "same", "given_back", "echoes") if getattr(case, name)}
+    return found | {("scalar", name) for name, _ in case.scalars}
+
+
+def _square(problem: Problem, near: Sequence[tuple[str, int]], stream: random.Random) -> dict[str, int] | None:
+    """As many rows as columns; None where there can be none."""
+    able = [one for one in near if one[1] <= MOST_SQUARE and len(_others(problem, one[0])[1]) == 1]
+    if not able:
+        return None
+    dim, size = stream.choice(able[-LARGEST:])
+    others, rows = _others(problem, dim)
+    return {dim: size} | dict.fromkeys(others, OTHERS[0]) | dict.fromkeys(rows, size)
 
 
 def _near(problem: Problem, workloads: Sequence[Workload]) -> list[tuple[str, int]]:
@@ -77,7 +131,9 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
     found = {dim: size} | {name: stream.choice(OTHERS) for name in others}
     for place, name in enumerate(rows):
         left = max(LEAST_ROWS if place == 0 else 1, MOST // math.prod(found.values()))
-        found[name] = min(left, stream.randint(*(ROWS if place == 0 else (1, 3))))
+        is_few = stream.random() < OFTEN_FEW
+        drawn = round(math.exp(stream.uniform(*map(math.log, ROWS)))) if is_few else ROWS[1]
+        found[name] = min(left, drawn if place == 0 else stream.randint(1, 3))
     return found
 
 
@@ -104,14 +160,10 @@ def _others(problem: Problem, dim: str) -> tuple[list[str], list[str]]:
 
 
 def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int], operations: int) -> AtScale:
-    """The call with nothing left out: all of it is known by the places that there are."""
+    """The call with nothing left out, laid out as its case says: all of it is known by the places that there are."""
     expected = {label: item for label, item in proof.expected().items() if item is not None}
     return AtScale(
-        replace(
-            proof,
-            laid={name: lay(value) for name, value in proof.inputs.items()},
-            upstream=tuple(None if one is None else lay(one.view()) for one in proof.upstream),
-        ),
+        proof,
         sizes,
         {},
         {spec.name: (None,) * len(spec.dims) for spec in problem.inputs},

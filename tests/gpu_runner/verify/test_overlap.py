@@ -67,7 +67,7 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
 
     monkeypatch.setattr(judge, "_examined", examined)
     monkeypatch.setattr(judge, "has_gpu", lambda: gpu)
-    monkeypatch.setattr(judge, "CORES_EACH", 1 << 20)  # one compares
+    monkeypatch.setattr(judge, "THREADS", 1)  # one compares
     trial = judge._Trial()
     with judge._Comparing(trial) as comparing:
         for place, proof in enumerate(proofs() * 3):

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Content, plan_cases
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.scale import AtScale, roughly_compared
 from gpu_runner.verify.truth import Oracle
-from gpu_runner.verify.usual import MANY, MOST_MANY, MOST_USUAL, USUAL, at_usual_sizes
+from gpu_runner.verify.usual import (
+    MANY,
+    MOST_MANY,
+    MOST_SQUARE,
+    MOST_USUAL,
+    PLAIN,
+    USUAL,
+    _features,
+    _kinds,
+    at_usual_sizes,
+)
 from tests.cheats.trial import source_of_problem, surroundings
 
 
@@ -27,11 +39,25 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     known = [dict(workload.sizes)[along] for workload in parse_problem(source_of_problem(name)).workloads]
     found = calls(name)
     sizes = [call.sizes[along] for call in found]
-    assert len(found) == MOST_USUAL + 1 and len({*sizes[:-1]}) == MOST_USUAL
+    squares = [call for call in found if call.sizes[along] == call.sizes["T"]]
+    assert len(found) == 2 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in sizes)
+    assert len({*sizes}) >= MOST_USUAL
     assert {*sizes} <= {*USUAL} and min(sizes) * 8 >= min(known) and max(sizes) <= 8 * max(known)
-    assert [call.sizes["T"] for call in found if call.sizes["T"] >= MANY[0]] == [found[-1].sizes["T"]]
+    many = [call for call in found if call.sizes["T"] >= MANY[0] and call not in squares]
+    assert many == found[:2] and not many[1].proof.wanted  # as for inference
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
-    assert all(item is not None for item in found[-1].proof.expected().values())
+    assert all(item is not None for call in found for item in call.proof.expected().values())
+
+
+def test_calls_have_what_the_cases_of_the_verdict_have() -> None:
+    problem, draws = parse_problem(source_of_problem("rms_norm")), Draws.fresh()
+    cases = plan_cases(problem, ("float32", "bfloat16"), problem.workloads, interpreted=True, quick=False, draws=draws)
+    kinds = list(itertools.islice(_kinds(cases, draws.stream("kinds")), MOST_USUAL - PLAIN))
+    wanted = {feature for case in cases if case.content is Content.ordinary for feature in _features(case)}
+    given = {feature for case in kinds for feature in _features(case)}
+    assert len(given) > 0.7 * len(wanted)
+    assert {("narrow_grad", True), ("compiling", True), ("gpu", True)} <= given
+    assert not any(case.is_empty or case.content is not Content.ordinary for case in kinds)
 
 
 def test_a_size_that_the_reference_refuses_is_left_out() -> None:
