@@ -223,9 +223,8 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     """
     if state.values.get("imported"):
         return {"values": [], "beyond": []}, []
-    is_whole = meta["operations"] > 0
-    arguments = settle(state, meta, tensors) if is_whole else at_scale.spread(meta, tensors)
-    device = device_of(meta) if is_whole else None
+    arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
+    device = device_of(meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
     with (
         _on(state, device),

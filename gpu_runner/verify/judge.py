@@ -418,7 +418,7 @@ def _at_scale(
     if not (request.quick or request.composed):
         dtype = (request.dtypes or oracle.problem.dtypes)[0]
         workloads = request.workloads or oracle.problem.workloads
-        scaled += at_scale(oracle, workloads, dtype, draws)
+        scaled += at_scale(oracle, workloads, dtype, draws, cases)
         scaled += at_usual_sizes(oracle, workloads, dtype, draws, cases)
 
 

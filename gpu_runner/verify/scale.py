@@ -13,6 +13,7 @@ size times it, as a mean does.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import read_work
-from gpu_runner.verify.cases import Case, columns_of
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, Relation, columns_of
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
@@ -49,6 +50,12 @@ EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in f
 ROUGH = {torch.float16: 0.15, torch.bfloat16: 0.3, torch.float32: 0.03, torch.float64: 0.03}  # of the scale
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
+
+LIKE_CASES = 5  # calls that have what cases of the verdict have, but for layouts
+# What cases may differ in, of how tensors lie and of what they hold.
+_OF_MEMORY = ("layout", "upstream", "relation")
+_OF_VALUES = ("gradients", "indices", "special", "wild", "narrow_grad", "compiling", "mixed")
+_MANY_PROCESSORS = 64
 
 Axes = tuple[str | None, ...]  # by axis, the batch dimension that it is
 
@@ -83,11 +90,8 @@ class AtScale:
 
     def label(self) -> str:
         """The call in one line."""
-        words = [f"{name}={size}" for name, size in self.sizes.items()]
-        words += [f"{name}={value}" for name, value in self.proof.case.scalars]
-        if self.is_whole:
-            return f"{self.proof.case.label()}, a usual size"
-        return f"{' '.join(words)} {self.proof.case.dtype}, a few programs of each launch"
+        case = replace(self.proof.case, sizes=tuple(self.sizes.items()))
+        return f"{case.label()}, {'a usual size' if self.is_whole else 'a few programs of each launch'}"
 
     def call(self) -> ChildCall:
         """The call that asks for it."""
@@ -119,16 +123,18 @@ def replace_meta(call: ChildCall, **more: Any) -> ChildCall:
     return replace(call, meta=call.meta | more)
 
 
-def at_scale(oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws) -> list[AtScale]:
+def at_scale(
+    oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws, cases: Sequence[Case] = ()
+) -> list[AtScale]:
     """The largest workload as it is, and one beyond it with gaps and storage offsets of its scale; none where nothing is known by
-    places."""
+    places. Some more are like ``cases``, those of the verdict."""
     problem = oracle.problem
     if problem.form == "kernelbench" or problem.mutates or not workloads:
         return []
     workload = max(workloads, key=lambda one: math.prod(size for _, size in one.sizes))
     try:
         batch = _batch_dimensions(oracle, workload, draws)
-        found = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws))
+        found = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws, cases))
     except (ChildFailed, BadProblem, ValueError, RuntimeError):
         return []  # the reference does not run at such sizes
     return found
@@ -324,18 +330,26 @@ def _power(ours: torch.Tensor, other: torch.Tensor, ratio: float) -> float | Non
     return None
 
 
-def _calls(oracle: Oracle, workload: Workload, batch: _Batch, dtype: str, draws: Draws) -> Iterator[AtScale]:
+def _calls(
+    oracle: Oracle, workload: Workload, batch: _Batch, dtype: str, draws: Draws, cases: Sequence[Case]
+) -> Iterator[AtScale]:
     problem, stream = oracle.problem, draws.stream("at scale")
-    for is_beyond in (False, True):
-        full = dict(workload.sizes)
+    kinds = itertools.islice(kinds_of([_in_plain_memory(case) for case in cases], stream), LIKE_CASES)
+    for place, kind in enumerate((None, None, *kinds)):
+        is_beyond, full = place == 1, dict(workload.sizes)
         if is_beyond:
             full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns_of(problem) if dim not in batch.places}
         counts = {dim: min(count, full[dim]) for dim, count in batch.places.items()}
         full = _within(problem, full, counts)
-        sizes = full | counts
-        case = Case("at scale", tuple(sizes.items()), dtype, draws.seed(f"at scale {is_beyond}"), workload.scalars)
-        proof = oracle.with_truth(oracle.asked(case), None)
+        plain = Case("at scale", tuple((full | counts).items()), dtype, 0, workload.scalars)
+        case = replace(kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), again=False, spare=())
+        try:
+            proof = oracle.with_truth(oracle.asked(case), None)
+        except ChildError:
+            if kind is None:
+                raise
+            continue  # such as scalars that do not go with these sizes
         axes = {label: known.axes for label, known in batch.answers.items()}
         known = _known_by_places(oracle, proof, counts, axes, batch.upstream)
         # What hangs on values too, such as on how many classes are ignored, is not what it was at small sizes.
@@ -351,8 +365,49 @@ def _calls(oracle: Oracle, workload: Workload, batch: _Batch, dtype: str, draws:
             batch.upstream,
             gap=stream.uniform(0.0, MOST_GAP) if is_beyond else 0.0,
             offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else 0,
-            may_raise=is_beyond,
+            may_raise=is_beyond or kind is not None,
         )
+
+
+def _in_plain_memory(case: Case) -> Case:
+    """The case with each tensor by itself, and dense."""
+    return replace(
+        case,
+        layout=MemoryLayout.dense,
+        upstream=MemoryLayout.dense,
+        related=(),
+        relation=Relation.close,
+        same=(),
+        packed=(),
+        echoes=False,
+        given_back="",
+        one_upstream=False,
+    )
+
+
+def kinds_of(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
+    """Usual cases without end, each time one that has most of what none before it had."""
+    able = [case for case in cases if case.content is Content.ordinary and not (case.is_empty or case.packed)]
+    seen: set[tuple[str, object]] = set()
+    while able:
+        stream.shuffle(able)
+        best = max(able, key=lambda case: len(features_of(case) - seen))
+        seen = seen | features_of(best) if features_of(best) - seen else set()
+        yield best
+
+
+def features_of(case: Case) -> set[tuple[str, object]]:
+    """What a case has that a plain one has not, such as a layout, a scalar of some magnitude or a device with many processors."""
+    plain = Case("", case.sizes, case.dtype, 0)
+    names = (*_OF_MEMORY, *_OF_VALUES)
+    found = {(name, getattr(case, name)) for name in names if getattr(case, name) != getattr(plain, name)}
+    found |= {(name, True) for name in ("same", "given_back", "echoes") if getattr(case, name)}
+    if case.gpu:
+        found.add(("many processors", case.multiprocessors > _MANY_PROCESSORS))
+    for name, value in case.scalars:
+        size = round(math.log10(abs(value))) if isinstance(value, float) and value and math.isfinite(value) else value
+        found.add((name, size))
+    return found
 
 
 def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:

@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.errors import ChildError, ChildFailed
-from gpu_runner.verify.cases import Case, Content, columns_of
+from gpu_runner.verify.cases import Case, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.scale import AtScale, Comparable
+from gpu_runner.verify.scale import AtScale, Comparable, kinds_of
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 # Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
@@ -31,8 +31,8 @@ USUAL = (
     131072, 151936, 152064, 200064, 202048, 250880, 256000, 262144,
 )  # fmt: skip
 NEARBY = 8  # times larger or smaller than a workload's
-MOST_USUAL = 20  # that are tried in a verdict
-PLAIN = 4  # of them that are no case's
+MOST_USUAL = 16  # that are tried in a verdict
+PLAIN = 3  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
 FEW, FEW_OPERATIONS, MANY_OPERATIONS = 8, 5_000, 20_000  # rows; on blocks, in a launch: about twenty microseconds each
@@ -53,7 +53,7 @@ def at_usual_sizes(
     near = _near(problem, workloads)
     tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
     many = [_many_rows(problem, workloads[0], near, stream) for _ in range(2)]
-    kinds = _kinds(cases, stream)
+    kinds = kinds_of(cases, stream)
     for place, sizes in enumerate([*many, *tried[:PLAIN], _square(problem, near, stream), *tried[PLAIN:]]):
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
@@ -70,37 +70,6 @@ def at_usual_sizes(
             return
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, FEW_OPERATIONS if has_few else MANY_OPERATIONS)
-
-
-def _kinds(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
-    """Usual cases without end, at first those that have most of what none before them has."""
-    able = [case for case in cases if case.content is Content.ordinary and not (case.is_empty or case.packed)]
-    seen: set[tuple[str, object]] = set()
-    while able:
-        stream.shuffle(able)
-        best = max(able, key=lambda case: len(_features(case) - seen))
-        seen = seen | _features(best) if _features(best) - seen else set()
-        yield best
-
-
-def _features(case: Case) -> set[tuple[str, object]]:
-    """What a case has that others have not."""
-    plain = Case("", case.sizes, case.dtype, 0, case.scalars)
-    names = (
-        "layout",
-        "upstream",
-        "gradients",
-        "indices",
-        "special",
-        "relation",
-        "wild",
-        "narrow_grad",
-        "compiling",
-        "mixed",
-    )
-    found = {(name, getattr(case, name)) for name in names if getattr(case, name) != getattr(plain, name)}
-    found |= {(name, True) for name in ("gpu", "same", "given_back", "echoes") if getattr(case, name)}
-    return found | {("scalar", name) for name, _ in case.scalars}
 
 
 def _square(problem: Problem, near: Sequence[tuple[str, int]], stream: random.Random) -> dict[str, int] | None:
