@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -386,12 +387,13 @@ def _in_plain_memory(case: Case) -> Case:
 
 
 def kinds_of(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
-    """Usual cases without end, each time one that has most of what none before it had."""
+    """Usual cases without end, each time one that has most of what none before it had; what few cases have counts most."""
     able = [case for case in cases if case.content is Content.ordinary and not (case.is_empty or case.packed)]
+    often = Counter(feature for case in able for feature in features_of(case))
     seen: set[tuple[str, object]] = set()
     while able:
         stream.shuffle(able)
-        best = max(able, key=lambda case: len(features_of(case) - seen))
+        best = max(able, key=lambda case: sum(1.0 / often[feature] for feature in features_of(case) - seen))
         seen = seen | features_of(best) if features_of(best) - seen else set()
         yield best
 
