@@ -168,7 +168,8 @@ def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
         # Where the answer is a move, moving is the work; a copy of a whole input as it lies is none.
         is_whole = not item.permuted and item.each >= elements.get(item.source, 0)
         return scale.moves_only and bool(item.source) and not is_whole
-    return not scale.is_small(item.source)
+    # Of small inputs torch may make something small, and nothing of the size of an answer.
+    return not scale.is_small(item.source) or item.each > elements.get(item.source, 0)
 
 
 def _place(item: Work) -> tuple[str, str, str, str | None, int | None]:

@@ -248,6 +248,11 @@ def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
         yield from fallbacks(attempt, interpreted=interpreted)
 
 
+def is_sound(proof: Proof) -> bool:
+    """Whether the truth of a case is numbers, and more than what rounding leaves."""
+    return _is_finite(proof) and _is_settled(proof) and not _vanishes(proof)
+
+
 def _is_finite(proof: Proof) -> bool:
     found = [item.truth for item in proof.expected().values() if item is not None]
     values = [value for truth in found for value in (truth.exact, truth.own) if value.is_floating_point()]

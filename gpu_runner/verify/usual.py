@@ -19,7 +19,7 @@ from gpu_runner.verify.cases import Case, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.scale import AtScale, Comparable, kinds_of
-from gpu_runner.verify.truth import BadProblem, Oracle
+from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 # Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
 USUAL = (
@@ -68,6 +68,8 @@ def at_usual_sizes(
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
+        if not is_sound(proof):
+            continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, FEW_OPERATIONS if has_few else MANY_OPERATIONS)
 

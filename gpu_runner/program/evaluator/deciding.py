@@ -237,7 +237,7 @@ class Deciding(Effects):
         if (name in _REMAINDERS or (name == "pow" and len(args) > 2)) and isinstance(value, int):
             first = args[0] ** args[1] if name == "pow" else args[0]
             self._note_event(node, level, value != first, frame, UNCHANGED)
-        if name in ("abs", "math.fabs", "math.copysign") and isinstance(args[-1], int | float):
+        if name in ("abs", "math.fabs", "math.copysign") and args and isinstance(args[-1], int | float):
             is_negative = math.copysign(1.0, args[-1]) < 0
             self._note_event(node, level, is_negative, frame, "of a negative number")
             self._note_event(node, level, not is_negative, frame, "of a number that is not negative")

@@ -75,3 +75,9 @@ def test_values_are_the_truth_but_for_a_part_of_the_scale(got: list[float], pass
 def test_beside_an_infinity_values_are_compared(got: list[float], passes: bool) -> None:
     exact = torch.tensor([1.0, math.inf, 2.0], dtype=torch.float64)
     assert roughly_compared(torch.tensor(got), exact, exact.float()).passed is passes
+
+
+@pytest.mark.parametrize(("natural", "passes"), [(0.0, False), (1e-6, True)])
+def test_what_rounding_leaves_of_terms_that_cancel_is_no_error(natural: float, passes: bool) -> None:
+    exact = torch.zeros(3, dtype=torch.float64)
+    assert roughly_compared(torch.tensor([0.0, 1e-6, 0.0]), exact, exact.float(), natural).passed is passes
