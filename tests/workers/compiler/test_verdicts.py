@@ -12,7 +12,10 @@ from tests.cheats.trial import source_of_problem, surroundings
 NAMES = ["cross_entropy"]  # with guards of what memory gives; the others in `make test-all`
 MORE = [
     "add_rms_norm",
+    "column_sum",
     "group_norm",
+    "jsd",
+    "label_smoothing",
     "layer_norm",
     "matmul",
     "rope_halves",

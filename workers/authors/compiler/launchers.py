@@ -107,13 +107,18 @@ def forward_results(design: ProgramDesign) -> list[str]:
 
 
 def _guards(design: ProgramDesign) -> list[str]:
-    """The graph of a specialised scalar is valid for its default only."""
+    """The graph of a specialised scalar is valid for one value only, that of a bounded one within its bounds."""
     lines = []
     for spec in design.program.problem.scalars:
-        if spec.name in design.program.graph.specialised and spec.default is not None:
+        value = design.program.problem.values_of(spec)[0]
+        if spec.name in design.program.graph.specialised and value is not None:
             name = design.names.scalars[spec.name]
-            lines.append(f"if {name} != {spec.default!r}:")
-            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
+            lines.append(f"if {name} != {value!r}:")
+            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {value}")')
+    for bound in design.program.graph.bounds:
+        text = bound.text(design.names.scalars[bound.scalar])
+        beyond = text.replace("!=", "==") if bound.comparison == "!=" else f"not {text}"
+        lines += [f"if {beyond}:", f'{INDENT}raise ValueError("this kernel is written for {text}")']
     return lines + _multiple_guards(design) + _chunk_guards(design) + _group_guards(design)
 
 
