@@ -13,6 +13,7 @@ NAMES = ["cross_entropy"]  # with guards of what memory gives; the others in `ma
 MORE = [
     "add_rms_norm",
     "column_sum",
+    "cross_entropy_ignore",
     "group_norm",
     "jsd",
     "label_smoothing",
@@ -20,6 +21,7 @@ MORE = [
     "matmul",
     "rope_halves",
     "row_extremes",
+    "row_max",
     "row_sum",
     "softmax",
     "swiglu",

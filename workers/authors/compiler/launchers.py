@@ -84,14 +84,15 @@ def _launched(schedule: Schedule, nodes: list[str | None], dtypes: list[str | No
 
 
 def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
-    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
+    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved, in float32 or whole."""
     device = f"device={schedule.source}.device"
     if store.name in dict(schedule.overwrites):
         taken = dict(schedule.overwrites)[store.name]
         return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
     if schedule.leaves_partials(store) or node is None:
         shape = schedule.partials(store) if schedule.leaves_partials(store) else "n_rows"
-        return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
+        kept = "int64" if store.value.integer else "float32"
+        return f"{store.buffer} = torch.empty({shape}, dtype=torch.{kept}, {device})"
     shapes, free = schedule.program.domain.shapes, schedule.program.fixed_dtype
     same_shape = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]
     if dtype is None:
