@@ -36,6 +36,7 @@ from gpu_runner.contracts.graph import (
     Node,
     NodeRef,
     Rounding,
+    ScalarBound,
     TensorMeta,
 )
 from gpu_runner.contracts.problem import (
@@ -125,6 +126,7 @@ __all__ = [
     "Roofline",
     "Rounding",
     "RunnerError",
+    "ScalarBound",
     "ScalarSpec",
     "Source",
     "SourceError",

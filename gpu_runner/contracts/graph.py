@@ -22,6 +22,7 @@ so that an author can name it in a refusal. Arguments in order:
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.envelope import FORMERLY
@@ -130,6 +131,26 @@ class Multiple:
     of: str
 
 
+_COMPARISONS = {"!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class ScalarBound:
+    """What holds of a number where a graph is valid, as ``beta != 0.0``: beyond, the reference computes something else."""
+
+    scalar: str
+    comparison: str  # of Python: ``!=``, ``<``, ``<=``, ``>`` or ``>=``
+    limit: float
+
+    def text(self, name: str) -> str:
+        """The condition as Python, with the scalar called ``name``."""
+        return f"{name} {self.comparison} {self.limit!r}"
+
+    def holds(self, value: float) -> bool:
+        """Whether the graph is valid for a value, as far as this says."""
+        return bool(_COMPARISONS[self.comparison](value, self.limit))
+
+
 @dataclass(frozen=True)
 class Graph:
     """A problem's computation, nodes in an order in which they can be evaluated.
@@ -142,11 +163,14 @@ class Graph:
     outputs: tuple[str, ...]  # node names, in the order in which the reference returns them
     upstream: tuple[str | None, ...]  # for each output the node of its gradient, None where it has none
     gradients: tuple[tuple[str, str | None], ...]  # input name -> node of its gradient; only inputs that want one
-    specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: valid for their default only
+    specialised: tuple[
+        str, ...
+    ] = ()  # scalars whose first of ``Problem.values_of`` is baked into the graph: no other is valid
     tuple_output: bool = False  # the reference returns a tuple even if it is of length one
     output_dtypes: tuple[str, ...] = ()  # of each output where the call inputs are bfloat16; empty: not known
     rounded: tuple[Rounding, ...] = ()  # values that eager mode rounds to a narrow dtype, as far as known
     multiples: tuple[Multiple, ...] = ()  # the graph is valid where all of these are; their scalars are not specialised
+    bounds: tuple[ScalarBound, ...] = ()  # and where all of these hold
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,11 @@ class Problem:
             dict.fromkeys(d for spec in self.inputs for dim in spec.dims for d in re.findall(r"[^\W\d]\w*", dim))
         )
 
+    def values_of(self, scalar: ScalarSpec) -> tuple[float | int | bool | str | None, ...]:
+        """A scalar's distinct values in the workloads, each where it says none the default; that alone without workloads."""
+        given = [dict(workload.scalars).get(scalar.name, scalar.default) for workload in self.workloads]
+        return tuple(dict.fromkeys(given)) or (scalar.default,)
+
 
 def parse_problem(source: str) -> Problem:
     """Parse a problem file without running it.

@@ -7,6 +7,7 @@ multiple of anything else that is shared.
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 import math
@@ -43,8 +44,7 @@ class Setting:
 
 def defaults(problem: Problem) -> dict[str, ScalarValue]:
     """Each scalar's value in the first workload, else its default; None is left out."""
-    given = dict(problem.workloads[0].scalars) if problem.workloads else {}
-    values = {spec.name: given.get(spec.name, spec.default) for spec in problem.scalars}
+    values = {spec.name: problem.values_of(spec)[0] for spec in problem.scalars}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -116,6 +116,17 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
         return value + (2 * turn + 1) * (1 if value >= 0 else -1) + number * turn
     factor = _FACTORS[number % len(_FACTORS)][turn]
     return value * factor if value else 0.0137 * turn * factor + 0.0071 * number
+
+
+def thresholds(problem: Problem, name: str) -> list[float]:
+    """Where a reference may branch on a number, rising: zero, one, and what its source compares the number with."""
+    found = {0.0, 1.0}
+    for node in ast.walk(ast.parse(problem.source)):
+        if isinstance(node, ast.Compare) and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
+            constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            numbers = [float(value) for value in constants if isinstance(value, int | float)]
+            found |= {sign * number for number in numbers for sign in (-1.0, 1.0)}
+    return sorted(number + 0.0 for number in found)  # no zero is below another
 
 
 def multiples(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpu_runner.contracts import Graph, Multiple, NodeRef, Problem, ProblemError, Rounding, to_json
+from gpu_runner.contracts import Graph, Multiple, NodeRef, Problem, ProblemError, Rounding, ScalarBound, to_json
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import RawGraph, from_plain
@@ -27,6 +28,7 @@ from gpu_runner.tracing.sizes import (
     out_of_step,
     scalar_sets,
     size_sets,
+    thresholds,
     tries,
     triple_of,
     variable_scalars,
@@ -80,7 +82,7 @@ class Tracer:
             else:
                 if self._whole:
                     return graph
-                graph = self._divided(graph, triple)
+                graph = self._bounded(self._divided(graph, triple), triple[0])
                 return dataclasses.replace(graph, output_dtypes=narrow, rounded=self._rounded(triple[0], graph))
         if first_failure is None:
             raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
@@ -167,6 +169,41 @@ class Tracer:
             if not same:
                 return False
         return True
+
+    def _bounded(self, graph: Graph, sizes: Mapping[str, int]) -> Graph:
+        """The graph with what must hold of each number that it varies in, floats alone: a whole one mostly counts something."""
+        values = defaults(self._problem)
+        varied = [n for n in variable_scalars(self._problem) if n not in graph.specialised]
+        floats = [name for name in varied if isinstance(values[name], float)]
+        bounds = [bound for name in floats for bound in self._bounds(name, float(values[name]), graph, sizes)]
+        return dataclasses.replace(graph, bounds=tuple(bounds))
+
+    def _bounds(self, name: str, default: float, graph: Graph, sizes: Mapping[str, int]) -> Iterator[ScalarBound]:
+        """Outwards from the value of a number, up to the limit beyond which the reference computes something else."""
+        limits = thresholds(self._problem, name)
+        for sign, comparison in ((1, "<"), (-1, ">")):
+            ends = sorted((limit for limit in limits if sign * limit >= sign * default), reverse=sign < 0)
+            for limit, following in itertools.zip_longest(ends, ends[1:]):
+                beyond = limit + sign * (abs(limit) + 1) if following is None else (limit + following) / 2
+                at = limit == default or self._holds_at(name, limit, graph, sizes)
+                if not self._holds_at(name, beyond, graph, sizes):
+                    yield ScalarBound(name, f"{comparison}=" if at else comparison, limit)
+                    break
+                if not at:
+                    yield ScalarBound(name, "!=", limit)
+
+    def _holds_at(self, name: str, value: float, graph: Graph, sizes: Mapping[str, int]) -> bool:
+        """Whether the reference computes what the graph does, or nothing."""
+        scalars = defaults(self._problem) | {name: value}
+        setting = Setting(tuple(sizes.items()), tuple(scalars.items()))
+        base = self._trace(sizes, defaults(self._problem))
+        try:
+            if is_instance(graph, base, self._trace(sizes, scalars), setting.values()):
+                return True
+            meta = self._meta(sizes, scalars) | {"graph": to_json(graph)}
+            return self._call("agrees", meta).get("agrees") is True
+        except ChildError:
+            return True
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied = variable_scalars(self._problem)

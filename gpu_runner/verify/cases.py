@@ -806,9 +806,11 @@ class _Plan:
         return found if self.quick else self._with_layouts(found)
 
     def _dealt_indices(self, case: Case, kinds: Iterator[Indices], stream: random.Random) -> Indices:
-        """A kind of indices; beyond a cut of the candidate, where rows are few, none is ignored."""
+        """A kind of indices: some are ignored where rows are wider than one block, none beyond a cut, where rows are few."""
         if self._is_beyond_a_cut(case):
             return Indices.spread
+        if case.name == _WIDE and case.again:
+            return Indices.ignored
         return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
 
     def _is_beyond_a_cut(self, case: Case) -> bool:

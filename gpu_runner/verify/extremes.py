@@ -77,12 +77,13 @@ def _some(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None
 
 
 def _several(value: float) -> Callable[[torch.Tensor, float, torch.Generator], None]:
-    """At least two elements of each row that has as many, up to all of it."""
+    """At least two elements of each row that has as many after its first, up to all of these: the first of them has a place."""
 
     def fill(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
         for row in rows:
-            count = int(torch.randint(2, max(3, len(row) + 1), (), generator=stream))
-            row[torch.randperm(len(row), generator=stream)[:count]] = value
+            later = row[1:] if len(row) > 2 else row
+            count = int(torch.randint(2, max(3, len(later) + 1), (), generator=stream))
+            later[torch.randperm(len(later), generator=stream)[:count]] = value
 
     return fill
 

@@ -39,7 +39,7 @@ def scalar_sentence(problem: Problem, graph: Graph) -> str:
     divided = [f"`{rule.dimension}` is a multiple of `{rule.of}`" for rule in graph.multiples]
     whole = [spec for spec in problem.scalars if type(spec.default) is int and spec.name in graph.specialised]
     text = f"It takes calls in which {' and '.join(divided)}. " if divided else ""
-    fixed = " and ".join(f"`{spec.name} = {spec.default}`" for spec in whole)
+    fixed = " and ".join(f"`{spec.name} = {problem.values_of(spec)[0]}`" for spec in whole)
     return text + (
         f"It is written for {fixed} alone, since no rule was found by which other values could be. " if whole else ""
     )
@@ -276,13 +276,14 @@ class Coverage:
         for spec in self.problem.scalars:
             place = self.called.places[spec.name]
             if spec.name in self.graph.specialised:
-                conditions.append(_equals(place, ast.Constant(spec.default)))
+                conditions.append(_equals(place, ast.Constant(self.problem.values_of(spec)[0])))
             elif isinstance(spec.default, bool | str) or spec.default is None:
                 conditions.append(
                     f"isinstance({place}, {type(spec.default).__name__ if spec.default is not None else 'int'})"
                 )
             else:
                 conditions.append(f"isinstance({place}, {'int' if isinstance(spec.default, int) else '(int, float)'})")
+            conditions += [bound.text(place) for bound in self.graph.bounds if bound.scalar == spec.name]
         return conditions
 
     def _constants(self) -> list[str]:

@@ -54,6 +54,7 @@ from gpu_runner.contracts import (
     RecordResult,
     Roofline,
     Rounding,
+    ScalarBound,
     SourceFile,
     Stall,
     Status,
@@ -100,6 +101,7 @@ GRAPH = Graph(
     output_dtypes=("bfloat16",),
     rounded=(Rounding("mul_0", ("x",)),),
     multiples=RULES,
+    bounds=(ScalarBound("eps", ">", 0.0),),
 )
 TIMING = WorkloadTiming(
     ROWS,

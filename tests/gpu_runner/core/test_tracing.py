@@ -128,6 +128,26 @@ def test_a_scalar_that_steers_is_listed_as_specialised() -> None:
     assert graph.specialised == ("kind",)
 
 
+@pytest.mark.parametrize(
+    ("body", "default", "bounds"),
+    [
+        ("x.exp() if s == 0.0 else x.log() if s == 1.0 else x * s", 0.5, ["s != 1.0", "s != 0.0"]),
+        ("x * s if s > 0 else x.exp()", 0.5, ["s > 0.0"]),
+        ("x * s if s >= 0 else x.exp()", 0.5, ["s >= 0.0"]),
+        ("x * s if abs(s) < 3 else x.exp()", -0.5, ["s < 3.0", "s > -3.0"]),
+        ("x * s if s < 2 else x.exp()", 1.0, ["s < 2.0"]),
+        ("F.cross_entropy(x, x.argmax(-1), label_smoothing=s)", 0.1, ["s >= 0.0"]),
+        ("x * 2 * s + 1 / s", 0.5, []),
+        ("F.leaky_relu(x, s)", 0.5, []),
+        ("torch.rsqrt(x.square().mean(-1) + s)", 1e-6, []),
+    ],
+)
+def test_a_graph_says_where_the_reference_branches_on_a_scalar(body: str, default: float, bounds: list[str]) -> None:
+    _, graph = captured(rows(body, f"x, s: float = {default}"))
+    assert graph.specialised == ()
+    assert [bound.text(bound.scalar) for bound in graph.bounds] == bounds
+
+
 def test_a_scalar_is_followed_through_simple_arithmetic() -> None:
     _, graph = captured(rows("x * (2 * s + 1) + (x.exp() * (s * s) - 0.5 / s)", "x, s: float = 0.3"))
     assert graph.specialised == ()

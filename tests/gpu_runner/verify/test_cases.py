@@ -66,6 +66,8 @@ def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
     assert {case.indices for case in cases} == {Indices.spread}
     assert {case.indices for case in planned("cross_entropy", draws=draws)[1]} == set(Indices)
     assert {True, False} == {bool(case.special) for case in cases} == {case.wild for case in cases}
+    wide = [case for case in planned("cross_entropy", draws=draws)[1] if case.size_of["V"] > 4099 and case.again]
+    assert {case.indices for case in wide} == {Indices.ignored}
     columns = {case.size_of["V"] for case in cases}
     assert 1 in columns and max(columns) > 4099
     assert 1 in {case.size_of["T"] for case in cases}

@@ -12,11 +12,16 @@ from tests.cheats.trial import source_of_problem, surroundings
 NAMES = ["cross_entropy"]  # with guards of what memory gives; the others in `make test-all`
 MORE = [
     "add_rms_norm",
+    "column_sum",
+    "cross_entropy_ignore",
     "group_norm",
+    "jsd",
+    "label_smoothing",
     "layer_norm",
     "matmul",
     "rope_halves",
     "row_extremes",
+    "row_max",
     "row_sum",
     "softmax",
     "swiglu",

@@ -6,9 +6,9 @@ import ast
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS, Problem, Workload
+from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS, Problem, ScalarSpec, Workload
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Multiple, Node, NodeRef
 from gpu_runner.contracts.reading import UNPARSABLE
 
@@ -51,6 +51,15 @@ PRECISION_SENSITIVE = (
 )
 # Products of powers of distinct primes of this size meet only where the sizes are the same in letters.
 FIRST_STAND_IN = 10_007
+
+
+def with_bounds(problem: Problem, graph: Graph, part: Problem, own: Graph) -> tuple[Problem, Graph]:
+    """A part of a problem, with its graph, that raises where the whole's graph is not valid; other parts then need not."""
+    bounded = {bound.scalar for bound in graph.bounds}
+    added = tuple(s for s in problem.scalars if s.name in bounded and s not in part.scalars)
+    parameters = (*part.parameters, *(scalar.name for scalar in added))
+    part = replace(part, scalars=(*part.scalars, *added), parameters=parameters)
+    return part, replace(own, bounds=graph.bounds)
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -218,6 +227,8 @@ def require_well_formed(problem: Problem, graph: Graph) -> None:
         _require(wanted is None or wanted in known, f"the graph lacks the node `{wanted}`, which it names")
     parameters = {*given, *(spec.name for spec in problem.scalars)}
     _require(set(problem.parameters) <= parameters, "a parameter of the reference is neither an input nor a scalar")
+    for spec in problem.scalars:
+        _require_one_function(problem, graph, spec)
     free = any(spec.dtype is None for spec in problem.inputs)
     # A step between others may have float32 alone, in and out.
     known_outputs = not graph.gradients and bool(graph.output_dtypes) and "bfloat16" not in graph.output_dtypes
@@ -309,3 +320,24 @@ def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
     if isinstance(argument, tuple):
         return [ref for item in argument for ref in references(item)]
     return []
+
+
+def _require_one_function(problem: Problem, graph: Graph, spec: ScalarSpec) -> None:
+    """Every workload's value of a scalar is one for which the graph is valid."""
+    values = problem.values_of(spec)
+    if spec.name in graph.specialised and len(values) > 1:
+        texts = " and ".join(f"`{spec.name} = {value!r}`" for value in values[:2])
+        where = _line_of(problem.source, spec.name)
+        raise CannotCompileError(f"it is traced for one value of a scalar, and WORKLOADS have {texts} ({where})")
+    for bound in graph.bounds:
+        numbers = [v for v in values if isinstance(v, int | float)] if bound.scalar == spec.name else []
+        if not all(map(bound.holds, numbers)):
+            where = _line_of(problem.source, spec.name)
+            text = f"the reference computes something else where not `{bound.text(spec.name)}`, as WORKLOADS have it"
+            raise CannotCompileError(f"{text} ({where})")
+
+
+def _line_of(source: str, parameter: str) -> str:
+    """Where the reference names a parameter."""
+    found = (n.lineno for n in ast.walk(ast.parse(source)) if isinstance(n, ast.arg) and n.arg == parameter)
+    return f"line {next(found, 1)}"

@@ -325,9 +325,10 @@ class Scalars:
         return renamed(text, {**self._names.scalars, **table})
 
 
-# A launcher adds up and divides; anything more is work for a kernel.
+# A launcher adds up, divides and bounds by a number; anything more is work for a kernel.
 _OPERATORS = frozenset(["add", "sub", "mul", "div", "neg", "reciprocal"])
 _POWERS = {"sqrt": "0.5", "rsqrt": "-0.5"}
+_BOUNDS = {"maximum": "min", "minimum": "max"}  # what ``clamp`` calls the bound
 
 
 def host_line(program: ValueProgram, names: TensorNames, host: HostScope, name: str, result: Result, dtype: str) -> str:
@@ -362,6 +363,9 @@ class _Host:
             return ExpressionText(
                 f"{base}**{_POWERS[value.op]}" if base.isidentifier() else f"{base} ** {_POWERS[value.op]}", UNARY
             )
+        if value.op in _BOUNDS and value.args[1].number is not None:
+            of, bound = (self.written(arg) for arg in value.args)
+            return ExpressionText(f"{of.within(ATOM)}.clamp({_BOUNDS[value.op]}={bound.text})")
         if value.args and value.op not in _OPERATORS:
             raise CannotCompileError(
                 f"`{value.op}` is taken of a sum over all rows, which takes another kernel", value.op

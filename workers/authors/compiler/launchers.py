@@ -84,14 +84,15 @@ def _launched(schedule: Schedule, nodes: list[str | None], dtypes: list[str | No
 
 
 def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
-    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
+    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved, in float32 or whole."""
     device = f"device={schedule.source}.device"
     if store.name in dict(schedule.overwrites):
         taken = dict(schedule.overwrites)[store.name]
         return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
     if schedule.leaves_partials(store) or node is None:
         shape = schedule.partials(store) if schedule.leaves_partials(store) else "n_rows"
-        return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
+        kept = "int64" if store.value.integer else "float32"
+        return f"{store.buffer} = torch.empty({shape}, dtype=torch.{kept}, {device})"
     shapes, free = schedule.program.domain.shapes, schedule.program.fixed_dtype
     same_shape = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]
     if dtype is None:
@@ -107,13 +108,18 @@ def forward_results(design: ProgramDesign) -> list[str]:
 
 
 def _guards(design: ProgramDesign) -> list[str]:
-    """The graph of a specialised scalar is valid for its default only."""
+    """The graph of a specialised scalar is valid for one value only, that of a bounded one within its bounds."""
     lines = []
     for spec in design.program.problem.scalars:
-        if spec.name in design.program.graph.specialised and spec.default is not None:
+        value = design.program.problem.values_of(spec)[0]
+        if spec.name in design.program.graph.specialised and value is not None:
             name = design.names.scalars[spec.name]
-            lines.append(f"if {name} != {spec.default!r}:")
-            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
+            lines.append(f"if {name} != {value!r}:")
+            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {value}")')
+    for bound in design.program.graph.bounds:
+        text = bound.text(design.names.scalars[bound.scalar])
+        beyond = text.replace("!=", "==") if bound.comparison == "!=" else f"not {text}"
+        lines += [f"if {beyond}:", f'{INDENT}raise ValueError("this kernel is written for {text}")']
     return lines + _multiple_guards(design) + _chunk_guards(design) + _group_guards(design)
 
 

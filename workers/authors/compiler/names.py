@@ -258,7 +258,7 @@ class TensorNames:
 
     def _reduction(self, value: TileValue) -> str:
         inner = value.args[0]
-        if value.datum in {"max", "min"}:
+        if value.datum in {"max", "min", "argmax"}:
             name = self._known(inner)
             return f"{value.datum}_{name}" if name else f"row_{value.datum}"
         if inner.op == "exp":

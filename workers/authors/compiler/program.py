@@ -336,15 +336,16 @@ def _save_live_values(
     forward = set(topological(computed))
     reduced: set[TileValue] = set()
     for value in topological([*computed, *(r.value for _, r in gradients)]):
-        if (value.op == "over_cols" and not value.integer) or any(arg in reduced for arg in value.args):
+        if value.op == "over_cols" or any(arg in reduced for arg in value.args):
             reduced.add(value)
     saved: dict[TileValue, str] = {}
+    whole = {output.value: output.node for output in outputs if output.space == ROW and output.value.integer}
 
     def numbers(value: TileValue) -> TileValue | None:
-        if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED:
+        if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED or value.boolean:
             return None  # a rounded number is rounded again, so that no two of one are kept
-        key = saved.setdefault(value, f"saved {len(saved)}")
-        return numbering.load(key, ROW)
+        key = whole.get(value) or saved.setdefault(value, f"saved {len(saved)}")
+        return numbering.load(key, ROW, integer=value.integer)
 
     gradients = _replaced(numbering, gradients, numbers)
     for output in outputs:

@@ -9,7 +9,7 @@ from gpu_runner.contracts import Graph, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
 from workers.authors.compiler.attention import Chain, with_chains
 from workers.authors.compiler.design import ProgramDesign, build_design
-from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed
+from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed, with_bounds
 from workers.authors.compiler.launchers import (
     backward_arguments,
     backward_launcher,
@@ -58,7 +58,11 @@ def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
     ordered = [group for _, group in sorted(zip(first, groups, strict=True), key=lambda pair: pair[0])]
     if any(not group & set(graph.outputs) for group in groups):
         return ()  # a gradient that follows from no output
-    return tuple(_component(problem, graph, group, needed) for group in ordered)
+    parts = [_component(problem, graph, group, needed) for group in ordered]
+    if parts:
+        bounded = with_bounds(problem, graph, parts[0].problem, parts[0].graph)
+        parts[0] = Component(*bounded, parts[0].outputs)
+    return tuple(parts)
 
 
 def _ancestors(end: str, nodes: dict[str, Node]) -> set[str]:
@@ -105,6 +109,7 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
         tuple_output=len(outputs) > 1,
         rounded=tuple(rounding for rounding in graph.rounded if rounding.node in used),
         multiples=rules,
+        bounds=(),
         output_dtypes=tuple(graph.output_dtypes[place] for place in places) if graph.output_dtypes else (),
     )
     return Component(own, part, places)

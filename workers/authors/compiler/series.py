@@ -15,7 +15,16 @@ from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import CHAINED, KEPT, VIEWS, Chain
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, names_in, references
+from workers.authors.compiler.graph import (
+    POINTWISE,
+    REDUCTIONS,
+    SCANS,
+    CannotCompileError,
+    Sizes,
+    names_in,
+    references,
+    with_bounds,
+)
 from workers.authors.compiler.names import AGAIN
 from workers.authors.compiler.rounding import AsStored
 
@@ -127,23 +136,35 @@ def steps_of(
     ``narrow`` are the nodes that have the call's dtype in eager mode; none where that is not known. ``chains`` are those of the
     graph's ``chained`` nodes.
     """
+    steps = _rounded_again(_steps_that_fit(problem, graph, narrow, fits, chains or {}))
+    bounded = with_bounds(problem, graph, steps[0].problem, steps[0].graph)
+    return [SeriesStep(steps[0].timed, *bounded), *steps[1:]]
+
+
+def _steps_that_fit(
+    problem: Problem,
+    graph: Graph,
+    narrow: frozenset[str],
+    fits: Callable[[SeriesStep], bool],
+    chains: Mapping[str, Chain],
+) -> list[SeriesStep]:
     breaks, tries = Breaks(), 0
     while True:
-        steps = _steps(problem, graph, narrow, breaks, chains or {})
+        steps = _steps(problem, graph, narrow, breaks, chains)
         broken = next((step for step in steps if not fits(step)), None)
         if broken is None:
             break
         for other in _further(broken, breaks):
             tries += 1
             if tries * len(graph.nodes) > MOST_LOOKED_AT:
-                return _rounded_again(steps)
-            early = [step for step in _steps(problem, graph, narrow, other, chains or {}) if step not in steps]
+                return steps
+            early = [step for step in _steps(problem, graph, narrow, other, chains) if step not in steps]
             if early and fits(early[0]) and early[0].timed is broken.timed:
                 breaks = other
                 break
         else:
             break  # whoever compiles them says why one does not fit
-    return _rounded_again(steps)
+    return steps
 
 
 def _rounded_again(steps: list[SeriesStep]) -> list[SeriesStep]:
@@ -621,6 +642,7 @@ class _Part:
             tuple_output=len(self._outputs) > 1,
             rounded=tuple(rounding for rounding in graph.rounded if rounding.node in self._copies),
             multiples=rules,
+            bounds=(),
             output_dtypes=tuple(self._seen(name) for name in self._outputs),
         )
         return SeriesStep(cut.timed, part, own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from gpu_runner.contracts import Pass
 from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
 from workers.authors.compiler.host import HostScope, Scalars, row_index, segment_columns
@@ -57,6 +58,14 @@ NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
         return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_tiles, 8)'''
 
+NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
+    """Programs that share the rows of a block of columns, on all blocks so many a multiprocessor: fewer where a program had fewer
+    than four rows, since what each leaves is added up after them."""
+    n_programs = 8
+    if device.type == "cuda":
+        n_programs = programs * torch.cuda.get_device_properties(device).multi_processor_count
+    return max(1, min(n_rows // max(4, tile_rows), triton.cdiv(n_programs, n_blocks)))'''
+
 NUM_STAGES = '''def _num_stages(device, tile_bytes):
     """The next rows are on their way while a row is computed, as far as shared memory holds them."""
     if device.type != "cuda" or torch.version.hip is not None:
@@ -91,6 +100,7 @@ class Tile(Schedule):
         "_persistent_settings(": PERSISTENT_SETTINGS,
         "_block_settings(": BLOCK_SETTINGS,
         "_num_programs(": NUM_PROGRAMS,
+        "_num_partials(": NUM_PARTIALS,
         "_num_stages(": NUM_STAGES,
         "_programs_and_stages(": PROGRAMS_AND_STAGES,
         **looped.SOURCES,
@@ -158,19 +168,29 @@ class Tile(Schedule):
                 *self.tuned_lines("n_cols", *self._tile, "num_warps"),
                 f"n_tiles = {tiles}",
                 f"tile_bytes = {self._tile_bytes()}",
-                "n_programs, NUM_STAGES = _programs_and_stages("
+                f"{'_' if self._gives_sums else 'n_programs'}, NUM_STAGES = _programs_and_stages("
                 f'{self.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
             ]
         elif self.task.is_persistent:
             lines += [
                 f"tile_bytes = {self._tile_bytes()}",
                 f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
-                f"n_programs = _num_programs({self.source}.device, {tiles})",
+                *([] if self._gives_sums else [f"n_programs = _num_programs({self.source}.device, {tiles})"]),
             ]
         elif self.task.sums_rows:
             lines += ["NUM_STAGES = 1", f"n_programs = {tiles}"]
-        blocks = not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows)
-        return [*lines, *(["n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"] if blocks else [])]
+        if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
+            lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
+        if self._gives_sums:
+            programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
+            lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, n_blocks{programs})")
+        return lines
+
+    @property
+    def _gives_sums(self) -> bool:
+        """Whether forward gives sums over rows as vectors; those of backward are gradients of vectors, as small as they are."""
+        is_forward = self.form.tuned_pass is Pass.forward and not self.task.reduces_cols
+        return is_forward and any(store.summed and store.space == COL for store in self.task.pieces)
 
     def _rule(self) -> str:
         if not self.task.reduces_cols:
