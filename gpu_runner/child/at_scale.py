@@ -37,7 +37,8 @@ def _spread(meta: dict[str, Any], entry: dict[str, Any], tensors: list[torch.Ten
     few = tensors[entry["tensor"]].as_strided(entry["shape"], entry["stride"], entry["offset"])
     shape = full_shape(few.shape, entry["axes"], meta["sizes"])
     strides, step = [0] * len(shape), 1
-    for place, axis in enumerate(reversed(range(len(shape)))):
+    axes = range(len(shape))
+    for place, axis in enumerate(axes if entry["permuted"] else reversed(axes)):
         strides[axis], step = step, step * shape[axis]
         step += round(entry["gap"] * shape[axis]) if place == 0 else 0
     last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))

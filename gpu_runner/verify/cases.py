@@ -54,7 +54,7 @@ INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix produc
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
-WIDEST_DRAWN = 2**14
+LEAST_WIDE, WIDEST_DRAWN = 4100, 2**14
 LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usual sizes have every remainder
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 MOST_WORDS = 4  # cases for what text a scalar may be
@@ -547,10 +547,12 @@ class _Plan:
     def _wide(self) -> list[Case]:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""
         cases = []
+        # Beyond the largest number there that something is compared with, in one dtype.
+        cut = max((value for value in self.compared if LEAST_WIDE <= value < WIDEST_DRAWN), default=LEAST_WIDE)
         for place, dim in enumerate(columns_of(self.problem)[:2]):
             for dtype in self.dtypes:
-                label = f"wide {place} {dtype}"
-                width = round(math.exp(self.draws.stream(label).uniform(math.log(4100), math.log(WIDEST_DRAWN))))
+                label, least = f"wide {place} {dtype}", cut + 1 if dtype == self.dtypes[0] else LEAST_WIDE
+                width = round(math.exp(self.draws.stream(label).uniform(math.log(least), math.log(WIDEST_DRAWN))))
                 sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
                 # What is saved for a backward is tried twice where it is wide too.
                 cases.append(self._case(_WIDE, sizes, dtype, again=not place and dtype == self._most_exact()))
@@ -584,9 +586,9 @@ class _Plan:
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
 
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
-        """Columns in the interpreter beyond its usual ones, the most of them first, where code branches or cuts there."""
+        """Columns beyond the interpreter's usual ones, the most of them first, where code branches or cuts there."""
         found = []
-        for dim in columns_of(self.problem)[:1] if self.interpreted and not self.quick else ():
+        for dim in columns_of(self.problem)[:1] if not self.quick else ():
             least = _most(self.problem, dim, interpreted=True)
             cuts = sorted((value for value in self.compared if least <= value <= LARGEST_CUT), reverse=True)
             # So far beyond that of some rows the largest element lies there.

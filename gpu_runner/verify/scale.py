@@ -28,7 +28,7 @@ from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import read_work
-from gpu_runner.verify.cases import Case, Content, MemoryLayout, Relation, columns_of
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
@@ -52,11 +52,15 @@ ROUGH = {torch.float16: 0.15, torch.bfloat16: 0.3, torch.float32: 0.03, torch.fl
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
 
-LIKE_CASES = 5  # calls that have what cases of the verdict have, but for layouts
-# What cases may differ in, of how tensors lie and of what they hold.
-_OF_MEMORY = ("layout", "upstream", "relation")
-_OF_VALUES = ("gradients", "indices", "special", "wild", "narrow_grad", "compiling", "mixed")
-_MANY_PROCESSORS = 64
+LIKE_CASES = 6  # calls that have what cases of the verdict have, but for some layouts
+# What cases may differ in.
+_NAMES = (
+    "layout", "upstream", "relation", "gradients", "indices", "special", "wild", "narrow_grad", "compiling", "mixed", "same",
+    "packed", "given_back", "echoes",
+)  # fmt: skip
+_MANY_PROCESSORS, MAGNITUDES = 64, 3  # powers of ten, of scalars that are taken for alike
+SQUARE = 2  # the call with as many rows as columns, the first that is like a case
+_LAYOUTS = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)  # that memory nobody touches may have
 
 Axes = tuple[str | None, ...]  # by axis, the batch dimension that it is
 
@@ -81,6 +85,7 @@ class AtScale:
     upstream: tuple[Axes, ...]
     gap: float = 0.0  # of the length of a row, after each row of an activation
     offset: int = 0  # of its storage
+    permuted: bool = False  # its first dimension is that whose elements lie side by side
     may_raise: bool = False
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
 
@@ -101,9 +106,10 @@ class AtScale:
             entry["axes"] = list(self.inputs[entry["name"]])
             is_free = entry["name"] not in self.proof.form.weights and len(entry["shape"]) > 1
             entry["gap"], entry["from"] = (self.gap, self.offset) if is_free else (0.0, 0)
+            entry["permuted"] = self.permuted and is_free
         for entry, axes in zip(call.meta["upstream"], self.upstream, strict=True):
             if entry is not None and not self.is_whole:
-                entry |= {"axes": list(axes), "gap": 0.0, "from": 0}
+                entry |= {"axes": list(axes), "gap": 0.0, "from": 0, "permuted": False}
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}
         places = {d: list(p) for d, p in self.places.items()}
@@ -344,16 +350,22 @@ def _calls(
     oracle: Oracle, workload: Workload, batch: _Batch, dtype: str, draws: Draws, cases: Sequence[Case]
 ) -> Iterator[AtScale]:
     problem, stream = oracle.problem, draws.stream("at scale")
-    kinds = itertools.islice(kinds_of([_in_plain_memory(case) for case in cases], stream), LIKE_CASES)
+    kinds = itertools.islice(kinds_of([_apart(case) for case in cases], stream), LIKE_CASES)
+    layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
     for place, kind in enumerate((None, None, *kinds)):
         is_beyond, full = place == 1, dict(workload.sizes)
+        columns = [dim for dim in columns_of(problem) if dim not in batch.places]
         if is_beyond:
             full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
-            full |= {dim: _times(full[dim], WIDER, stream) for dim in columns_of(problem) if dim not in batch.places}
+            full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
+        if place == SQUARE and columns:  # as many rows as columns
+            full |= {max(batch.places, key=lambda dim: full[dim]): full[columns[0]]}
         counts = {dim: min(count, full[dim]) for dim, count in batch.places.items()}
         full = _within(problem, full, counts)
         plain = Case("at scale", tuple((full | counts).items()), dtype, 0, workload.scalars)
-        case = replace(kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), again=False, spare=())
+        case = replace(
+            kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), layout=MemoryLayout.dense
+        )
         try:
             proof = oracle.with_truth(oracle.asked(case), None)
         except ChildError:
@@ -368,6 +380,7 @@ def _calls(
         answers = {label: one for label, one in batch.answers.items() if known.get(label) == _one_power(one, counts)}
         laid = {name: lay(value) for name, value in proof.inputs.items()}
         upstream = tuple(None if one is None else lay(one.view()) for one in proof.upstream)
+        layout = MemoryLayout.dense if kind is None else layouts[place % len(layouts)]
         yield AtScale(
             replace(proof, laid=laid, upstream=upstream),
             full,
@@ -375,31 +388,27 @@ def _calls(
             {spec.name: _only(spec.dims, counts) for spec in problem.inputs},
             answers,
             batch.upstream,
-            gap=stream.uniform(0.0, MOST_GAP) if is_beyond else 0.0,
-            offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else 0,
+            gap=stream.uniform(0.0, MOST_GAP)
+            if is_beyond
+            else float(layout is MemoryLayout.apart),  # as of one of two halves
+            offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else int(layout is MemoryLayout.shifted),
+            permuted=layout is MemoryLayout.permuted,
             may_raise=is_beyond or kind is not None,
         )
 
 
-def _in_plain_memory(case: Case) -> Case:
-    """The case with each tensor by itself, and dense."""
-    return replace(
-        case,
-        layout=MemoryLayout.dense,
-        upstream=MemoryLayout.dense,
-        related=(),
-        relation=Relation.close,
-        same=(),
-        packed=(),
-        echoes=False,
-        given_back="",
-        one_upstream=False,
-    )
+def _apart(case: Case) -> Case:
+    """The case with each tensor dense and by itself."""
+    plain = Case(case.name, case.sizes, case.dtype, case.seed)
+    names = (
+        "layout", "upstream", "related", "relation", "same", "packed", "echoes", "given_back", "one_upstream", "again", "spare",
+    )  # fmt: skip
+    return replace(case, **{name: getattr(plain, name) for name in names})
 
 
 def kinds_of(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
     """Usual cases without end, each time one that has most of what none before it had; what few cases have counts most."""
-    able = [case for case in cases if case.content is Content.ordinary and not (case.is_empty or case.packed)]
+    able = [case for case in cases if case.content is Content.ordinary and not case.is_empty]
     often = Counter(feature for case in able for feature in features_of(case))
     seen: set[tuple[str, object]] = set()
     while able:
@@ -412,14 +421,13 @@ def kinds_of(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
 def features_of(case: Case) -> set[tuple[str, object]]:
     """What a case has that a plain one has not, such as a layout, a scalar of some magnitude or a device with many processors."""
     plain = Case("", case.sizes, case.dtype, 0)
-    names = (*_OF_MEMORY, *_OF_VALUES)
-    found = {(name, getattr(case, name)) for name in names if getattr(case, name) != getattr(plain, name)}
-    found |= {(name, True) for name in ("same", "given_back", "echoes") if getattr(case, name)}
+    found = {(name, getattr(case, name)) for name in _NAMES if getattr(case, name) != getattr(plain, name)}
     if case.gpu:
         found.add(("many processors", case.multiprocessors > _MANY_PROCESSORS))
     for name, value in case.scalars:
-        size = round(math.log10(abs(value))) if isinstance(value, float) and value and math.isfinite(value) else value
-        found.add((name, size))
+        if isinstance(value, float) and value != 0.0 and math.isfinite(value):
+            value = round(math.log10(abs(value))) // MAGNITUDES
+        found.add((name, value))
     return found
 
 

@@ -249,8 +249,9 @@ def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
 
 
 def is_sound(proof: Proof) -> bool:
-    """Whether the truth of a case is numbers, and more than what rounding leaves."""
-    return _is_finite(proof) and _is_settled(proof) and not _vanishes(proof)
+    """Whether the truth of a case is numbers, and more than what rounding leaves, in the dtype of the case."""
+    is_of_dtype = not proof.case.mixed or _keeps_dtype(proof)
+    return is_of_dtype and _is_finite(proof) and _is_settled(proof) and not _vanishes(proof)
 
 
 def _is_finite(proof: Proof) -> bool:
