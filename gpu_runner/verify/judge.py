@@ -350,11 +350,18 @@ def judge_beside(
                 beside.end(trial)
             if not trial.findings:
                 importing.end(trial)
-    frame = replace(
-        frame,
-        one_sided=one_sided(trial.decisions, screened_files(candidate)),
-    )
+    if frame.interpreted and not frame.quick:
+        trial.refused += _never_at_scale(standing.proofs, trial)
+    frame = replace(frame, one_sided=one_sided(trial.decisions, screened_files(candidate)))
     return _verdict(frame, standing.proofs, trial)
+
+
+def _never_at_scale(proofs: Sequence[Proof], trial: _Trial) -> list[Check]:
+    """Name the outputs and gradients of which nothing was compared at the size of a workload, or at one that models have."""
+    checks = [check for examined in trial.examined for check in examined.checks]
+    compared = {check.output for check in checks if check.name == "at_scale"}
+    labels = dict.fromkeys(label for proof in proofs for label, item in proof.expected().items() if item is not None)
+    return [Check("at_scale_left_out", label, True, label) for label in labels if label not in compared]
 
 
 def choose_cases(
