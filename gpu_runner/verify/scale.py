@@ -161,7 +161,11 @@ def examined_at_scale(
             findings.append(_finding(call, label, f"It has the shape {entry['shape']}.", None))
             continue
         got, known = (reply.tensors[int(entry["tensor"]) + place].to_torch() for place in (0, 1))
-        if tuple(got.shape) != item.shape or known.shape != got.shape or not got.is_floating_point():
+        if (
+            tuple(got.shape) != item.shape
+            or known.shape != got.shape
+            or (not call.is_whole and not got.is_floating_point())
+        ):
             continue
         own = item.truth.own
         got = torch.where(known, (got.double() / factor).to(own.dtype), own)
@@ -214,10 +218,13 @@ def roughly_compared(
 ) -> ValueComparison:
     """Whether each value is the truth but for a part (``ROUGH``) of itself and of the scale; where that is no number, any is.
 
-    ``natural``: an absolute error that rounding explains.
+    ``natural``: an absolute error that rounding explains. Whole numbers may be others in as large a part of them.
     """
     if not exact.numel():
         return ValueComparison(True, "tensor")
+    if not got.dtype.is_floating_point:
+        share = float(((got != exact) & (got != own)).double().mean())
+        return ValueComparison(share <= ROUGH[torch.float32], "exact", share, ROUGH[torch.float32])
     seen, exact, own = got.double().nan_to_num(math.inf, math.inf, -math.inf), exact.double(), own.double()
     numbers = torch.isfinite(exact) & torch.isfinite(own)
     size = torch.where(numbers, exact, 0.0).square().mean().sqrt()

@@ -35,8 +35,14 @@ MOST_USUAL = 16  # that are tried in a verdict
 PLAIN = 3  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
-FEW, FEW_OPERATIONS, MANY_OPERATIONS = 8, 5_000, 20_000  # rows; on blocks, in a launch: about twenty microseconds each
-MANY, MOST_MANY, LARGEST = (129, 200), 2**20, 8  # rows, in two calls; the product of its sizes; columns among so many
+FEW = 8  # rows
+OPERATIONS = (
+    5_000,
+    40_000,
+    100_000,
+)  # of few rows, of more, of most: on blocks, in a launch; ten to twenty microseconds each
+MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
+MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 MOST_SQUARE = 1024  # rows and columns, in one call
 
 
@@ -52,7 +58,11 @@ def at_usual_sizes(
         return
     near = _near(problem, workloads)
     tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
-    many = [_many_rows(problem, workloads[0], near, stream) for _ in range(2)]
+    narrow = [(dim, size) for size in USUAL if size <= MOST_SQUARE for dim in columns_of(problem)]
+    many = [
+        _many_rows(problem, workloads[0], near, MANY, stream),
+        _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
+    ]
     kinds = kinds_of(cases, stream)
     for place, sizes in enumerate([*many, *tried[:PLAIN], _square(problem, near, stream), *tried[PLAIN:]]):
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
@@ -71,7 +81,7 @@ def at_usual_sizes(
         if not is_sound(proof):
             continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
-        yield _whole(problem, proof, sizes, FEW_OPERATIONS if has_few else MANY_OPERATIONS)
+        yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
 
 
 def _square(problem: Problem, near: Sequence[tuple[str, int]], stream: random.Random) -> dict[str, int] | None:
@@ -109,16 +119,17 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
 
 
 def _many_rows(
-    problem: Problem, workload: Workload, near: Sequence[tuple[str, int]], stream: random.Random
+    problem: Problem, workload: Workload, near: Sequence[tuple[str, int]], ends: tuple[int, int], stream: random.Random
 ) -> dict[str, int] | None:
-    """One of the largest sizes at which there may be many rows, along their longest dimension; None where there is none."""
-    many, known = stream.randint(*MANY), dict(workload.sizes)
-    able = [one for one in near if one[1] * many <= MOST_MANY and _others(problem, one[0])[1]]
+    """One of the largest sizes at which there may be so many rows, along their longest dimension; None where there can be none."""
+    able = [one for one in near if one[1] * ends[0] <= MOST_MANY and _others(problem, one[0])[1]]
     if not able:
         return None
-    dim, size = stream.choice(able[-LARGEST:])
+    most = min(ends[1], MOST_MANY // able[0][1])
+    many = round(math.exp(stream.uniform(math.log(ends[0]), math.log(most))))
+    dim, size = stream.choice([one for one in able if one[1] * many <= MOST_MANY][-LARGEST:])
     others, rows = _others(problem, dim)
-    longest = max(rows, key=lambda name: known.get(name, 0))
+    longest = max(rows, key=lambda name: dict(workload.sizes).get(name, 0))
     return {dim: size} | dict.fromkeys(others, OTHERS[0]) | dict.fromkeys(rows, 1) | {longest: many}
 
 
@@ -138,11 +149,7 @@ def _whole(problem: Problem, proof: Proof, sizes: Mapping[str, int], operations:
         sizes,
         {},
         {spec.name: (None,) * len(spec.dims) for spec in problem.inputs},
-        {
-            label: Comparable((None,) * len(item.shape), {})
-            for label, item in expected.items()
-            if item.truth.exact.is_floating_point()
-        },
+        {label: Comparable((None,) * len(item.shape), {}) for label, item in expected.items()},
         tuple((None,) * len(item.shape) for item in proof.outputs),
         may_raise=True,
         operations=operations,

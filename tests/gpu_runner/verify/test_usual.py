@@ -17,6 +17,7 @@ from gpu_runner.verify.truth import Oracle
 from gpu_runner.verify.usual import (
     MANY,
     MOST_MANY,
+    MOST_ROWS,
     MOST_SQUARE,
     MOST_USUAL,
     PLAIN,
@@ -37,12 +38,13 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     known = [dict(workload.sizes)[along] for workload in parse_problem(source_of_problem(name)).workloads]
     found = calls(name)
     sizes = [call.sizes[along] for call in found]
+    near = [call.sizes[along] for call in found if call is not found[1]]
     squares = [call for call in found if call.sizes[along] == call.sizes["T"]]
-    assert len(found) == 2 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in sizes)
+    assert len(found) == 2 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in near)
     assert len({*sizes}) >= MOST_USUAL
-    assert {*sizes} <= {*USUAL} and min(sizes) * 8 >= min(known) and max(sizes) <= 8 * max(known)
+    assert {*sizes} <= {*USUAL} and min(near) * 8 >= min(known) and max(near) <= 8 * max(known)
     many = [call for call in found if call.sizes["T"] >= MANY[0] and call not in squares]
-    assert many == found[:2] and not many[1].proof.wanted  # as for inference
+    assert many == found[:2] and many[1].sizes["T"] >= MOST_ROWS[0] and not many[1].proof.wanted  # as for inference
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
     assert all(item is not None for call in found for item in call.proof.expected().values())
 
@@ -81,3 +83,10 @@ def test_beside_an_infinity_values_are_compared(got: list[float], passes: bool) 
 def test_what_rounding_leaves_of_terms_that_cancel_is_no_error(natural: float, passes: bool) -> None:
     exact = torch.zeros(3, dtype=torch.float64)
     assert roughly_compared(torch.tensor([0.0, 1e-6, 0.0]), exact, exact.float(), natural).passed is passes
+
+
+@pytest.mark.parametrize(("wrong", "passes"), [(1, True), (10, False)])
+def test_whole_numbers_are_compared_too(wrong: int, passes: bool) -> None:
+    exact = torch.arange(100)
+    got = torch.where(exact < wrong, 7_000, exact)
+    assert roughly_compared(got, exact, exact).passed is passes
