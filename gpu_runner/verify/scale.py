@@ -29,11 +29,12 @@ from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import read_work
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
-from gpu_runner.verify.compare import compare
+from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.honesty import computed_by_torch
 from gpu_runner.verify.laying import lay
+from gpu_runner.verify.measures import own_error
 from gpu_runner.verify.proof import ChildCall, Expected, Proof, Scale, make_call
 from gpu_runner.verify.telling import how
 from gpu_runner.verify.tolerances import ValueComparison
@@ -170,7 +171,7 @@ def examined_at_scale(
         own = item.truth.own
         got = torch.where(known, (got.double() / factor).to(own.dtype), own)
         if call.is_whole:
-            comparison = roughly_compared(got, item.truth.exact, own, item.truth.natural)
+            comparison = roughly_compared(got, item.truth)
         else:
             comparison = compare(got, item.truth)
         if not comparison.passed and (call.is_whole or not _is_near(comparison)):
@@ -213,13 +214,12 @@ def _computed_by_torch(call: AtScale, reply: ChildReply, scale: Scale) -> Iterat
     return computed_by_torch(work, proof, (), int(reply.meta["processors"]))
 
 
-def roughly_compared(
-    got: torch.Tensor, exact: torch.Tensor, own: torch.Tensor, natural: float = 0.0
-) -> ValueComparison:
-    """Whether each value is the truth but for a part (``ROUGH``) of itself and of the scale; where that is no number, any is.
+def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:
+    """Whether each value is the truth but for a part (``ROUGH``) of itself and of the scale, beside what rounding explains there.
 
-    ``natural``: an absolute error that rounding explains. Whole numbers may be others in as large a part of them.
+    Where that is no number, any is. Whole numbers may be others in as large a part of them.
     """
+    exact, own = truth.exact, truth.own
     if not exact.numel():
         return ValueComparison(True, "tensor")
     if not got.dtype.is_floating_point:
@@ -228,15 +228,19 @@ def roughly_compared(
     seen, exact, own = got.double().nan_to_num(math.inf, math.inf, -math.inf), exact.double(), own.double()
     numbers = torch.isfinite(exact) & torch.isfinite(own)
     size = torch.where(numbers, exact, 0.0).square().mean().sqrt()
-    allowed = (
-        ROUGH[got.dtype] * (size + exact.abs())
-        + FAR * ((own - exact).abs() + natural)
-        + torch.finfo(torch.float32).tiny
-    )
-    error = torch.where(numbers, (seen - exact).abs() / allowed, 0.0)
-    place = int(error.argmax())
+    lost = own_error(exact, [own, *truth.shaken, *([] if truth.rounded is None else [truth.rounded])]) + truth.natural
     share = ROUGH[got.dtype]
-    return ValueComparison(float(error.max()) <= 1.0, "element", float(error.flatten()[place]) * share, share)
+    rough = share * (size + exact.abs()) + torch.finfo(torch.float32).tiny
+    error = torch.where(numbers, (seen - exact).abs(), 0.0)
+    ratio = error / (rough + FAR * lost)
+    place = int(ratio.argmax())
+    worst = float(ratio.flatten()[place])
+    # Beside a step of the function a rounding moves some elements, of the reference's runs these and of a kernel's others.
+    beyond, moved = ratio > 1.0, numbers & (lost > rough)
+    is_moved = int(beyond.sum()) <= FAR * int(moved.sum()) and float(
+        torch.where(beyond, error, 0.0).max()
+    ) <= FAR * float(lost.max())
+    return ValueComparison(worst <= 1.0 or is_moved, "element", worst * share, share)
 
 
 def _number_of(

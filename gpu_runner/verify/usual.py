@@ -73,7 +73,8 @@ def at_usual_sizes(
         try:
             proof = oracle.asked(replace(case, may_raise=True, spare=()))
             wanted = () if place == 1 else proof.wanted  # once as for inference
-            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=True)
+            # What moves by a step with a rounding, as a support does, is known of cases alone.
+            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind is plain)
         except ChildError:
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):

@@ -10,6 +10,7 @@ import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.verify.cases import Content, plan_cases
+from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.scale import AtScale, features_of, kinds_of, roughly_compared
@@ -70,23 +71,39 @@ def test_a_size_that_the_reference_refuses_is_left_out() -> None:
 )
 def test_values_are_the_truth_but_for_a_part_of_the_scale(got: list[float], passes: bool) -> None:
     exact = torch.tensor([1.0, -2.0, 0.001], dtype=torch.float64)
-    assert roughly_compared(torch.tensor(got), exact, exact.float()).passed is passes
+    assert roughly_compared(torch.tensor(got), Truth(exact, exact.float())).passed is passes
 
 
 @pytest.mark.parametrize(("got", "passes"), [([1.0, 5.0, 2.0], True), ([1.0, math.inf, 2.5], False)])
 def test_beside_an_infinity_values_are_compared(got: list[float], passes: bool) -> None:
     exact = torch.tensor([1.0, math.inf, 2.0], dtype=torch.float64)
-    assert roughly_compared(torch.tensor(got), exact, exact.float()).passed is passes
+    assert roughly_compared(torch.tensor(got), Truth(exact, exact.float())).passed is passes
 
 
 @pytest.mark.parametrize(("natural", "passes"), [(0.0, False), (1e-6, True)])
 def test_what_rounding_leaves_of_terms_that_cancel_is_no_error(natural: float, passes: bool) -> None:
     exact = torch.zeros(3, dtype=torch.float64)
-    assert roughly_compared(torch.tensor([0.0, 1e-6, 0.0]), exact, exact.float(), natural).passed is passes
+    assert roughly_compared(torch.tensor([0.0, 1e-6, 0.0]), Truth(exact, exact.float(), natural)).passed is passes
 
 
 @pytest.mark.parametrize(("wrong", "passes"), [(1, True), (10, False)])
 def test_whole_numbers_are_compared_too(wrong: int, passes: bool) -> None:
     exact = torch.arange(100)
     got = torch.where(exact < wrong, 7_000, exact)
-    assert roughly_compared(got, exact, exact).passed is passes
+    assert roughly_compared(got, Truth(exact, exact)).passed is passes
+
+
+def test_where_a_step_lies_within_rounding_either_side_is_right() -> None:
+    exact = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    given = torch.tensor([1.0, 1.0])
+    assert not roughly_compared(given, Truth(exact, exact.float())).passed
+    assert roughly_compared(given, Truth(exact, exact.float(), shaken=(torch.tensor([1.0, 1.0]).double(),))).passed
+
+
+@pytest.mark.parametrize(("moved", "size", "passes"), [(3, 1.0, True), (10, 1.0, False), (3, 10.0, False)])
+def test_beside_a_step_a_rounding_moves_some_elements(moved: int, size: float, passes: bool) -> None:
+    exact, given = torch.zeros(2, 100, dtype=torch.float64)
+    own = exact.float()
+    own[:2], given[50 : 50 + moved] = 1.0, size
+    exact[99] = given[99] = own[99] = 0.5
+    assert roughly_compared(given.float(), Truth(exact, own)).passed is passes
