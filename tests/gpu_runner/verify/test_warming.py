@@ -41,7 +41,9 @@ class Listener:
         self.told.append(make)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CASES) -> tuple[list[Proof], list[Proof]]:
+def told(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CASES, *, later: bool = False
+) -> tuple[list[Proof], list[Proof]]:
     opened = judge.opened
 
     @contextmanager
@@ -53,8 +55,12 @@ def told(monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CAS
     monkeypatch.setattr(judge, "opened", on_a_gpu)
     listener = Listener()
     problem = parse_problem(problem_source("reglu"))
-    proofs, left_out = judge.prove(problem, cases, surroundings(), [cast(Early, listener)])
-    assert left_out == []
+    with judge._Proving(problem, cases, surroundings(), [cast(Early, listener)], later=later) as proving:
+        proofs = proving.first()
+        proving.begin_rest()
+        proofs += proving.rest()
+        assert proving.oracle.session._process is None  # it has ended
+    assert proving.left_out == []
     return proofs, [make() for make in listener.told]
 
 
@@ -77,6 +83,16 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
             assert [up and up.stride for up in likewise.upstream] == [up and up.stride for up in proof.upstream]
             assert not any(one.raw.any() for one in (*likewise.laid.values(), *filter(None, likewise.upstream)))
     assert warming[-1].case.size_of["T"] == 2**12
+
+
+def test_large_cases_are_named_first_and_asked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = (CASES[3], CASES[0])
+    proofs, warming = told(monkeypatch, gpu=True, cases=cases, later=True)
+    assert [proof.case.name for proof in proofs] == ["prime", "workload"]
+    assert all(proof.outputs and proof.gradients and proof.scale == proofs[0].scale for proof in proofs)
+    assert [likewise.case.name for likewise in warming] == ["workload", "prime"]
+    assert warming[0].case.size_of["T"] == 2**12
+    assert warming[0].case.seed not in {case.seed for case in cases}
 
 
 def test_in_the_interpreter_nothing_is_compiled_and_nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
