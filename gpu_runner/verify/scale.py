@@ -392,6 +392,8 @@ def _calls(
         laid = {name: lay(value) for name, value in proof.inputs.items()}
         upstream = tuple(None if one is None else lay(one.view()) for one in proof.upstream)
         layout = MemoryLayout.dense if kind is None else layouts[place % len(layouts)]
+        # As long as a row: one of the two parts that ``chunk`` gives.
+        gap = stream.uniform(0.0, MOST_GAP) if is_beyond else float(layout is MemoryLayout.apart)
         yield AtScale(
             replace(proof, laid=laid, upstream=upstream),
             full,
@@ -399,9 +401,7 @@ def _calls(
             {spec.name: _only(spec.dims, counts) for spec in problem.inputs},
             answers,
             batch.upstream,
-            gap=stream.uniform(0.0, MOST_GAP)
-            if is_beyond
-            else float(layout is MemoryLayout.apart),  # as of one of two halves
+            gap=gap,
             offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else int(layout is MemoryLayout.shifted),
             permuted=layout is MemoryLayout.permuted,
             may_raise=is_beyond or kind is not None,

@@ -35,12 +35,8 @@ MOST_USUAL = 16  # that are tried in a verdict
 PLAIN = 3  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
-FEW = 8  # rows
-OPERATIONS = (
-    5_000,
-    40_000,
-    100_000,
-)  # of few rows, of more, of most: on blocks, in a launch; ten to twenty microseconds each
+# Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, and of most.
+FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 MOST_SQUARE = 1024  # rows and columns, in one call
@@ -51,7 +47,8 @@ def at_usual_sizes(
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
-    ``cases`` are those of the verdict, of which the calls are like.
+    All but the plain ones are like one of ``cases``, those of the verdict. The first two calls have many rows, the second of them
+    without gradients, as for inference.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or problem.mutates or not workloads:
@@ -72,8 +69,8 @@ def at_usual_sizes(
         case = replace(kind, sizes=plain.sizes, seed=draws.seed(f"usual sizes {place}"), again=False, measured=False)
         try:
             proof = oracle.asked(replace(case, may_raise=True, spare=()))
-            wanted = () if place == 1 else proof.wanted  # once as for inference
-            # What moves by a step with a rounding, as a support does, is known of cases alone.
+            wanted = () if place == 1 else proof.wanted
+            # Special rows may lie at a step of the function: the truth of shaken inputs shows what a rounding moves there.
             proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind is plain)
         except ChildError:
             continue  # such as a width that cannot be split as it wants
