@@ -47,8 +47,8 @@ def at_usual_sizes(
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
-    All but the plain ones are like one of ``cases``, those of the verdict. The first two calls have many rows, the second of them
-    without gradients, as for inference.
+    All but the plain ones are like one of ``cases``, those of the verdict. The first two are plain and have many rows, the
+    first of them without gradients, as for inference.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or problem.mutates or not workloads:
@@ -65,11 +65,11 @@ def at_usual_sizes(
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         plain = Case("usual sizes", tuple(sizes.items()), dtype, 0, stream.choice(workloads).scalars)
-        kind = next(kinds, plain) if place == 0 or place >= 2 + PLAIN else plain
+        kind = next(kinds, plain) if place >= 2 + PLAIN else plain
         case = replace(kind, sizes=plain.sizes, seed=draws.seed(f"usual sizes {place}"), again=False, measured=False)
         try:
             proof = oracle.asked(replace(case, may_raise=True, spare=()))
-            wanted = () if place == 1 else proof.wanted
+            wanted = () if place == 0 else proof.wanted
             # Special rows may lie at a step of the function: the truth of shaken inputs shows what a rounding moves there.
             proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind is plain)
         except ChildError:
