@@ -57,7 +57,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
-from gpu_runner.verify.measures import THREADS
+from gpu_runner.verify.measures import THREADS, keep_pages
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import demanded, functions_of, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
@@ -81,6 +81,7 @@ MOST_PENDING = (
     4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
 )
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
+AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
@@ -95,6 +96,11 @@ REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError",
 
 _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
+Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
+
+
+def _no_more(_: bool) -> list[Proof]:
+    return []
 
 
 @dataclass
@@ -125,6 +131,12 @@ class _Trial:
         self.examined.append(examined)
         self.findings += examined.findings
         self.kernels |= dict.fromkeys(launched)
+
+    def add(self, other: _Trial) -> None:
+        """Add what another trial found, examined and left out."""
+        self.findings += other.findings
+        self.examined += other.examined
+        self.refused += other.refused
 
 
 @dataclass
@@ -195,6 +207,8 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
+    if not interpreted:
+        keep_pages()
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
@@ -283,13 +297,13 @@ def judge_by(
     first: Sequence[Door] = (),
     beside: _Interpreting | None = None,
     scaled: Sequence[AtScale] = (),
-    rest: Callable[[], list[Proof]] = list,
+    rest: Rest = _no_more,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
-    original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases
-    once those are judged.
+    original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases as
+    their truth becomes known.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -329,7 +343,7 @@ def judge_beside(
     door: Door | None = None,
     beside: _Interpreting | None = None,
     scaled: Sequence[AtScale] = (),
-    rest: Callable[[], list[Proof]] = list,
+    rest: Rest = _no_more,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it.
 
@@ -474,9 +488,10 @@ class _Proving:
         self._problem, self._context, self._early = problem, context, early
         self._draws = draws or Draws.fresh()
         self._cases = sorted(cases, key=lambda case: case.measured) if later else list(cases)
-        self._later = [place for place, case in enumerate(self._cases) if later and case.measured]
+        large = [place for place, case in enumerate(self._cases) if later and case.measured]
+        self._later = sorted(large, key=lambda place: -math.prod(self._cases[place].size_of.values()))
         self._pool = ThreadPoolExecutor(1, "reference")
-        self._rest: Future[list[Proof]] | None = None
+        self._rest: deque[Future[list[Proof]]] = deque()
         self._scale = Scale()
         self._stack = ExitStack()
         self.left_out: list[Case] = []  # of extreme values, in which there is no truth
@@ -498,9 +513,9 @@ class _Proving:
 
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
-        if self._rest is not None and not self._rest.done():
+        if any(not one.done() for one in self._rest):
             self.oracle.session.abandon()
-        self._pool.shutdown()
+        self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
     def first(self) -> list[Proof]:
@@ -525,30 +540,36 @@ class _Proving:
         return proofs if is_on_gpu or len(proofs) <= MOST_TWICE else _once_or_twice(proofs)
 
     def begin_rest(self) -> None:
-        """Go on with the large cases, or end the child where there are none."""
-        if self._later:
-            self._rest = self._pool.submit(self._proved, self._later)
-        else:
+        """Go on with the large cases, the largest first, or end the child where there are none."""
+        for one, coming in itertools.zip_longest(self._later, self._later[1:]):
+            self._rest.append(self._pool.submit(self._proved, [one], coming))
+        if not self._rest:
             self._stack.close()
 
-    def rest(self) -> list[Proof]:
-        """The large cases, once they are known.
+    def rest(self, wait: bool) -> list[Proof]:
+        """The large cases that have become known since the last time; with ``wait`` at least one, and none at the end.
 
         Raises:
             BadProblem: the reference takes too long there. RunnerError: its child is at fault, not the candidate's.
         """
-        if self._rest is None:
-            return []
-        with span("waiting for the reference"), self._stack:
+        found: list[Proof] = []
+        while self._rest and (self._rest[0].done() or (wait and not found)):
             try:
-                return [replace(proof, scale=self._scale) for proof in self._rest.result()]
+                with span("waiting for the reference"):
+                    found += [replace(proof, scale=self._scale) for proof in self._rest.popleft().result()]
             except (ChildFailed, ProtocolError) as error:
                 raise RunnerError(f"the reference gave no answer: {error}") from error
+            if not self._rest:
+                self._stack.close()
+        return found
 
-    def _proved(self, places: Sequence[int]) -> list[Proof]:
+    def _proved(self, places: Sequence[int], coming: int | None = None) -> list[Proof]:
+        """Cases with their truth; ``coming`` is the one after them, if any."""
         proofs = []
         cases = [self._cases[place] for place in places]
-        for place, (case, proof) in zip(places, _each_proved(self.oracle, cases, self._draws, places), strict=False):
+        after = None if coming is None else self._cases[coming]
+        proved = _each_proved(self.oracle, cases, self._draws, places, after)
+        for place, (case, proof) in zip(places, proved, strict=False):
             if proof is None:
                 self.left_out += [case] if case.content is not Content.ordinary else []
                 continue
@@ -573,11 +594,15 @@ def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
 
 
 def _each_proved(
-    oracle: Oracle, cases: Sequence[Case], draws: Draws, places: Sequence[int] | None = None
+    oracle: Oracle,
+    cases: Sequence[Case],
+    draws: Draws,
+    places: Sequence[int] | None = None,
+    after: Case | None = None,
 ) -> Iterator[tuple[Case, Proof | None]]:
-    """Each case with its truth; ``places``: their numbers, of which seeds are drawn."""
+    """Each case with its truth; ``places``: their numbers, of which seeds are drawn. ``after``: the case that comes next."""
     for at, (place, case) in enumerate(zip(places or range(len(cases)), cases, strict=True)):
-        oracle.coming = cases[at + 1] if at + 1 < len(cases) else None
+        oracle.coming = cases[at + 1] if at + 1 < len(cases) else after
         again = case.again and not oracle.problem.mutates
         yield case, oracle.prove(case, draws.seed(f"other {place}") if again else None)
 
@@ -588,15 +613,15 @@ def _try(
     overwrites: Collection[str],
     context: RunContext,
     scaled: Sequence[AtScale] = (),
-    rest: Callable[[], list[Proof]] = list,
+    rest: Rest = _no_more,
     importing: _Importing | None = None,
 ) -> _Trial:
-    """Run a candidate in all cases; those of ``rest``, which comes last, are added to the others."""
+    """Run a candidate in all cases; those of ``rest`` are added to the others."""
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
-            for proof, peer in itertools.chain(_in_turn(cases, session.gpu), _added(cases, rest)):
+            for proof, peer in _as_known(cases, rest, session.gpu):
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
                 try:
@@ -643,7 +668,7 @@ def _decide_outside(
 
 
 def _try_at_scale(
-    trial: _Trial, session: ChildSession, scaled: Sequence[AtScale], scale: Scale | None, *, numbers: bool = True
+    trial: _Trial, session: ChildSession, scaled: Iterable[AtScale], scale: Scale | None, *, numbers: bool = True
 ) -> None:
     """Call the candidate at the size of workloads, and at sizes that models have: by far wrong there is `unproved`.
 
@@ -668,10 +693,19 @@ def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
     return call.meta, call.tensors
 
 
-def _added(cases: list[tuple[Proof, Peer]], rest: Callable[[], list[Proof]]) -> Iterator[tuple[Proof, Peer]]:
-    more = [(proof, NO_PEER) for proof in rest()]
+def _as_known(cases: list[tuple[Proof, Peer]], rest: Rest, gpu: bool) -> Iterator[tuple[Proof, Peer]]:
+    """Give each case, and those of ``rest``, which are added to the others, as soon as their truth is known."""
+    for case in tuple(_in_turn(cases, gpu)):
+        yield case
+        yield from _added(cases, rest(False))
+    while more := rest(True):
+        yield from _added(cases, more)
+
+
+def _added(cases: list[tuple[Proof, Peer]], proofs: list[Proof]) -> list[tuple[Proof, Peer]]:
+    more = [(proof, NO_PEER) for proof in proofs]
     cases += more
-    yield from more
+    return more
 
 
 def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:
@@ -848,9 +882,7 @@ class _Interpreting:
         self._begin(None)
         with span("waiting for the interpreter"):
             seen = self._pending.result()
-        trial.findings += seen.findings
-        trial.examined += seen.examined
-        trial.refused += seen.refused
+        trial.add(seen)
         if not seen.is_whole:
             return
         trial.trails += seen.trails
@@ -874,9 +906,7 @@ class _Interpreting:
                 self._left |= bool(seen.findings)
             if at_scale is not None:
                 other = at_scale.result()
-                seen.findings += other.findings
-                seen.examined += other.examined
-                seen.refused += other.refused
+                seen.add(other)
         seen.refused = seen.refused[:MOST_LEFT_OUT]
         return seen
 
@@ -898,15 +928,26 @@ class _Interpreting:
             seen.refused.append(Check("interpreter_left_out", error.message, True))
         finally:
             ahead.put(None)
-        if form is not None and self._scaled and not self._left:
-            try:
-                with loaded(
-                    "candidate", self._candidate, form, self._context, f"{INTERPRETED} at scale", gpu=False
-                ) as child:
-                    # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
-                    _try_at_scale(seen, child, self._scaled, None, numbers=False)
-            except (ChildFailed, ProtocolError) as error:  # the child of the other cases tells what is wrong
-                seen.refused.append(Check("at_scale_left_out", str(error)[:200], True))
+        if form is not None and self._scaled:
+            shares = [self._scaled[place::AT_SCALE] for place in range(AT_SCALE)]
+            with ThreadPoolExecutor(AT_SCALE, "at scale") as pool:
+                for other in pool.map(functools.partial(self._called_at_scale, form), shares):
+                    seen.add(other)
+        return seen
+
+    def _called_at_scale(self, form: CallForm, scaled: Sequence[AtScale]) -> _Trial:
+        """What came of calls in a child of their own. Each is left out once something wrong was seen."""
+        seen = _Trial()
+        if self._left or not scaled:
+            return seen
+        try:
+            door = loaded("candidate", self._candidate, form, self._context, f"{INTERPRETED} at scale", gpu=False)
+            with door as child:
+                # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
+                due = itertools.takewhile(lambda _: not self._left, scaled)
+                _try_at_scale(seen, child, due, None, numbers=False)
+        except (ChildFailed, ProtocolError) as error:  # the child of the other cases tells what is wrong
+            seen.refused.append(Check("at_scale_left_out", str(error)[:200], True))
         return seen
 
     def _run_cases(self, seen: _Interpreted, ahead: SimpleQueue[Proof | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ PIECE = 2**15 - 1 if THREADS == 1 else THREADS * 2**15
 OF_CHANCE = 0.5
 
 Place = tuple[slice, slice]
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,17 @@ class Sheet:
 def _norms(piece: Piece) -> torch.Tensor:
     """Give the Euclidean norms of the errors, of what the reference loses and of the truth, each [rows]."""
     return torch.stack([norm(values) for values in (piece.error, piece.own_error, piece.exact)])
+
+
+def keep_pages() -> None:
+    """Have this process keep the memory that it frees, where malloc of glibc may be told so.
+
+    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
+        mallopt(_M_TRIM_THRESHOLD, 2**30)
 
 
 def pieces(rows: int, columns: int) -> Iterator[Place]:

@@ -55,6 +55,20 @@ def test_large_cases_come_second_on_a_gpu_and_last_in_the_interpreter() -> None:
     assert [proof.case.seed for proof, _ in judge._in_turn(cases, gpu=False)] == [0, 1, 2, 3]
 
 
+def test_large_cases_come_between_small_ones_as_soon_as_they_are_known() -> None:
+    cases = [(proof, NO_PEER) for proof in proofs()[:3]]
+    large, computed = proofs()[3:] * 2, []
+
+    def rest(wait: bool) -> list[Proof]:
+        given = [large.pop()] if large and (wait or computed) else []
+        computed.append("one")
+        return given
+
+    order = [proof.case.seed for proof, _ in judge._as_known(cases, rest, gpu=True)]
+    assert order == [0, 1, 3, 2, 3]
+    assert [proof.case.seed for proof, _ in cases] == [0, 1, 2, 3, 3]
+
+
 @pytest.mark.parametrize(("gpu", "held"), [(True, judge.MOST_PENDING), (False, 1)])
 def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
     monkeypatch: pytest.MonkeyPatch, gpu: bool, held: int

@@ -29,6 +29,7 @@ CASES = (
     Case("not finite", (("T", 8), ("I", 33)), "float32", 13, content=Content.odd),
     Case("workload", (("T", 2**13), ("I", 2**9)), "bfloat16", 14, measured=True),
 )
+SMALLER = Case("smaller", (("T", 2**10), ("I", 2**9)), "float32", 15, measured=True)
 
 
 class Listener:
@@ -58,7 +59,8 @@ def told(
     with judge._Proving(problem, cases, surroundings(), [cast(Early, listener)], later=later) as proving:
         proofs = proving.first()
         proving.begin_rest()
-        proofs += proving.rest()
+        while more := proving.rest(True):
+            proofs += more
         assert proving.oracle.session._process is None  # it has ended
     assert proving.left_out == []
     return proofs, [make() for make in listener.told]
@@ -86,11 +88,11 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
 
 
 def test_large_cases_are_named_first_and_asked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = (CASES[3], CASES[0])
+    cases = (SMALLER, CASES[3], CASES[0])
     proofs, warming = told(monkeypatch, gpu=True, cases=cases, later=True)
-    assert [proof.case.name for proof in proofs] == ["prime", "workload"]
+    assert [proof.case.name for proof in proofs] == ["prime", "workload", "smaller"]  # the largest first
     assert all(proof.outputs and proof.gradients and proof.scale == proofs[0].scale for proof in proofs)
-    assert [likewise.case.name for likewise in warming] == ["workload", "prime"]
+    assert [likewise.case.name for likewise in warming] == ["workload", "smaller", "prime"]
     assert warming[0].case.size_of["T"] == 2**12
     assert warming[0].case.seed not in {case.seed for case in cases}
 
