@@ -780,14 +780,15 @@ class _Plan:
                 found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_dense = not self.quick and place % 4 == 3
-            if self._is_beyond_a_cut(case):  # few rows, of which some must differ beyond the cut
-                layout = stream.choice(NEVER_CONSTANT)
+            is_beyond = self._is_beyond_a_cut(case)  # few rows, of which some must differ beyond the cut
+            if is_beyond:
+                layout, of_upstream = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
             else:
-                layout = next(layouts) if shows else stream.choice(_LAYOUTS)
+                layout, of_upstream = next(layouts) if shows else stream.choice(_LAYOUTS), next(upstream)
             dealt = replace(
                 case,
                 layout=MemoryLayout.dense if is_dense else layout,
-                upstream=MemoryLayout.dense if is_dense else next(upstream),
+                upstream=MemoryLayout.dense if is_dense else of_upstream,
                 gradients=next(gradients),
                 indices=self._dealt_indices(case, indices, stream) if has_whole else Indices.spread,
             )
@@ -795,6 +796,8 @@ class _Plan:
             is_free = not {dealt.layout, dealt.upstream} & REPEATED
             is_special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
             special = self._any_special(stream) if is_special else Special.none
+            if is_beyond:
+                special = Special.rows  # of which one rises, so that its largest element lies beyond the cut
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is MemoryLayout.shifted
             wild = is_free and special is not Special.ends and stream.random() < OFTEN

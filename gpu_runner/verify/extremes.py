@@ -24,6 +24,7 @@ FILLS = (-1e4, -1e9)  # by rows in turn: what masks are added to logits as
 MOST_FILLED = 0.5  # of a row
 MOST_STEPS = 64  # of numbers in order, whose squares and sums stay small
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
+SEVERAL_ROWS = 6
 PEAK = 64.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
 MOST_KEPT = 0.6  # of a row of which most elements are zero, as behind a ReLU or a dropout
@@ -144,6 +145,7 @@ def with_special(
     faint: float = 0.0,
 ) -> torch.Tensor:
     """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
+    Of several rows one rises.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
@@ -165,6 +167,8 @@ def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_hal
     order = torch.randperm(rows.shape[0], generator=stream).tolist()
     kinds = [SPECIAL_ROWS[at] for at in torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()]
     kinds = [make for make in kinds if not (beside and make is _equal_row)]
+    if len(order) >= SEVERAL_ROWS:  # one rises, whichever others there are
+        kinds.sort(key=lambda make: make is not _rising_row)
     for row, make in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
         make(rows, row, order[0], stream)
         if make is _faint_row:

@@ -508,6 +508,8 @@ class _Proving:
             self.oracle = Oracle.open(self._problem, session, self._draws.seed("module"))
             if not keeps_apart(session.isolation):  # none of the candidate's code runs beside it
                 self._later = []
+            for place in self._later[:1]:  # which takes as long as the small cases in all
+                self.oracle.ask_ahead(self._cases[place])
             self._stack = unless_started.pop_all()
         return self
 

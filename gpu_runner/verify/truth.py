@@ -67,8 +67,8 @@ class Oracle:
     dropped: ChildError | None = None  # why the last case was left out
     uses: Uses = field(default_factory=Uses)
     coming: Case | None = None  # whose inputs are made while the reference works
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drawing"))
-    _ahead: tuple[Case, Future[Proof]] | None = None
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "drawing"))
+    _ahead: dict[Case, Future[Proof]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, problem: Problem, session: ChildSession, seed: int) -> Oracle:
@@ -181,11 +181,16 @@ class Oracle:
         if self.form.name == "kernelbench":
             return self._asked_of_module(case)
         with span("drawing and scaling"):
-            ahead = self._ahead
-            made = ahead[1].result() if ahead and ahead[0] == case else asked_of(self.problem, self.form, case)
-        if self.coming is not None and (ahead is None or ahead[0] != self.coming):
-            self._ahead = self.coming, self._pool.submit(asked_of, self.problem, self.form, self.coming)
+            ahead = self._ahead.pop(case, None)
+            made = asked_of(self.problem, self.form, case) if ahead is None else ahead.result()
+        if self.coming is not None:
+            self.ask_ahead(self.coming)
         return made
+
+    def ask_ahead(self, case: Case) -> None:
+        """Begin to make the inputs of a case that comes later."""
+        if self.form.name != "kernelbench" and case not in self._ahead:
+            self._ahead[case] = self._pool.submit(asked_of, self.problem, self.form, case)
 
     def _asked_of_module(self, case: Case) -> Proof:
         reply = self.session.call("inputs", {"seed": case.seed})

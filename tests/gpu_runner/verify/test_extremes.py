@@ -16,6 +16,7 @@ from gpu_runner.verify.extremes import (
     LARGE_ROWS,
     ODD_ROWS,
     REACHES,
+    SEVERAL_ROWS,
     SPECIAL_ROWS,
     with_large,
     with_odd,
@@ -102,6 +103,13 @@ def test_every_kind_of_special_row_is_there() -> None:
         ],
     }
     assert all(any(found) for found in kinds.values()), kinds
+
+
+def test_of_several_special_rows_one_rises() -> None:
+    values = torch.randn(SEVERAL_ROWS, 80, generator=torch.Generator().manual_seed(11))
+    for seed in range(20):
+        rows = with_special(values, Special.rows, torch.Generator().manual_seed(seed))
+        assert any(bool((row.diff() > 0).all()) for row in rows)
 
 
 def test_columns_of_a_matrix_are_special_too() -> None:

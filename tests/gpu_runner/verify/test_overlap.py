@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, cast
@@ -24,7 +26,10 @@ from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import CallForm, Expected, Proof, Use
+from gpu_runner.verify.scale import AtScale
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
+from tests.cheats.trial import surroundings
+from tests.honest.table import source_of
 from tests.problems import problem_source
 
 CASES = tuple(Case(f"case {seed}", (("T", 5), ("I", 33)), "float32", seed, measured=seed == 3) for seed in range(4))
@@ -149,3 +154,28 @@ def test_the_case_with_most_elements_is_first_and_that_with_most_rows_second() -
     spec = replace(PROBLEM.inputs[0], dims=("T", "H"))
     ordered = largest_first(replace(PROBLEM, inputs=(spec,)), cases)
     assert [case.seed for case in ordered] == [1, 2, 0, 3, 4]
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
+    monkeypatch: pytest.MonkeyPatch, left: bool
+) -> None:
+    calls = cast(list[AtScale], [f"call {place}" for place in range(7)])
+    beside = judge._Interpreting(source_of("reglu"), surroundings(), scaled=calls)
+    children: list[list[AtScale]] = []
+
+    def called(trial: judge._Trial, session: object, scaled: Iterable[AtScale], *_: object, **__: object) -> None:
+        children.append(list(scaled))
+        trial.refused.append(Check("at_scale_left_out", "one", True))
+
+    monkeypatch.setattr(judge, "AT_SCALE", 3)
+    monkeypatch.setattr(judge, "loaded", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(judge, "_try_at_scale", called)
+
+    def prove() -> Generator[Proof, None, None]:
+        yield proofs()[0]
+        beside._left = left
+
+    seen = beside._prove_ahead(prove, SimpleQueue())
+    assert sorted(map(str, itertools.chain.from_iterable(children))) == ([] if left else calls)
+    assert len(seen.refused) == len(children) == (0 if left else 3)
