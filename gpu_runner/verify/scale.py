@@ -137,7 +137,7 @@ def at_scale(
     """The largest workload as it is, and one beyond it with gaps and storage offsets of its scale; none where nothing is known by
     places. Some more are like ``cases``, those of the verdict."""
     problem = oracle.problem
-    if problem.form == "kernelbench" or problem.mutates or not workloads:
+    if problem.form == "kernelbench" or not workloads:
         return []
     workload = max(workloads, key=lambda one: math.prod(size for _, size in one.sizes))
     try:

@@ -51,7 +51,7 @@ def at_usual_sizes(
     first of them without gradients, as for inference.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
-    if problem.form == "kernelbench" or problem.mutates or not workloads:
+    if problem.form == "kernelbench" or not workloads:
         return
     near = _near(problem, workloads)
     tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
