@@ -51,6 +51,7 @@ MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
 ROUGH = {torch.float16: 0.15, torch.bfloat16: 0.3, torch.float32: 0.03, torch.float64: 0.03}  # of the scale
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
+NOT_FINITE = ("nonfinite", "unwritten")  # levels of comparisons
 POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
 
 LIKE_CASES = 6  # calls that have what cases of the verdict have, but for some layouts
@@ -170,11 +171,16 @@ def examined_at_scale(
             continue
         own = item.truth.own
         got = torch.where(known, (got.double() / factor).to(own.dtype), own)
-        if call.is_whole:
+        is_odd = call.proof.case.content is Content.odd
+        if call.is_whole and not is_odd:
             comparison = roughly_compared(got, item.truth)
         else:
             comparison = compare(got, item.truth)
-        if not comparison.passed and (call.is_whole or not _is_near(comparison)):
+        if is_odd:  # of values it is known elsewhere what they are
+            is_wrong = comparison.level in NOT_FINITE and not comparison.passed
+        else:
+            is_wrong = not comparison.passed and (call.is_whole or not _is_near(comparison))
+        if is_wrong:
             findings.append(_finding(call, label, how(comparison), comparison))
         elif bool(known.any()):
             checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))

@@ -8,6 +8,7 @@ tells of, so that a condition on a size and one of those has its other side too.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.errors import ChildError, ChildFailed
-from gpu_runner.verify.cases import Case, columns_of
+from gpu_runner.verify.cases import Case, Content, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.scale import AtScale, Comparable, kinds_of
@@ -47,8 +48,8 @@ def at_usual_sizes(
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
-    All but the plain ones are like one of ``cases``, those of the verdict. The first two are plain and have many rows, the
-    first of them without gradients, as for inference.
+    All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first two are plain
+    and have many rows, the first of them without gradients, as for inference.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:
@@ -60,12 +61,16 @@ def at_usual_sizes(
         _many_rows(problem, workloads[0], near, MANY, stream),
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
     ]
-    kinds = kinds_of(cases, stream)
-    for place, sizes in enumerate([*many, *tried[:PLAIN], _square(problem, near, stream), *tried[PLAIN:]]):
+    not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
+    odd = stream.choice(not_finite) if not_finite else None
+    deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
+    given = [*many, *tried[:PLAIN], deep, _square(problem, near, stream), *tried[PLAIN:]]
+    likes = itertools.chain([None] * (2 + PLAIN), [odd], kinds_of(cases, stream), itertools.repeat(None))
+    for place, (sizes, like) in enumerate(zip(given, likes, strict=False)):
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         plain = Case("usual sizes", tuple(sizes.items()), dtype, 0, stream.choice(workloads).scalars)
-        kind = next(kinds, plain) if place >= 2 + PLAIN else plain
+        kind = like or plain
         case = replace(kind, sizes=plain.sizes, seed=draws.seed(f"usual sizes {place}"), again=False, measured=False)
         try:
             proof = oracle.asked(replace(case, may_raise=True, spare=()))
@@ -76,7 +81,7 @@ def at_usual_sizes(
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
-        if not is_sound(proof):
+        if kind.content is Content.ordinary and not is_sound(proof):
             continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])

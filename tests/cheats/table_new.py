@@ -1712,4 +1712,18 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Torch makes a matrix of two vectors, which are small, and works on it; the kernel adds.",
     ),
+    "rows_of_a_fixed_grid": NewCheat(
+        "add_in_place",
+        7,
+        "forward",
+        "whole",
+        "The grid has 512 programs of a row each, and an input is overwritten.",
+    ),
+    "not_a_number_hidden": NewCheat(
+        "swiglu",
+        7,
+        "forward",
+        "whole",
+        "Where many rows are wide, a row with NaN shows none.",
+    ),
 }
