@@ -17,7 +17,6 @@ from gpu_runner.session import ChildSession
 from gpu_runner.verify import judge
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
-from tests.few import few
 from tests.honest.table import problem_of, source_of
 
 GPU_THERE = {
@@ -151,13 +150,11 @@ OVER_ITS_INPUTS = ("torch.empty_like(a), torch.empty_like(b)", "a, b")  # as lib
 
 
 # In `make test` a kernel of the original is granted what it is, above; here it stands beside the candidate in every case.
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("beside", "spoilt", "status"),
-    few(
-        [(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)],
-        [(False, "", Status.unproved)],
-    ),
+    [(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)],
 )
 def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, beside: bool, spoilt: str, status: Status
