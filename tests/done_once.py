@@ -15,12 +15,13 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from sqlalchemy import Connection, event, inspect
+from sqlalchemy import Connection, Dialect, event, inspect
 
 from workers.store import database
 from workers.store.database import Database
 
 COMPILED: dict[str, dict[Any, Any]] = {}
+DIALECTS: dict[str, Dialect] = {}  # each has been connected: some of what it knows it asked a server for
 _init, _upgrade, _prepare_key = Database.__init__, database.upgrade, RSAAlgorithm.prepare_key
 
 
@@ -57,11 +58,13 @@ def _upgraded(connection: Connection) -> None:
 
 
 def _init_fast(self: Database, url: str) -> None:
-    """Share what SQLAlchemy has compiled, and spare the disk: a test survives no power cut."""
+    """Share what SQLAlchemy has compiled, which it keys by the dialect, and spare the disk: a test survives no power cut."""
     _init(self, url)
-    dialect = self.engine.dialect.name
-    self.engine = self.engine.execution_options(compiled_cache=COMPILED.setdefault(dialect, {}))
-    if dialect == "sqlite":
+    own, name = self.engine.dialect, self.engine.dialect.name
+    event.listen(self.engine, "connect", lambda *_: DIALECTS.setdefault(name, own))
+    self.engine.dialect = DIALECTS.get(name, own)
+    self.engine = self.engine.execution_options(compiled_cache=COMPILED.setdefault(name, {}))
+    if name == "sqlite":
         event.listen(self.engine, "connect", lambda made, _: made.execute("PRAGMA synchronous=OFF").close())
 
 

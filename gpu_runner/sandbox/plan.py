@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 import os
 import sys
@@ -93,6 +94,11 @@ def readable_paths() -> tuple[str, ...]:
 
 def package_roots() -> tuple[str, ...]:
     """Folders on ``sys.path`` with packages that a child imports, outside of the interpreter's own."""
+    return _package_roots(tuple(sys.path))
+
+
+@functools.cache
+def _package_roots(_searched: tuple[str, ...]) -> tuple[str, ...]:
     roots: dict[str, None] = {}
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -127,10 +133,10 @@ def environment(scratch: Path, gpu: bool) -> dict[str, str]:
 def _processes_of_user() -> int:
     """Number of this user's threads: without a user namespace the limit on processes counts them all."""
     count = 0
-    for entry in Path("/proc").iterdir():
+    for name in os.listdir("/proc"):  # noqa: PTH208 - numbers, not paths
         try:
-            if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
-                count += sum(1 for _ in (entry / "task").iterdir())
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == os.getuid():  # noqa: PTH116
+                count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208
         except OSError:
             continue  # it ended meanwhile
     return count

@@ -13,11 +13,9 @@ _PATIENCE_S = 5.0
 def descendants(root: int) -> list[int]:
     """Ids of all processes below ``root``."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            parent = _parent(entry)
-            if parent is not None:
-                children.setdefault(parent, []).append(int(entry.name))
+    for name in os.listdir("/proc"):  # noqa: PTH208 - numbers, not paths
+        if name.isdigit() and (parent := _parent(name)) is not None:
+            children.setdefault(parent, []).append(int(name))
     ids, left = [], [root]
     while left:
         below = children.get(left.pop(), [])
@@ -66,21 +64,22 @@ def kill_descendants(root: int) -> None:
         time.sleep(0.005)
 
 
-def _fields(entry: Path) -> list[str]:
+def _fields(pid: int | str) -> list[bytes]:
     try:
-        # The name in parentheses may hold anything, so what follows its last parenthesis is read.
-        return (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - of every process, in each look
+            # The name in parentheses may hold anything, so what follows its last parenthesis is read.
+            return file.read().rpartition(b")")[2].split()
     except OSError:
         return []
 
 
-def _parent(entry: Path) -> int | None:
-    fields = _fields(entry)
+def _parent(pid: str) -> int | None:
+    fields = _fields(pid)
     return int(fields[1]) if len(fields) > 1 else None
 
 
 def _is_zombie(pid: int) -> bool:
-    return _fields(Path(f"/proc/{pid}"))[:1] in ([], ["Z"], ["X"])
+    return _fields(pid)[:1] in ([], [b"Z"], [b"X"])
 
 
 def _kill(pid: int) -> None:

@@ -6,6 +6,7 @@ import ast
 import functools
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -39,18 +40,31 @@ def modules(room: str) -> list[Path]:
     return sorted(path for path in (ROOT / room).rglob("*.py") if GENERATED not in path.parents)
 
 
+@dataclass(frozen=True)
+class Read:
+    """What a file imports, relative names resolved; where it reads the environment; and the classes that it defines."""
+
+    imported: list[tuple[int, str]]
+    environment: list[int]
+    classes: list[str]
+
+
 @functools.cache
-def imported(path: Path) -> list[tuple[int, str]]:
-    """Every module name that a file imports, relative ones resolved."""
+def read(path: Path) -> Read:
+    """Parse a file, once for all tests."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    found = []
+    found = Read([], [], [])
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            found.imported.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(part for part in (base, node.module or "") if part)
-            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+            found.imported.extend((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.ClassDef):
+            found.classes.append(node.name)
+        elif isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os":
+            found.environment.append(node.lineno)
     return found
 
 
@@ -64,7 +78,7 @@ def test_a_room_enters_another_through_its_doors_only(room: str) -> None:
     assert files, f"{room} has no modules"
     wrong = []
     for path in files:
-        for line, name in imported(path):
+        for line, name in read(path).imported:
             other = name.split(".")[0]
             if other not in ROOMS or other == room:
                 continue
@@ -79,7 +93,7 @@ def test_the_runner_needs_the_standard_library_torch_and_triton_only() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in modules("gpu_runner")
-        for line, name in imported(path)
+        for line, name in read(path).imported
         if name.split(".")[0] not in allowed
     ]
     assert wrong == []
@@ -96,11 +110,10 @@ def test_the_doors_of_the_runner_import_without_torch_and_triton() -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_environment_is_read_in_one_place_of_each_kind(room: str) -> None:
     wrong = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
+        f"{path.relative_to(ROOT)}:{line}"
         for path in modules(room)
         if path.stem not in ("settings", "environment")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os"
+        for line in read(path).environment
     ]
     # The runner has no settings: it sets a child's environment up, and reads PATH and the GPU's variables for that.
     assert room == "gpu_runner" or wrong == []
@@ -127,7 +140,6 @@ TWICE = {"Evidence", "Kernel", "Part"}
 def test_a_class_name_stands_once() -> None:
     found: dict[str, list[str]] = {}
     for path in (path for room in ROOMS for path in modules(room)):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+        for name in read(path).classes:
+            found.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in found.items() if len(paths) > 1 and name not in TWICE} == {}

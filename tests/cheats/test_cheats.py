@@ -38,7 +38,7 @@ def test_the_screen_says_what_the_text_shows(name: str) -> None:
     assert objection.line is not None
 
 
-@pytest.mark.parametrize("name", few(sorted(CHEATS), sorted(CHEATS)[::8]))
+@pytest.mark.parametrize("name", few(sorted(CHEATS), sorted(CHEATS)[::16]))
 def test_without_the_screen_the_run_ends_in_the_named_status(name: str) -> None:
     verdict = judge_by(proofs("reglu"), cheat(name), surroundings())
     assert verdict.status is not Status.passed
@@ -85,7 +85,11 @@ def test_what_the_text_of_a_cheat_shows_is_named_with_its_line(name: str) -> Non
     assert objection.message
 
 
-@pytest.mark.parametrize("name", few(BY_DEED, [name for name in BY_DEED if not NEW[name].around][::16]))
+# One in sixteen, but for products, which take the interpreter ten seconds each.
+QUICK = [name for name in BY_DEED if not NEW[name].around and NEW[name].problem != "matmul"]
+
+
+@pytest.mark.parametrize("name", few(BY_DEED, QUICK[::16]))
 def test_what_a_cheat_does_is_found(name: str) -> None:
     row = NEW[name]
     verdict = judge_by(proofs(*row.cases(name)), cheat(name), surroundings())
@@ -93,7 +97,7 @@ def test_what_a_cheat_does_is_found(name: str) -> None:
     assert verdict.evidence[0].message
 
 
-@pytest.mark.parametrize("name", few(WHOLE, WHOLE[::32]))
+@pytest.mark.parametrize("name", few(WHOLE, ["upstream_is_an_input"]))
 def test_whole_verdict_proves_nothing_of_what_it_saw_one_side_of(name: str) -> None:
     verdict = whole_verdict(name)
     assert verdict.status in NEW_ENDS[NEW[name].mechanism], (verdict.status, verdict.evidence[:1])

@@ -28,6 +28,7 @@ from service.github.session import RateLimits
 from service.settings import ServiceSettings
 from tests.conversations.normal import Normal
 from tests.conversations.talk import REPOSITORY, Talk
+from tests.direct_hub import direct
 from tests.done_once import keys
 from tests.recorded import runner
 from tests.recorded.libraries import PLAIN
@@ -90,6 +91,7 @@ def open_talk(
             clock = _production(tmp_path, None if real_runner else request.config.getoption("--record"), monkeypatch)
             hub = _hub(tmp_path / "hub", clock, keys()[1], files or PLAIN)
             server = stack.enter_context(HubServer(hub))
+            stack.enter_context(direct(server))
             talk = _served(stack, hub, server, clock, keys()[0], tmp_path / "desk", errors)
             opened.append(talk)
             return talk

@@ -98,6 +98,7 @@ def told_of(asking: Asking, *troubles: Trouble) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long  # in `make test` tests/workers/models/test_faults_of_providers has each fault
 def test_a_provider_that_fails_is_said_with_the_fix(ask_models: Ask) -> None:
     assert told_of(
         ask_models(),

@@ -216,6 +216,7 @@ To your last review:
     talk.skip(1)
 
 
+@pytest.mark.long  # in `make test` none that is not proved is pushed before a review, above
 def test_a_review_cannot_have_a_kernel_pushed_that_is_not_proved(ask_models: Ask) -> None:
     asking = ask_models()
     talk, line = asking.talk, asking.line

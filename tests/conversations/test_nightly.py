@@ -266,6 +266,7 @@ def test_a_night_of_a_branch_that_is_not_there_is_logged_once_a_day(open_talk: O
     )
 
 
+@pytest.mark.long  # in `make test` tests/workers/stages/test_nightly leaves a rest
 def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
     open_talk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +350,7 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     talk.skip(issue)
 
 
+@pytest.mark.long  # in `make test` tests/workers/nightly/test_memory keeps testbeds apart
 def test_each_gpu_model_has_an_issue_of_its_own(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     number = talk.issue("The nights are here.")
@@ -435,6 +437,7 @@ def test_a_locked_conversation_costs_a_comment_and_its_issue_is_closed_all_the_s
     assert (issues(talk, number), talk.heard(issue)) == ([(issue, title, "closed")], [])
 
 
+@pytest.mark.long  # in `make test` one is opened at the same commit, below
 def test_where_no_issue_can_be_opened_the_report_of_the_night_tells_it(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     number = talk.issue("The nights are here.")
@@ -565,6 +568,7 @@ def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk
     assert "this is no such issue" in talk.read(number)
 
 
+@pytest.mark.long  # in `make test` test_faults of the service has forged marks
 def test_an_issue_that_somebody_else_opened_with_the_bots_marker_is_not_taken_for_its_own(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     key = regression_key("geglu", "NVIDIA H200")
@@ -587,6 +591,7 @@ def merged(talk: Talk, line: str) -> int:
     return number
 
 
+@pytest.mark.long  # in `make test` one is marked after a search, below
 def test_the_pull_request_that_alone_lies_between_two_nights_is_named_and_marked_with_a_check(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     number = talk.issue("The nights are here.")
@@ -692,8 +697,9 @@ def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    few([("octo/kernels-two", True), ("acme/kernels", True), ("octo/more", False)], [("acme/kernels", True)]),
+    [("octo/kernels-two", True), ("acme/kernels", True), ("octo/more", False)],
 )
+@pytest.mark.long  # in `make test` tests/workers/nightly/test_memory renames one
 def test_the_numbers_and_issues_of_a_renamed_repository_go_on_under_its_name(
     open_talk: Open, name: str, told: bool
 ) -> None:

@@ -249,6 +249,7 @@ kernelsmith optimize geglu --repo . --auto --goal balanced --scope general --var
     assert closed(talk)
 
 
+@pytest.mark.long  # in `make test` test_finalizing has such tests
 def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(open_talk: Open) -> None:
     talk = open_talk(STANDING)
     searched(talk, 1.4, 1.5, 1.6)

@@ -180,6 +180,7 @@ Written by a model: what is supposed, changed and expected are its own words.
     talk.skip(number)
 
 
+@pytest.mark.long  # in `make test` providers go down in test_model_faults
 def test_a_provider_that_goes_down_in_the_middle_leaves_what_was_kept(ask_models: Ask) -> None:
     asking = asking_for_geglu(ask_models, 1.4, 1.4, 1.4)
     asking.line.answer(DIAGNOSIS)

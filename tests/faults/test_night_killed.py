@@ -17,7 +17,6 @@ from tests.conversations.test_nightly import GEGLU, HOST, measured
 from tests.faults.conftest import installed
 from tests.faults.installation import ENDED, REPOSITORY, Installation
 from tests.faults.processes import parent_of, until
-from tests.few import few
 from tests.recorded.libraries import LIGER
 from tests.service.report.facts import VERDICT
 from workers import inbox
@@ -121,7 +120,7 @@ def test_a_worker_is_killed_at_any_place_of_a_night(nights: tuple[Installation, 
     assert_told_once(installation, number)
 
 
-@pytest.mark.long  # in `make test` both die while it is told, below
+@pytest.mark.long  # in `make test` tests/workers/stages/test_nightly cuts a night off
 @pytest.mark.parametrize("run", [1, 2, 3])
 def test_the_service_and_all_workers_are_killed_while_a_regression_is_confirmed(
     nights: tuple[Installation, int], run: int
@@ -143,9 +142,8 @@ def test_the_service_and_all_workers_are_killed_while_a_regression_is_confirmed(
     assert_told_once(installation, number)
 
 
-@pytest.mark.parametrize(
-    "operations", few(["create_issue", "create_git_commit", "update_issue_comment, list_issues"], ["create_issue"])
-)
+@pytest.mark.parametrize("operations", ["create_issue", "create_git_commit", "update_issue_comment, list_issues"])
+@pytest.mark.long  # in `make test` tests/service/io/test_faults has who dies while it tells
 def test_the_service_is_killed_while_a_regression_is_told(nights: tuple[Installation, int], operations: str) -> None:
     installation, number = nights
     begin(installation, number, NIGHTS - 1, 220.0)

@@ -263,6 +263,7 @@ def test_a_gpu_host_alone_that_is_told_to_end_twice_gives_its_request_back(machi
     machines.ended(JobState.done)
 
 
+@pytest.mark.long  # in `make test` tests/workers/test_environment, process by process
 def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
     install: Callable[..., Installation],
 ) -> None:

@@ -8,7 +8,6 @@ from deploy.localhub.conversation import CommentEntry
 from service.report.layout import MessageKind, find_marker
 from tests.faults.installation import ENDED, REPOSITORY, Installation
 from tests.faults.processes import until
-from tests.few import few
 from tests.workers.stages import library
 from workers import inbox
 from workers.contracts import JobState
@@ -50,7 +49,8 @@ def all_told(installation: Installation) -> bool:
     return bool(jobs) and all(job.state in ENDED for job in jobs) and not installation.busy()
 
 
-@pytest.mark.parametrize("place", few(PLACES, ["runner.benchmark"]))
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.long  # in `make test` tests/service/io/test_pull_events has pushes, without processes
 def test_a_push_ends_the_job_of_the_old_head_wherever_it_is(standing: Installation, place: str) -> None:
     number = benched(standing, place)
     new = push(standing, "another way")
@@ -65,7 +65,7 @@ def test_a_push_ends_the_job_of_the_old_head_wherever_it_is(standing: Installati
     assert not inbox.counts()["gpu_requests"].get("running")
 
 
-@pytest.mark.long  # in `make test` a push ends it by the same cancellation, and a conversation closes the pull request
+@pytest.mark.long  # in `make test` tests/service/io/test_pull_events closes one, without processes
 @pytest.mark.parametrize("place", PLACES)
 def test_a_pull_request_that_is_closed_ends_its_job_wherever_it_is(standing: Installation, place: str) -> None:
     number = benched(standing, place)

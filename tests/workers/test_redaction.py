@@ -259,9 +259,9 @@ def test_a_value_that_this_process_holds_is_found_in_base64_of_either_alphabet_a
 def test_known_values_slow_no_text() -> None:
     know(["p&<'\"\\ä\n/%x\\\\\\\\" * 4, "correct horse battery", PEM, *(f"{A}{number}" for number in range(20))])
     for text in ("\\" * 300_000, "&amp;" * 60_000, "%25" * 100_000, "p&" * 150_000, "correct+" * 40_000):
-        began = time.perf_counter()
+        began = time.thread_time()  # of this thread alone: a busy machine is no fault of the code
         redact(text)
-        assert time.perf_counter() - began < 3.0
+        assert time.thread_time() - began < 3.0
 
 
 def test_each_line_of_a_private_key_that_this_process_holds_is_secret() -> None:

@@ -159,6 +159,7 @@ def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
         assert server().pid == pid
 
 
+@pytest.mark.long  # in `make test` it would be slower and no less right without
 def test_children_find_the_compiler_loaded(own_keeper: None) -> None:
     source = "import sys\ndef main(s, t):\n    return {n: n in sys.modules for n in ('torch', 'torch._dynamo')}, []\n"
     for gpu in (True, False):
@@ -254,6 +255,7 @@ def test_a_device_that_opens_in_a_fresh_child_alone_ends_the_forking(
     assert "Cannot re-initialize CUDA" in (keeper.why_not() or "")
 
 
+@pytest.mark.long  # in `make test` one opens in a fresh child alone, above
 def test_a_device_that_opens_in_no_child_is_no_fault_of_the_fork(
     own_keeper: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_the_process_id_is_kept_until_its_end_was_seen() -> None:
         process.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.long  # in `make test` tests/gpu_runner/core/test_limits weighs children
 def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
     source = "import torch, torch._dynamo, triton.language\n"
     weights = {}
@@ -329,6 +332,7 @@ def test_memory_that_is_written_in_common_is_found() -> None:
     assert shared_memory(apart) == []
 
 
+@pytest.mark.long  # in `make test` it would be slower and no less right without
 def test_without_bytecode_the_server_alone_compiles_what_children_import(tmp_path: Path) -> None:
     program = """
 import builtins, importlib, sys

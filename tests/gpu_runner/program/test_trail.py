@@ -32,6 +32,7 @@ def judged(text: str) -> Verdict:
     return verify.run(VerifyRequest(problem_source("reglu"), source, dtypes=("float32",)), surroundings())
 
 
+@pytest.mark.long  # a whole verdict; in `make test` trails are compared below
 def test_what_cpython_alone_does_is_seen_where_no_compared_case_goes() -> None:
     # `Optional[int] == Optional[int]` stands for whatever the evaluator and CPython do not agree on.
     head = "import typing\n\nONE = typing.Optional[int]\nOTHER = typing.Optional[int]\n\n\n"

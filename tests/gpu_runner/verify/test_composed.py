@@ -7,6 +7,7 @@ import pytest
 from gpu_runner.contracts import CandidateSource, Composed, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.verify.judge import judge
 from tests.cheats.trial import surroundings
+from tests.few import few
 
 PROBLEM = """
 import torch.nn.functional as F
@@ -112,7 +113,7 @@ def test_a_second_derivative_that_a_part_drops_in_silence_is_found() -> None:
     assert "In a double backward" in verdict.evidence[0].message
 
 
-@pytest.mark.parametrize("kept", ["0", "tuple(x.shape)"])
+@pytest.mark.parametrize("kept", few(["0", "tuple(x.shape)"], ["tuple(x.shape)"]))
 def test_a_part_that_keeps_its_answer_is_found(kept: str) -> None:
     keeps = f"ctx.save_for_backward(x); y = _KEPT.setdefault({kept}, y)"
     verdict = judged(PROGRAM.replace("ctx.save_for_backward(x)", keeps) + "\n\n_KEPT = {}\n")

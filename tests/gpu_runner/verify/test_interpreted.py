@@ -17,7 +17,6 @@ from gpu_runner.session import ChildSession
 from gpu_runner.verify import judge
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
-from tests.few import few
 from tests.honest.table import problem_of, source_of
 
 GPU_THERE = {
@@ -86,6 +85,7 @@ def test_there_what_the_interpreter_cannot_run_is_left_out_and_named(monkeypatch
     assert "no such thing here" in left_out.workload
 
 
+@pytest.mark.long  # in `make test` tests/cheats has one side of a decision, in the interpreter alone
 def test_what_a_kernel_decides_is_seen_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "limit_in_an_unrolled_loop"
     verdict = whole_beside_a_gpu(source_of_problem(NEW[name].problem), cheat(name), monkeypatch)
@@ -99,6 +99,7 @@ def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: py
     assert 2 <= [check.name for check in verdict.checks].count("interpreted") < 20
 
 
+@pytest.mark.long  # a whole verdict beside a GPU is above
 def test_programs_of_a_persistent_kernel_have_several_blocks_each_where_a_gpu_has_few_processors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -150,13 +151,11 @@ OVER_ITS_INPUTS = ("torch.empty_like(a), torch.empty_like(b)", "a, b")  # as lib
 
 
 # In `make test` a kernel of the original is granted what it is, above; here it stands beside the candidate in every case.
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("beside", "spoilt", "status"),
-    few(
-        [(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)],
-        [(False, "", Status.unproved)],
-    ),
+    [(True, "", Status.passed), (False, "", Status.unproved), (True, "dy * a", Status.unproved)],
 )
 def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, beside: bool, spoilt: str, status: Status
@@ -174,6 +173,7 @@ def test_what_the_original_errs_in_the_interpreter_is_granted_and_nothing_else(
     assert any("the original: A kernel reads what another program" in why for why in left_out) is beside
 
 
+@pytest.mark.long  # in `make test` one of the original may, above
 def test_a_kernel_of_the_library_of_which_the_candidate_writes_nothing_may_run_on_the_gpu_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def verify(*arguments: str) -> Result:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # in `make test` the seed's way to the runner, below
 def test_a_failing_verdict_is_repeated_by_the_seed_that_it_shows(files: tuple[str, str]) -> None:
     first = verify(*files, "--json")
     shown = json.loads(first.stdout)

@@ -26,6 +26,7 @@ from service.app import Parts, create_app, make_parts
 from service.github.clients import GitHubClients
 from service.github.session import RateLimits
 from service.settings import ServiceSettings
+from tests.direct_hub import direct
 from tests.done_once import keys
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages
@@ -171,7 +172,7 @@ def hub(tmp_path: Path, app_keys: tuple[str, str], clock: list[float]) -> Hub:
 @contextmanager
 def running(hub: Hub, clock: list[float], analyze: Analyze, **credentials: Any) -> Iterator[Bench]:
     """The service on a hub, with credentials as its settings take them."""
-    with HubServer(hub) as server:
+    with HubServer(hub) as server, direct(server):
         settings = ServiceSettings(
             webhook_secrets=(SecretStr(SECRET),),
             api_url=server.api_url,

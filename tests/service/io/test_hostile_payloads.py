@@ -99,7 +99,7 @@ def test_any_text_is_answered_or_starts_a_job(bench: Bench, models: bool, monkey
     for body in BODIES:
         number = bench.issue()
         told = deliver(bench, json.dumps(comment(number, body)).encode())
-        jobs = [job for job in bench.jobs() if job.request.origin.number == number]
+        jobs = inbox.find_jobs(REPOSITORY, number=number)
         if len(replies(bench, number)) + len(jobs) != 1 or "fault" in told:
             unexpected.append((ascii(body)[:80], told))
         for job in jobs:
@@ -156,6 +156,6 @@ def test_code_is_found_behind_a_mark_that_nobody_sees(bench: Bench) -> None:
     for mark in ("\ufeff", "\u200b", "\u2060"):
         number = bench.issue()
         deliver(bench, json.dumps(comment(number, CREATE.replace("```", f"{mark}```"))).encode())
-        (job,) = [job for job in bench.jobs() if job.request.origin.number == number]
+        (job,) = inbox.find_jobs(REPOSITORY, number=number)
         assert job.request.problem.text.strip() == PROBLEM.strip()
         inbox.cancel(job.job_id, "maintainer")

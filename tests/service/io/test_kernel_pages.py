@@ -1,4 +1,4 @@
-"""The pages of kernels, on both kinds of database: what they show, that nothing in them can act, and who may see them."""
+"""The pages of kernels, some on both kinds of database: what they show, that nothing in them can act, and who may see them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from service.pages.routes import Pages, add_pages
 from tests.service.io.samples import request
 from tests.service.io.test_pages import EVIL, Elements
 from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point
-from tests.workers.store.fixtures import database_url, world
+from tests.workers.store.fixtures import sqlite_first, world
 from tests.workers.store.worlds import World
 from workers import history as door
 from workers import inbox
@@ -37,7 +37,7 @@ from workers.redaction import know
 from workers.store import history, history_views
 from workers.store.models import GpuWork, MeasuredPoint, StageAttempt
 
-__all__ = ["database_url", "world"]
+__all__ = ["sqlite_first", "world"]
 
 NIGHTS = 30
 LIBRARY = replace(KEY, workload="T=4096 I=11008 dtype=bfloat16", testbed=Testbed(H200.gpu))
@@ -81,6 +81,7 @@ def address(path: str, **values: str) -> str:
     return f"{path}?{urlencode({'repository': REPOSITORY} | values)}"
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) -> None:
     backward, other = replace(KEY, timed_pass="backward"), replace(KEY, testbed=replace(H200, gpu="NVIDIA B200"))
     keep(world, KEY, backward, other, replace(KEY, workload="T=1"))
@@ -275,6 +276,7 @@ def test_the_overview_shows_hosts_queues_and_jobs(world: World) -> None:
     assert "gpu&lt;1&gt;" in text and "gpu.sm90" in text and f"/jobs/{job_id}" in text
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_a_history_marks_change_points_and_confirmed_regressions_and_links_commits(world: World) -> None:
     keep(world, KEY)
     with client() as pages:
@@ -338,6 +340,7 @@ def test_the_library_s_own_numbers_and_another_testbed_are_lines_of_their_own(wo
     assert f"https://github.example/{REPOSITORY}/tree/v0.5.0" in text
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_two_commits_are_compared_by_their_first_letters(world: World) -> None:
     noisy, peak = replace(KEY, workload="noisy"), replace(KEY, metric=Metric.peak_bytes)
     lonely = KEY.on(replace(H200, driver="590.1"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from tests.few import few
 from tests.workers.engine.fakes import request
 from tests.workers.engine.mortals import Mortals, started
 from tests.workers.store.worlds import World
@@ -186,7 +187,7 @@ def test_messages_out_of_order_do_nothing_too_early(world: World) -> None:
     assert_done_once(world, job_id)
 
 
-@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database_url", few(["sqlite", "postgresql"], ["postgresql"]), indirect=True)
 def test_many_workers_and_publishers_at_once_do_everything_once(world: World) -> None:
     ids = [inbox.submit(request(f"comment/{number}", auto=True)).job_id for number in range(4)]
     published: list[ClaimedUpdate] = []

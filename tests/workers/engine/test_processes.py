@@ -13,7 +13,6 @@ import pytest
 from pydantic import SecretStr
 
 from tests.faults.processes import until
-from tests.few import few
 from tests.workers.engine.fakes import request
 from tests.workers.store.servers import Postgres, redis_over_tcp
 from workers import embedded, inbox, outbox, processes
@@ -88,9 +87,8 @@ def test_job_runs_on_postgresql_and_a_redis_reached_by_url(tmp_path: Path, postg
 
 @pytest.mark.slow
 @pytest.mark.fault
-@pytest.mark.parametrize(
-    "victim", few(("redis", "stages", "gpu"), ("redis",))
-)  # workers are killed in tests/faults too
+@pytest.mark.parametrize("victim", ("redis", "stages", "gpu"))
+@pytest.mark.long  # in `make test` workers are killed in tests/faults
 def test_a_job_goes_on_when_redis_or_a_worker_is_killed(tmp_path: Path, victim: str) -> None:
     with serving(tmp_path) as supervisor:
         job_id = inbox.submit(request()).job_id

@@ -146,6 +146,7 @@ def test_a_problem_that_the_sweeps_do_not_fit_gets_a_script_by_hand(tmp_path: Pa
     assert "triton.testing.do_bench" in (changes[-1].text or "")
 
 
+@pytest.mark.long  # in `make test` sweeps run, above, and this one is written
 def test_a_script_by_hand_makes_its_inputs_and_steps(tmp_path: Path) -> None:
     tree, _ = _liger()
     miniature.unpack(tree, tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.few import few
 from tests.workers.store import worlds
 from tests.workers.store.servers import Postgres
 from tests.workers.store.worlds import World
@@ -16,6 +17,12 @@ from workers import runtime
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str | None:
     """The URL of a fresh database, None for the default one in the data folder."""
+    return fresh_database(request)
+
+
+@pytest.fixture(params=few(["sqlite", "postgresql"], ["sqlite"]), name="database_url")
+def sqlite_first(request: pytest.FixtureRequest) -> str | None:
+    """``database_url`` of a file whose tests say nothing of statements or locks: PostgreSQL is left to `make test-all`."""
     return fresh_database(request)
 
 

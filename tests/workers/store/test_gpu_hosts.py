@@ -4,6 +4,7 @@ import pytest
 
 from gpu_runner.contracts import GpuResult
 from tests.workers.engine.fakes import DiedError, request
+from tests.workers.store.fixtures import sqlite_first
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import NOTIFIED_LOSSES, JobState, StatusUpdate
@@ -13,6 +14,8 @@ from workers.pipelines.transitions import MAX_LOSSES
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
 from workers.upkeep import reconcile
+
+__all__ = ["sqlite_first"]
 
 
 def asked(world: World) -> str:

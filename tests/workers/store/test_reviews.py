@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.workers.engine.fakes import request
+from tests.workers.store.fixtures import sqlite_first
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import (
@@ -19,6 +20,8 @@ from workers.contracts import (
     StatusUpdate,
 )
 from workers.store import reviews
+
+__all__ = ["sqlite_first"]
 
 DAY_S = 86_400.0
 
@@ -110,6 +113,7 @@ def test_review_delivered_twice_decides_once(world: World, job_id: str) -> None:
     assert len(world.job(job_id).stages) == 2
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_two_people_deciding_at_once_decide_once(world: World, job_id: str) -> None:
     sha = sha_of(world, job_id)
 

@@ -106,6 +106,7 @@ def mean_of(planned: PlannedStrategy) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "place"), [("sm_80", 0), ("sm_90", 1)])
+@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_two_hundred_jobs_come_to_the_planted_gains_with_their_spread(
     simulation: Simulation, architecture: str, place: int
 ) -> None:
@@ -118,6 +119,7 @@ def test_two_hundred_jobs_come_to_the_planted_gains_with_their_spread(
 
 
 @pytest.mark.slow
+@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_wrong_entries_are_corrected_by_evidence(simulation: Simulation) -> None:
     claimed = [p.strategy for p in ordered(GOAL) if p.strategy in PLANTED]
     assert claimed.index("compiled_fast_path") < claimed.index("eviction_hints") == len(claimed) - 1
@@ -127,6 +129,7 @@ def test_wrong_entries_are_corrected_by_evidence(simulation: Simulation) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_failures_stand_in_the_trigger(simulation: Simulation) -> None:
     planned = {p.strategy: p for p in simulation.planned("sm_90", "lab/library another_kernel")}
     trigger = planned["compiled_fast_path"].trigger
@@ -188,6 +191,7 @@ def test_one_trial_moves_a_claim_a_little_and_widens_nothing_beyond_it() -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_the_store_keeps_each_variant_of_a_job_once(simulation: Simulation) -> None:
     with simulation.database.write() as session:
         before = store.newest(session)

@@ -145,6 +145,7 @@ def test_its_tests_run_every_version(repository: Path) -> None:
     assert "6 passed" in told
 
 
+@pytest.mark.long  # in `make test` what cannot run is said, above
 def test_without_a_gpu_a_kernel_needs_the_interpreter_and_one_in_another_language_a_host(repository: Path) -> None:
     commands = f"lab.kernel triton.reglu {SMALL} --check\nlab.kernel tiled --check"
     triton, cutile = run(repository, ["-c", SCRIPT], commands).splitlines()
