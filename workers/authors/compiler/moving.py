@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import VIEWS
-from workers.authors.compiler.graph import Sizes, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, references
 
 COPIED = " copied"  # ends the name of the node that holds the copy of an operand
 _FLOATING = ("float32", "bfloat16", "float16")
@@ -32,7 +32,9 @@ def with_moves(problem: Problem, graph: Graph, *, operands: bool) -> Graph:
         if node.op in {"slice", "cat"} and node.meta.dtype in _FLOATING:
             nodes += _joined(node, by_name, between) if node.op == "cat" else _cut(node, by_name, between)
         elif node.op == "matmul" and operands:
-            nodes += _with_operands(node, by_name)
+            nodes += _with_operands(node, by_name, _moves_batch)
+        elif node.op in POINTWISE | REDUCTIONS | SCANS and operands:
+            nodes += _with_operands(node, by_name, lambda _: True)
         else:
             nodes.append(node)
     ends = [*graph.outputs, *(name for _, name in graph.gradients if name is not None)] if operands else []
@@ -123,14 +125,15 @@ def _read(
     yield Node(name, "sum", (NodeRef(f"{name} windows"), taps, False), node.meta)
 
 
-def _with_operands(node: Node, nodes: Mapping[str, Node]) -> list[Node]:
-    """A product with copies of the operands whose dimensions were put into another order."""
+def _with_operands(node: Node, nodes: Mapping[str, Node], moves: Callable[[Node], bool]) -> list[Node]:
+    """A node with copies of the operands whose dimensions were put into another order."""
     copies: list[Node] = []
     args: list[Arg] = []
-    for side, reference in enumerate(references(node.args)):
-        copied = _copied(reference.name, f"{node.name}{COPIED} {side}", nodes, _moves_batch)
+    for side, argument in enumerate(node.args):
+        name = argument.name if isinstance(argument, NodeRef) else None
+        copied = [] if name is None else _copied(name, f"{node.name}{COPIED} {side}", nodes, moves)
         copies += copied
-        args.append(NodeRef(copied[-1].name) if copied else reference)
+        args.append(NodeRef(copied[-1].name) if copied else argument)
     return [*copies, replace(node, args=tuple(args))]
 
 

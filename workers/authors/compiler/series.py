@@ -158,10 +158,13 @@ def _steps_that_fit(
 
     steps = [*cut(Pass.forward, breaks), *cut(Pass.backward, breaks)]
     while True:
-        broken = next((step for step in steps if not fits(step)), None)
-        if broken is None:
+        failing = [step for step in steps if not fits(step)]
+        if not failing or any(map(_moves_inside, failing)):
             break
-        for other in _further(broken, breaks):
+        broken, form = failing[0], _form(failing[0], breaks)
+        alike = [step for step in failing[1:] if step.timed is broken.timed and _form(step, breaks) == form]
+        for own in _further(broken, breaks):
+            other = _for_all(own, breaks, broken, alike)
             tries += 1
             if tries * len(graph.nodes) > MOST_LOOKED_AT:
                 return steps
@@ -175,6 +178,42 @@ def _steps_that_fit(
         else:
             break  # whoever compiles them says why one does not fit
     return steps
+
+
+def _moves_inside(step: SeriesStep) -> bool:
+    """Whether a step cuts or joins along a dimension that is not the last, which no kernel does however it is taken apart."""
+    moved = (node for node in step.graph.nodes if node.op in {"slice", "cat"})
+    return any(isinstance(n.args[1], int) and n.args[1] % len(n.meta.shape) != len(n.meta.shape) - 1 for n in moved)
+
+
+def _form(step: SeriesStep, breaks: Breaks) -> list[tuple[object, ...]]:
+    """What a step computes, whatever its tensors are called and however large they are, and in which turns."""
+    places = {node.name: place for place, node in enumerate(step.graph.nodes)}
+    return [
+        (
+            node.op,
+            tuple(places[ref.name] for ref in references(node.args)),
+            node.args[1:2] if node.op in REDUCTIONS else (),
+            breaks.turns.get(node.name),
+        )
+        for node in step.graph.nodes
+    ]
+
+
+def _for_all(other: Breaks, breaks: Breaks, broken: SeriesStep, alike: Sequence[SeriesStep]) -> Breaks:
+    """What ``other`` changes of ``breaks`` for one step, for those of its form too: a model repeats its layers."""
+    turns = {name: turn for name, turn in other.turns.items() if breaks.turns.get(name) != turn}
+    late, stored = other.late - breaks.late, other.stored - breaks.stored
+    for step in alike:
+        pairs = zip(broken.graph.nodes, step.graph.nodes, strict=True)
+        table = {mine.name: its.name for mine, its in pairs}
+        other = replace(
+            other,
+            turns={**other.turns, **{table[name]: turn for name, turn in turns.items() if name in table}},
+            late=other.late | {table[name] for name in late if name in table},
+            stored=other.stored | {table[name] for name in stored if name in table},
+        )
+    return other
 
 
 def _rounded_again(steps: list[SeriesStep]) -> list[SeriesStep]:
