@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from gpu_runner import kernelbench
@@ -16,6 +16,8 @@ from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
 MOST_ELEMENTS_WITH_DATA = 2**24
+# A model with more parameters and buffers is captured with its own sizes alone.
+MOST_STATE_WITH_NAMED_SIZES = 48
 
 
 def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
@@ -48,7 +50,9 @@ def captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
         takes = dataclasses.replace(takes, tracking=())
     found: CaptureResult | None = None
     last: ProblemError | None = None
-    for named_sizes in (True, False):
+    # Each set of sizes that a large model is traced at takes seconds.
+    large = sum(item.path is not None for item in takes.items) > MOST_STATE_WITH_NAMED_SIZES
+    for named_sizes in (False,) if large and not whole else (True, False):
         try:
             source, graph = traced(problem, takes, call, whole, named_sizes)
             result = _result(graph, parse_problem(source))
@@ -74,7 +78,28 @@ def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, 
     call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
     graph = Tracer(call, parse_problem(source), whole=whole).graph()
     unused = set(unused_inputs(graph)) & {item.name for item in takes.items if item.path is not None and not item.idle}
-    return traced(problem, takes.without(unused), call, whole, named_sizes) if unused else (source, graph)
+    if not unused:
+        return source, graph
+    idle = takes.without(unused)
+    without = kernelbench.rewritten(problem, idle, named_sizes)
+    specs = {spec.name: spec for spec in parse_problem(source).inputs}
+    if any(specs[spec.name] != spec for spec in parse_problem(without).inputs):  # what was a number has a name now
+        return traced(problem, idle, call, whole, named_sizes)
+    call("load", {"source": without, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
+    return without, _without_inputs(graph, unused)
+
+
+def _without_inputs(graph: Graph, unused: Collection[str]) -> Graph:
+    return dataclasses.replace(
+        graph,
+        nodes=tuple(node for node in graph.nodes if node.name not in unused),
+        inputs=tuple(name for name in graph.inputs if name not in unused),
+        gradients=tuple(pair for pair in graph.gradients if pair[0] not in unused),
+        rounded=tuple(
+            dataclasses.replace(one, unless=tuple(name for name in one.unless if name not in unused))
+            for one in graph.rounded
+        ),
+    )
 
 
 def _captured(problem: Problem, call: Call, whole: bool) -> CaptureResult:

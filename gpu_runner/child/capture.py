@@ -10,6 +10,7 @@ import inspect
 import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpu_runner.child.handlers import ChildState, Handler
@@ -19,13 +20,20 @@ if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from gpu_runner.tracing.fake import Bounds, BoundsOfIntegers
+    from gpu_runner.tracing.joint import JointTrace
+    from gpu_runner.tracing.raw import RawGraph
+    from gpu_runner.tracing.rounding import OperatorCall
 
 Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
+# Operators that are called, over all runs with one float32 parameter each, to tell which values that leaves unrounded: about a
+# second. Where there would be more, no value counts as rounded beside any.
+MOST_CALLS_BESIDE = 4000
 
 
 def load_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the problem, or run ``source`` in its place; with ``fake``, what it makes at import has no data."""
     state.values["no data"] = meta.get("fake", False)
+    state.values.pop("traces", None)
     with _mode(state) if state.values["no data"] else nullcontext():
         if "source" in meta:
             module = types.ModuleType("problem")
@@ -39,22 +47,46 @@ def load_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Te
 def trace(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Trace the reference at the sizes of ``meta``; ``random`` is an operator in it that draws random numbers, or None."""
     from gpu_runner.tracing import whole
-    from gpu_runner.tracing.canonical import canonical
     from gpu_runner.tracing.fake import random_operator
-    from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.raw import to_plain
 
     def traced(data: bool) -> Answer:
-        inputs, wanted = _inputs(state, meta, data)
         if meta["whole"]:
+            inputs, _ = _inputs(state, meta, data)
             forward = whole.trace(_bound(state, meta), inputs, [spec["name"] for spec in meta["inputs"]])
             return {"graph": to_plain(forward), "random": whole.random_operator(forward)}, []
-        traced = trace_joint(_bound(state, meta), inputs, wanted)
-        names = [spec["name"] for spec in meta["inputs"]]
-        graph = canonical(traced, names, [names[i] for i in wanted])
-        return {"graph": to_plain(graph), "random": random_operator(traced.module)}, []
+        found = _watched(state, meta, data)
+        return {"graph": to_plain(found.graph), "random": random_operator(found.trace.module)}, []
 
     return _without_data(state, meta, traced)
+
+
+@dataclass(frozen=True)
+class WatchedTrace:
+    """A trace with the operators that were called for it; ``made`` are the graph's nodes by those of the trace."""
+
+    trace: JointTrace
+    graph: RawGraph
+    made: dict[str, str]
+    calls: list[OperatorCall]
+
+
+def _watched(state: ChildState, meta: dict[str, Any], data: bool) -> WatchedTrace:
+    """Trace the problem at the sizes of ``meta``, once for each: a large model takes seconds."""
+    from gpu_runner.tracing.canonical import canonical_with_names
+    from gpu_runner.tracing.joint import trace as trace_joint
+    from gpu_runner.tracing.rounding import Watch
+
+    known: dict[str, WatchedTrace] = state.values.setdefault("traces", {})
+    key = repr((meta["sizes"], meta["scalars"], data))
+    if key not in known:
+        (inputs, wanted), watch = _inputs(state, meta, data), Watch()
+        traced = trace_joint(_bound(state, meta), inputs, wanted, watch)
+        names = [spec["name"] for spec in meta["inputs"]]
+        known[key] = WatchedTrace(
+            traced, *canonical_with_names(traced, names, [names[i] for i in wanted]), calls=watch.calls
+        )
+    return known[key]
 
 
 def rounding(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -68,38 +100,39 @@ def rounding(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
 def _rounding(state: ChildState, meta: dict[str, Any], data: bool) -> Answer:
     import torch
 
-    from gpu_runner.tracing.canonical import canonical_with_names
     from gpu_runner.tracing.joint import run
-    from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.raw import to_plain
     from gpu_runner.tracing.rounding import Watch, rounded_nodes
 
     specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
+    found = _watched(state, meta, data)
+    if found.trace.rewritten:
+        return {"graph": to_plain(found.graph), "rounded": []}, []
     wide, wanted = _inputs(state, meta, data)
-    traced_calls, eager_calls = Watch(), Watch()
-    traced = trace_joint(call, wide, wanted, traced_calls)
+    eager_calls = Watch()
     names = [spec["name"] for spec in specs]
-    graph, made = canonical_with_names(traced, names, [names[i] for i in wanted])
     inputs, _ = _inputs(state, meta, data, narrow)
     dtypes = run(call, inputs, wanted, eager_calls)
-    nodes = rounded_nodes(traced_calls.calls, eager_calls.calls, narrow) or frozenset()
-    nodes = frozenset() if traced.rewritten else nodes
+    nodes = rounded_nodes(found.calls, eager_calls.calls, narrow) or frozenset()
     unless: dict[str, list[str]] = {node: [] for node in nodes}
-    for place in (i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes):
+    places = [i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes]
+    if len(places) * len(found.calls) > MOST_CALLS_BESIDE:
+        unless, places = {node: [names[i] for i in places] for node in nodes}, []
+    for place in places:
         beside = Watch()
         mixed = [wide[i] if i == place else x for i, x in enumerate(inputs)]
         try:
             run(call, mixed, wanted, beside, dtypes)
-            still = rounded_nodes(traced_calls.calls, beside.calls, narrow) or frozenset()
+            still = rounded_nodes(found.calls, beside.calls, narrow) or frozenset()
         # A reference that takes no float32 parameter beside others is fine, and raises what it likes; the answer tells that its
         # values are then not known to be rounded.
         except Exception:  # noqa: BLE001 - as said above
             still = frozenset()
         for node in nodes - still:
             unless[node].append(names[place])
-    kept = {node.name for node in graph.nodes}
-    rows = [[made[node], unless[node]] for node in nodes if made.get(node) in kept]
-    return {"graph": to_plain(graph), "rounded": sorted(rows)}, []
+    kept = {node.name for node in found.graph.nodes}
+    rows = [[found.made[node], unless[node]] for node in nodes if found.made.get(node) in kept]
+    return {"graph": to_plain(found.graph), "rounded": sorted(rows)}, []
 
 
 def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS
+from gpu_runner.tracing.fake import same_number
 from gpu_runner.tracing.joint import JointTrace
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 from gpu_runner.tracing.windows import WINDOW_RULES
@@ -439,9 +440,10 @@ def _alive(nodes: Sequence[RawNode], ends: Sequence[str]) -> tuple[RawNode, ...]
 
 
 def _constant(graph: GraphBuilder, tensor: Tensor) -> Ref:
-    if tensor.numel() and bool((tensor == tensor.reshape(-1)[0]).all()):
-        return graph.add("full", [tensor.reshape(-1)[0].item()], tensor.shape, tensor.dtype)
-    return graph.add("constant", [], tensor.shape, tensor.dtype)
+    number = same_number(tensor)
+    if number is None:
+        return graph.add("constant", [], tensor.shape, tensor.dtype)
+    return graph.add("full", [number], tensor.shape, tensor.dtype)
 
 
 def _rewrite(graph: GraphBuilder, node: Node, values: dict[Node, Value]) -> Value:

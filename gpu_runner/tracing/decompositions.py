@@ -387,6 +387,22 @@ def _placed(x: Tensor, source: Tensor, box: Window, dim: int) -> Tensor:
     return torch.cat(parts, dim)
 
 
+@rule("constant_pad_nd.default", widen=False)
+def _constant_pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    for place, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
+        dim = x.dim() - place
+        start, end = max(-before, 0), x.shape[dim] - max(-after, 0)
+        inside = x if (start, end) == (0, x.shape[dim]) else x.narrow(dim, start, end - start)
+        shape = list(x.shape)
+        parts = []
+        for size, part in ((before, None), (1, inside), (after, None)):
+            shape[dim] = size
+            parts += [torch.full(shape, value, dtype=x.dtype, device=x.device)] if part is None and size > 0 else []
+            parts += [] if part is None else [part]
+        x = torch.cat(parts, dim) if len(parts) > 1 else inside
+    return x
+
+
 @rule("native_layer_norm.default")
 def _layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
     dims = list(range(x.dim() - len(shape), x.dim()))

@@ -11,9 +11,11 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
+    unset_fake_temporarily,
 )
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -63,6 +65,20 @@ def elements(specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> in
     """Count the elements of a problem's inputs."""
     with fake_mode():
         return sum(x.numel() for x in fake_inputs(specs, sizes))
+
+
+def same_number(tensor: Tensor) -> float | int | bool | None:
+    """The number that all elements of a constant of the reference are; None where they differ or have no data.
+
+    A constant that is written out, such as ``torch.tensor(0.5)``, keeps its values beside tensors without data.
+    """
+    with unset_fake_temporarily():
+        values = tensor.constant if isinstance(tensor, FakeTensor) else tensor
+        if values is None or not values.numel():
+            return None
+        first = values.reshape(-1)[0]
+        number: float | int | bool = first.item()
+        return number if bool((values == first).all()) else None
 
 
 def random_operator(module: GraphModule) -> str | None:

@@ -39,10 +39,22 @@ class Fitter:
         return self._expressions[key]
 
     def _whole(self, numbers: tuple[Number, ...]) -> str | None:
+        single = [base for base in self._whole_bases if base[0] in self._dimensions]
         for text, values in self._whole_bases:
-            scaled = _scaled(text, values, numbers)
-            if scaled is not None:
-                return scaled
+            times = _times(text, values, numbers)
+            if times is not None:
+                return times
+        quotient = next((found for base in single if (found := _part(*base, numbers)) is not None), None)
+        if quotient is not None:
+            return quotient
+        # A product has so many quotients that one may be what a size less a number is.
+        near = [(abs(rest), _plus(text, rest)) for text, values in single for rest in _rests(values, numbers)]
+        if near:
+            return min(near)[1]
+        for text, values in self._whole_bases:
+            quotient = _part(text, values, numbers)
+            if quotient is not None:
+                return quotient
         for text, values in self._whole_bases:
             shifted = _shifted(text, values, numbers, self._dimensions)
             if shifted is not None:
@@ -150,15 +162,20 @@ def _single(value: Number) -> float:
         return 0.0
 
 
-def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
+def _times(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
     first, number = values[0], numbers[0]
+    if not all(values) or not all(numbers) or number % first:
+        return None
+    times = number // first
+    if any(n != v * times for n, v in zip(numbers, values, strict=True)):
+        return None
+    return text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
+
+
+def _part(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
     if not all(values) or not all(numbers):
         return None
-    if number % first == 0:
-        times = number // first
-        if all(n == v * times for n, v in zip(numbers, values, strict=True)):
-            return text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
-    about = int(first // number)
+    about = int(values[0] // numbers[0])
     # A small quotient says little: many divisors give it.
     for parts in (about, about + 1) if 1 <= about <= MAX_PARTS and min(numbers) > 4 else ():
         if parts > 1 and all(n == v // parts for n, v in zip(numbers, values, strict=True)):
@@ -166,6 +183,12 @@ def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> s
         if parts > 1 and all(n == -(-v // parts) for n, v in zip(numbers, values, strict=True)):
             return f"({text} + {parts - 1}) // {parts}"
     return None
+
+
+def _rests(values: Sequence[Number], numbers: Sequence[Number]) -> list[Number]:
+    """What is to be added to values, where that is the same for all."""
+    rests = {n - v for n, v in zip(numbers, values, strict=True)}
+    return [rests.pop()] if len(rests) == 1 else []
 
 
 def _shifted(text: str, values: Sequence[Number], numbers: Sequence[Number], dimensions: Sequence[str]) -> str | None:

@@ -33,7 +33,14 @@ from gpu_runner.tracing.sizes import (
     triple_of,
     variable_scalars,
 )
-from gpu_runner.tracing.unify import DifferentStructure, changed_numbers, check_same_structure, is_instance, unify
+from gpu_runner.tracing.unify import (
+    DifferentStructure,
+    changed_numbers,
+    check_same_structure,
+    has_shapes,
+    is_instance,
+    unify,
+)
 
 _SEED = 20_011
 READS_VALUES, CANNOT_FOLLOW = "ReadsValues", "CannotFollow"  # names of the child's exceptions
@@ -66,6 +73,8 @@ class Tracer:
                 self._trace(triple[0], defaults(self._problem))
                 narrow = self._check(triple[0])
                 graph = self._unified(triple)
+                if not self._holds_at_a_workload(graph, triple[0]):
+                    raise DifferentStructure("what its sizes follow there does not hold at those of WORKLOADS")
             except ChildError as failure:
                 first_failure = first_failure or failure
                 if failure.kind == READS_VALUES:
@@ -87,6 +96,18 @@ class Tracer:
         if first_failure is None:
             raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
         raise first_failure
+
+    def _holds_at_a_workload(self, graph: Graph, sizes: Mapping[str, int]) -> bool:
+        """Whether the graph has the shapes of a trace at the sizes that it is for: three small ones leave room for chance."""
+        scalars = defaults(self._problem)
+        setting = Setting(self._problem.workloads[0].sizes, tuple(scalars.items()))
+        if not set(dict(setting.sizes)) >= set(dimensions(self._problem)):
+            return True
+        try:
+            there = self._trace(dict(setting.sizes), scalars)
+        except ChildError:  # such as one that asks for values, of which inputs of that size have none
+            return True
+        return has_shapes(graph, self._trace(sizes, scalars), there, setting.values()) is not False
 
     def _check(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
         scalars = defaults(self._problem)

@@ -172,6 +172,19 @@ def is_instance(graph: Graph, of: RawGraph, trace: RawGraph, values: Mapping[str
         return False
 
 
+def has_shapes(graph: Graph, of: RawGraph, trace: RawGraph, values: Mapping[str, Number]) -> bool | None:
+    """Whether a trace has the graph's shapes for ``values``; None where it has other operations. ``of`` as above."""
+    try:
+        check_same_structure([of, trace])
+    except DifferentStructure:
+        return None
+    nodes = {node.name: node for node in graph.nodes}
+    try:
+        return all(_is_value(nodes[raw.name].meta.shape, raw.shape, values) for raw in trace.nodes)
+    except ExpressionError:
+        return False
+
+
 def _is_node(node: Node, raw: RawNode, values: Mapping[str, Number]) -> bool:
     pairs = [*zip(node.meta.shape, raw.shape, strict=True), *zip(node.args, raw.args, strict=True)]
     pairs += zip((value for _, value in node.kwargs), (value for _, value in raw.kwargs), strict=True)

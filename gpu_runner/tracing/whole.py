@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from gpu_runner.tracing.fake import same_number
 from gpu_runner.tracing.joint import as_tuple
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 
@@ -174,13 +175,11 @@ class _Reader:
         self._values[node] = value
 
     def _constant(self, tensor: Tensor) -> Ref:
-        first = tensor.reshape(-1)[0] if tensor.numel() else None
-        if first is None or not bool((tensor == first).all()):
+        number = same_number(tensor)
+        if number is None:
             raise CannotFollow("the model makes a tensor of several different numbers: register it as a buffer")
         dtype = (("dtype", str(tensor.dtype)),)
-        return self._add(
-            self._fresh("constant"), "aten.full.default", (tuple(tensor.shape), first.item()), tensor, dtype
-        )
+        return self._add(self._fresh("constant"), "aten.full.default", (tuple(tensor.shape), number), tensor, dtype)
 
     def _add(
         self, name: str, op: str, args: tuple[RawArg, ...], meta: Any, kwargs: tuple[tuple[str, RawArg], ...] = ()

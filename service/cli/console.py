@@ -111,4 +111,4 @@ def kernel_name(problem: Path, name: str | None) -> str:
     """The kernel's name, an identifier: as asked for, or from the problem's file name without the number before it."""
     words = re.sub(r"[^0-9A-Za-z]+", "_", name or problem.stem).strip("_").lower()
     plain = re.sub(r"^[0-9]+_*", "", words)
-    return plain if plain and not keyword.iskeyword(plain) else f"kernel_{words}".rstrip("_")
+    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"kernel_{words}".rstrip("_")

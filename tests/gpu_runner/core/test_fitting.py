@@ -70,6 +70,16 @@ def test_an_expression_is_recovered_from_its_values(text: str) -> None:
     assert math.isclose(evaluate_expression(found, other), evaluate_expression(text, other), rel_tol=1e-9), found
 
 
+def test_a_size_less_a_number_is_no_quotient_of_a_product() -> None:
+    settings = ({"N": 5, "H": 13}, {"N": 7, "H": 17}, {"N": 12, "H": 20})  # (H * H + 33) // 34 gives the same
+    assert Fitter(settings, ("N", "H")).fit([5, 9, 12]) == "H - 8"
+
+
+def test_the_nearest_of_sizes_that_grow_alike_is_taken() -> None:
+    settings = ({"C": 13, "W": 37}, {"C": 17, "W": 41}, {"C": 20, "W": 44})
+    assert Fitter(settings, ("C", "W")).fit([35, 39, 42]) == "W - 2"
+
+
 def test_numbers_without_a_rule_have_no_expression() -> None:
     assert FITTER.fit([3, 17, 4]) is None
     assert FITTER.fit([0.123, 0.77, 0.5]) is None

@@ -16,6 +16,7 @@ from service.cli.console import kernel_name
         ("swiglu.py", "swiglu"),
         ("88_MinGPTNewGelu.py", "mingptnewgelu"),
         ("100.py", "kernel_100"),
+        ("10_3D_product.py", "kernel_10_3d_product"),
         ("5_lambda.py", "kernel_5_lambda"),
         ("größe-2.py", "gr_e_2"),
         ("___.py", "kernel"),

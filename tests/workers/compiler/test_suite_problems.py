@@ -13,7 +13,6 @@ from tests.workers.compiler.suited import problems
 
 REFUSED = {
     "convolution_mean_without_border": "aten.avg_pool2d.default",
-    "cumsum_shifted": "slice",
     "embedding_scaled": "index_select",
     "max_pool_with_indices": "aten.max_pool2d_with_indices.default",
     "rotary_neighbours": "slice",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.moving import with_moves
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
 from workers.authors.compiler.programs import Programs, in_parts, in_series, whole
@@ -41,13 +43,27 @@ class CompilerAuthor:
         elif brief.style.target == "gpu":
             chained = [(partial(series, apart=apart), own) for own in briefs for apart in (False, True)]
         refused: list[CannotCompileError] = []
-        for programs_of, own in (*chained, *ways):
+        for programs_of, own in itertools.chain(chained, ways, _moved(brief, series, refused)):
             try:
                 return _proposal(programs_of(own), brief.style)
             except CannotCompileError as error:
                 refused.append(error)
         whole_refused = refused[len(chained)]  # without chains, which says what the problem takes
         return AuthorRefusal(whole_refused.sentence, whole_refused.operator)
+
+
+def _moved(
+    brief: Brief, series: partial[Programs], refused: Sequence[CannotCompileError]
+) -> Iterator[tuple[Callable[[Brief], Programs], Brief]]:
+    """Ways with copies, which cost memory traffic, so that they come last: where what was ``refused`` is what they are for."""
+    for operands in (False, True):
+        if operands and not any(error.operator in {"matmul", "permute"} for error in refused):
+            return
+        moved = replace(brief, graph=with_moves(brief.problem, brief.graph, operands=operands))
+        if moved.graph is not brief.graph:
+            chains = (False, True) if brief.style.target == "gpu" else ()
+            yield from ((partial(series, apart=apart), moved) for apart in chains)
+            yield series, moved
 
 
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, names_in, references
+from workers.authors.compiler.graph import (
+    FIRST_STAND_IN,
+    POINTWISE,
+    REDUCTIONS,
+    SCANS,
+    CannotCompileError,
+    Sizes,
+    names_in,
+    references,
+)
 
 # A vector of written-out length with at most this many elements may be taken apart: each is a number of its own then.
 MOST_ELEMENTS = 16
@@ -438,6 +447,14 @@ def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Sha
                 # What is left of it may be a scalar, such as the length of a block, and is then not to be divided out again.
                 scalar = _names(after) and set(_names(after)) <= sizes.scalars and sizes.value(after) == size // wanted
                 waiting[:1] = unifier.cut(waiting[0], dim, after if scalar else None)
+            rest = wanted // taken
+            # What is left of a dimension may begin the next one, as heads do beside a batch: one of the two halves is a number.
+            if taken > 1 and wanted % taken == 0 and rest > 1 and waiting[0] not in unifier.chunks:
+                whole = unifier.size[waiting[0]]
+                inner = sizes.value(whole) // rest
+                if inner > 1 and sizes.value(whole) == rest * inner and min(rest, inner) < FIRST_STAND_IN:
+                    outer = rest if rest < FIRST_STAND_IN else _over(whole, inner)
+                    waiting[:1] = unifier.cut(waiting[0], outer, inner if outer != rest else None)
             axes.append(waiting.pop(0))
             taken *= sizes.value(unifier.size[axes[-1]])
         if taken != wanted:

@@ -39,7 +39,8 @@ SEGMENT = Space(False, False, True)
 class WindowDim:
     """A dimension that windows are taken along: tap k of place o lies at ``(o * step + k * dilation + offset) / divisor``.
 
-    ``place`` and ``tap`` are the axes, none where there is one. There are ``(size * divisor + end) // step + 1`` places.
+    ``place`` and ``tap`` are the axes, none where there is one. There are ``(size * divisor + end) // step + 1`` places; without
+    an ``end`` their number follows from another tensor.
     """
 
     place: tuple[int, ...]
@@ -48,7 +49,7 @@ class WindowDim:
     dilation: int
     offset: int
     divisor: int
-    end: int
+    end: int | None
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,20 @@ class Window:
     @staticmethod
     def of(node: Node, shape: Shape) -> Window:
         """The windows that a node gives, whose dimensions have the axes ``shape``."""
-        rules = [values for values in node.args[3:8] if isinstance(values, tuple)]
+        rules = [values for values in node.args[3:7] if isinstance(values, tuple)]
+        ends = node.args[7] if isinstance(node.args[7], tuple) else ()
         count = len(rules[0])
         places, taps = shape[-2 * count : -count], shape[-count:]
-        numbers = [[int(str(value)) for value in values] for values in rules]
-        by_dim = list(zip(*numbers, strict=True))
-        dims = tuple(WindowDim(places[i], taps[i], *by_dim[i]) for i in range(count))
+        steps, dilations, offsets, divisors = [[int(str(value)) for value in values] for values in rules]
+        dims = tuple(
+            WindowDim(places[i], taps[i], steps[i], dilations[i], offsets[i], divisors[i], end=_end(ends[i]))
+            for i in range(count)
+        )
         return Window(references(node.args)[0].name, shape[: -2 * count], dims, node.args[8] is True)
+
+
+def _end(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 @dataclass(frozen=True)
@@ -177,7 +185,9 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
         domain = Domain(
             order[:split], order[split:], sizes, shapes, numbering, chunking=chunking, element_axes=elements
         )
-        if all(_fits(domain, node) for node in graph.nodes):
+        # Segments of one length alone are numbered: the groups of a norm and their channels are two.
+        lengths = {axes for name in stored if (axes := domain.segments_of(name)) is not None}
+        if len(lengths) < 2 and all(_fits(domain, node) for node in graph.nodes):
             fitting.append(_with_chunks(domain, graph))
     if not order:
         fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
@@ -185,10 +195,13 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
         fitting[1:1] = _strided(
             order, sizes, shapes, graph
         )  # before splits with longer rows, which fewer programs take
-    yield from fitting
+    yield from [domain for domain in fitting if all(_rows_adjoin(domain, name) for name in stored)] or fitting
     if fitting:
         return
-    worst = next(n for n in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes, numbering), n))
+    narrowest = Domain(order[:-1], order[-1:], sizes, shapes, numbering)
+    worst = next((node for node in graph.nodes if not _fits(narrowest, node)), None)
+    if worst is None:
+        raise CannotCompileError("tensors have one number each for segments of a row that differ in length")
     sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
     raise CannotCompileError(sentence, worst.op)
 
@@ -293,13 +306,12 @@ def nodes_behind(graph: Graph, ends: Iterable[str], *, beyond_products: bool = T
 
 
 def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Shape], graph: Graph) -> Iterator[Domain]:
-    """Spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
-    reduced = dict.fromkeys(
-        tuple(axis for axis in order if axis in gone)
-        for node in graph.nodes
-        if node.op in REDUCTIONS | SCANS and (gone := _gone(shapes, node))
-    )
-    for cols in sorted(reduced, key=len):
+    """Spaces whose columns are the dimensions of a reduction, or that a tensor is repeated along, wherever they lie in memory."""
+    reduced = [gone for node in graph.nodes if node.op in REDUCTIONS | SCANS and (gone := _gone(shapes, node))]
+    held = [{axis for dim in shapes[name] for axis in dim} for name in _stored(graph)]
+    repeated = [set(order) - axes for axes in held if axes]
+    candidates = dict.fromkeys(tuple(axis for axis in order if axis in axes) for axes in (*reduced, *repeated))
+    for cols in sorted(candidates, key=len):
         rows = tuple(axis for axis in order if axis not in cols)
         domain = Domain(rows, cols, sizes, shapes, order=order)
         if rows and cols and (*rows, *cols) != order and all(_fits_strided(domain, node) for node in graph.nodes):
@@ -307,6 +319,12 @@ def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Sh
             # A tensor with columns has all rows, or none: only then one rule says where its elements lie.
             if all(not axes & set(cols) or axes in (set(order), set(cols)) for axes in stored):
                 yield domain
+
+
+def _rows_adjoin(domain: Domain, name: str) -> bool:
+    """Whether the row axes of a tensor follow each other, so that one rule says where a row of it lies."""
+    places = [domain.row_axes.index(axis) for axis in domain.rows_of(name)]
+    return places == list(range(places[0], places[-1] + 1)) if places else True
 
 
 def _gone(shapes: dict[str, Shape], node: Node) -> set[int]:

@@ -276,7 +276,10 @@ def _whole_numbers(values: Arg) -> tuple[int, ...]:
 
 
 def _require_windows(node: Node, ranks: list[int]) -> None:
-    fixed = [whole for values in node.args[2:8] if (whole := _whole_numbers(values))]
+    ends = node.args[7]
+    # None where the places do not follow from the size of the tensor, but from that of another.
+    ended = tuple(0 if end is None else end for end in ends) if isinstance(ends, tuple) else ends
+    fixed = [whole for values in (*node.args[2:7], ended) if (whole := _whole_numbers(values))]
     given = isinstance(node.args[0], NodeRef) and (node.args[1] is None or isinstance(node.args[1], NodeRef))
     known = len(fixed) == 6 and len({len(values) for values in fixed}) == 1 and isinstance(node.args[8], bool)
     sentence = "the windows of a convolution or a pool have sizes, steps or padding that are no fixed numbers"

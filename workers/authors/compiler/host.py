@@ -78,8 +78,8 @@ class HostScope:
         for window in domain.windows.values():
             for number, along in enumerate(window.dims, -len(window.dims)):
                 source = next((text for text, node in self.tensors if node == window.source), None)
-                if along.place == (axis,) and source is not None:
-                    return _places(f"{source}.shape[{number}]", along)
+                if along.place == (axis,) and along.end is not None and source is not None:
+                    return _places(f"{source}.shape[{number}]", along, along.end)
         for text, node in self.tensors:  # an axis that only numbers have is as long as another by the size's own words
             shape = domain.shapes[node]
             same = [place for place, dim in enumerate(shape) if len(dim) == 1 and domain.sizes[dim[0]] == size]
@@ -87,6 +87,11 @@ class HostScope:
                 return f"{text}.shape[{same[0] - len(shape)}]"
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
+        if (
+            isinstance(size, Expr) and not size.text.isidentifier()
+        ):  # a window's places follow from another tensor's size
+            table = {name: self.scalars.get(name) or f"({self.dimension(name)})" for name in names_in(size.text)}
+            return renamed(size.text, table)
         raise CannotCompileError(
             f"no tensor at hand has the dimension `{size.text if isinstance(size, Expr) else size}`"
         )
@@ -175,12 +180,12 @@ class HostScope:
         return None
 
 
-def _places(size: str, dim: WindowDim) -> str:
+def _places(size: str, dim: WindowDim, end: int) -> str:
     """How many places windows have along a dimension of a size."""
     reach = size if dim.divisor == 1 else f"{size} * {dim.divisor}"
     if dim.step == 1:
-        return f"{reach} {'-' if dim.end + 1 < 0 else '+'} {abs(dim.end + 1)}" if dim.end + 1 else reach
-    reach = f"({reach} {'-' if dim.end < 0 else '+'} {abs(dim.end)})" if dim.end else reach
+        return f"{reach} {'-' if end + 1 < 0 else '+'} {abs(end + 1)}" if end + 1 else reach
+    reach = f"({reach} {'-' if end < 0 else '+'} {abs(end)})" if end else reach
     return f"{reach} // {dim.step} + 1"
 
 

@@ -204,6 +204,10 @@ class Lowering:
         if rows and set(domain.rows_of(operand)) != set(domain.row_axes):
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
+        if rows and len(rows) == len(gone) and domain.segments_of(operand) is not None:
+            raise CannotCompileError(
+                f"`{node.op}` runs over rows that have one number for each of their segments", node.op
+            )
         value = self.values[operand]
         known = {*domain.row_axes, *domain.col_axes, *domain.chunk_axes, *domain.element_axes}
         if self._moves and value.space.cols and not known.issuperset(gone):

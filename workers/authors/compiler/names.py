@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import keyword
 import re
 
@@ -292,6 +293,7 @@ def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
     return (single,) if len(graph.outputs) == 1 else tuple(f"{single}_{i}" for i in range(len(graph.outputs)))
 
 
+@functools.lru_cache(maxsize=8)  # each step of a series has the problem's source
 def _returned(source: str) -> list[str | None]:
     try:
         tree = ast.parse(source)

@@ -8,7 +8,7 @@ a product takes them as an operand, or a step reduces them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
@@ -112,7 +112,7 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: fro
     ]
 
 
-MOST_LOOKED_AT = 4000  # nodes of all ways to take steps apart: some seconds
+MOST_LOOKED_AT = 24_000  # nodes of all ways to take steps apart: some seconds
 
 
 @dataclass(frozen=True)
@@ -148,23 +148,72 @@ def _steps_that_fit(
     fits: Callable[[SeriesStep], bool],
     chains: Mapping[str, Chain],
 ) -> list[SeriesStep]:
-    breaks, tries = Breaks(), 0
+    breaks, tries, division = Breaks(), 0, Division.of(graph, chains)
+
+    def cut(timed: Pass, breaks: Breaks) -> list[SeriesStep]:
+        forward = timed is Pass.forward
+        available = division.given if forward else division.kept
+        cutter = StepCutter(problem, graph, narrow, timed, available, breaks, chains)
+        return cutter.steps(division.wanted if forward else division.ends)
+
+    steps = [*cut(Pass.forward, breaks), *cut(Pass.backward, breaks)]
     while True:
-        steps = _steps(problem, graph, narrow, breaks, chains)
-        broken = next((step for step in steps if not fits(step)), None)
-        if broken is None:
+        failing = [step for step in steps if not fits(step)]
+        if not failing or any(map(_moves_inside, failing)):
             break
-        for other in _further(broken, breaks):
+        broken, form = failing[0], _form(failing[0], breaks)
+        alike = [step for step in failing[1:] if step.timed is broken.timed and _form(step, breaks) == form]
+        for own in _further(broken, breaks):
+            other = _for_all(own, breaks, broken, alike)
             tries += 1
             if tries * len(graph.nodes) > MOST_LOOKED_AT:
                 return steps
-            early = [step for step in _steps(problem, graph, narrow, other, chains) if step not in steps]
-            if early and fits(early[0]) and early[0].timed is broken.timed:
+            again = cut(broken.timed, other)
+            early = [step for step in again if step not in steps]
+            if early and fits(early[0]):
+                rest = [step for step in steps if step.timed is not broken.timed]
+                steps = [*again, *rest] if broken.timed is Pass.forward else [*rest, *again]
                 breaks = other
                 break
         else:
             break  # whoever compiles them says why one does not fit
     return steps
+
+
+def _moves_inside(step: SeriesStep) -> bool:
+    """Whether a step cuts or joins along a dimension that is not the last, which no kernel does however it is taken apart."""
+    moved = (node for node in step.graph.nodes if node.op in {"slice", "cat"})
+    return any(isinstance(n.args[1], int) and n.args[1] % len(n.meta.shape) != len(n.meta.shape) - 1 for n in moved)
+
+
+def _form(step: SeriesStep, breaks: Breaks) -> list[tuple[object, ...]]:
+    """What a step computes, whatever its tensors are called and however large they are, and in which turns."""
+    places = {node.name: place for place, node in enumerate(step.graph.nodes)}
+    return [
+        (
+            node.op,
+            tuple(places[ref.name] for ref in references(node.args)),
+            node.args[1:2] if node.op in REDUCTIONS else (),
+            breaks.turns.get(node.name),
+        )
+        for node in step.graph.nodes
+    ]
+
+
+def _for_all(other: Breaks, breaks: Breaks, broken: SeriesStep, alike: Sequence[SeriesStep]) -> Breaks:
+    """What ``other`` changes of ``breaks`` for one step, for those of its form too: a model repeats its layers."""
+    turns = {name: turn for name, turn in other.turns.items() if breaks.turns.get(name) != turn}
+    late, stored = other.late - breaks.late, other.stored - breaks.stored
+    for step in alike:
+        pairs = zip(broken.graph.nodes, step.graph.nodes, strict=True)
+        table = {mine.name: its.name for mine, its in pairs}
+        other = replace(
+            other,
+            turns={**other.turns, **{table[name]: turn for name, turn in turns.items() if name in table}},
+            late=other.late | {table[name] for name in late if name in table},
+            stored=other.stored | {table[name] for name in stored if name in table},
+        )
+    return other
 
 
 def _rounded_again(steps: list[SeriesStep]) -> list[SeriesStep]:
@@ -221,13 +270,29 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
         if early not in tried and later:
             tried.add(early)
             yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)})
-    for name in reversed(reduced):
-        operand = _viewed(references(own[name].args)[0].name, {node.name: node for node in step.graph.nodes})
-        if operand in own:
-            early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
-            later = {other for other in own if levels[other] and other not in early}
-            turns = {**breaks.turns, **dict.fromkeys(later, turn)}
-            yield replace(breaks, turns=turns, stored=breaks.stored | {operand})
+    nodes = {node.name: node for node in step.graph.nodes}
+    ends = [_viewed(references(own[name].args)[0].name, nodes) for name in reversed(reduced)]
+    for operand in dict.fromkeys(end for end in (*ends, *_spread(own)) if end in own):
+        early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
+        later = {other for other in own if levels[other] and other not in early} or own.keys() - early
+        stored = breaks.stored | {operand}
+        yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)}, stored=stored)
+        # In a turn of its own it is computed apart from what else precedes the step.
+        yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn + 1), operand: turn}, stored=stored)
+
+
+def _spread(own: Mapping[str, Node]) -> Iterator[str]:
+    """What is repeated along further dimensions to meet another tensor, and what comes of it, the last first."""
+    for name, node in reversed([*own.items()]):
+        if node.op in POINTWISE:
+            operands = [ref.name for ref in references(node.args) if ref.name in own]
+            smaller = [other for other in operands if _dims(own[other]) != _dims(node) or own[other].op == "expand"]
+            yield from (other for other in smaller if own[other].op != "reshape")
+            yield from (
+                ref.name for other in smaller if own[other].op == "reshape" for ref in references(own[other].args)
+            )
+            if smaller or len(operands) < len(references(node.args)):
+                yield name
 
 
 def _alike(step: SeriesStep, own: Mapping[str, Node], reduced: Sequence[str]) -> list[list[str]]:
@@ -265,21 +330,28 @@ def _dims(node: Node) -> tuple[Dim, ...]:
     return tuple(dim for dim in node.meta.shape if dim != 1)
 
 
-def _steps(
-    problem: Problem, graph: Graph, narrow: frozenset[str], breaks: Breaks, chains: Mapping[str, Chain]
-) -> list[SeriesStep]:
-    nodes = {node.name: node for node in graph.nodes}
-    given = {node.name for node in graph.nodes if node.op in {"input", "upstream"}}
-    ends = [node for _, node in graph.gradients if node is not None]
-    left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
-    forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
-    # Which tap is the largest is found together with it.
-    forward |= {node.name for node in graph.nodes if node.op == "argmax" and references(node.args)[0].name in forward}
-    saved = _saved(graph, nodes, forward, ends) if ends else ()
-    cut = StepCutter(problem, graph, narrow, Pass.forward, frozenset(given), breaks, chains)
-    steps = cut.steps([*graph.outputs, *saved])
-    kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
-    return steps + StepCutter(problem, graph, narrow, Pass.backward, kept, breaks, chains).steps(ends)
+@dataclass(frozen=True)
+class Division:
+    """What each pass of a graph computes: ``wanted`` of forward, of which it leaves ``kept``, and ``ends`` of backward."""
+
+    given: frozenset[str]
+    wanted: tuple[str, ...]
+    kept: frozenset[str]
+    ends: tuple[str, ...]
+
+    @staticmethod
+    def of(graph: Graph, chains: Mapping[str, Chain]) -> Division:
+        """The division of a graph, whatever its steps are."""
+        nodes = {node.name: node for node in graph.nodes}
+        given = frozenset(node.name for node in graph.nodes if node.op in {"input", "upstream"})
+        ends = [node for _, node in graph.gradients if node is not None]
+        left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
+        forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
+        # Which tap is the largest is found together with it.
+        forward |= {n.name for n in graph.nodes if n.op == "argmax" and references(n.args)[0].name in forward}
+        saved = _saved(graph, nodes, forward, ends) if ends else ()
+        kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
+        return Division(given, (*graph.outputs, *saved), kept, tuple(ends))
 
 
 def _compared(graph: Graph, forward: set[str]) -> set[str]:
@@ -305,13 +377,17 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
     read = _from_stored(nodes, forward, read, known)
     kept: list[str] = []
     skipped = virtual_nodes(graph) | compared
+    views: dict[str, list[set[str]]] = {}  # what is read of a node through views, by the node
+    for name in read:
+        chain = _chain(name, nodes)
+        views.setdefault(chain[-1], []).append({*chain})
     for node in graph.nodes:
         if node.name in known or node.name not in forward or node.name in skipped:
             continue
         again = node.op in POINTWISE | VIEWS | {"full", "arange"} and node.name not in windowed
         if again and all(r.name in known for r in references(node.args)):
             known.add(node.name)
-        elif node.name in read | windowed or any(_viewed(other, nodes, known) == node.name for other in read):
+        elif node.name in read or node.name in windowed or any(map(known.isdisjoint, views.get(node.name, ()))):
             kept.append(node.name)
             known.add(node.name)
     return tuple(kept)
@@ -348,11 +424,17 @@ def _from_stored(nodes: dict[str, Node], forward: set[str], read: set[str], know
     return found
 
 
-def _viewed(name: str, nodes: Mapping[str, Node], known: Container[str] = ()) -> str:
-    """What a node is a view of, itself where it is none; ``known`` nodes are looked at as no views."""
-    while name not in known and nodes[name].op in VIEWS and (operands := references(nodes[name].args)):
-        name = operands[0].name
-    return name
+def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
+    """What a node is a view of, itself where it is none."""
+    return _chain(name, nodes)[-1]
+
+
+def _chain(name: str, nodes: Mapping[str, Node]) -> list[str]:
+    """A node and what it is a view of, one after the other."""
+    chain = [name]
+    while nodes[chain[-1]].op in VIEWS and (operands := references(nodes[chain[-1]].args)):
+        chain.append(operands[0].name)
+    return chain
 
 
 class StepCutter:
@@ -392,6 +474,7 @@ class StepCutter:
         if any(end in self.virtual for end in wanted):
             raise CannotCompileError("the windows of a tensor are stored, not reduced", "windows")
         order = self._needed(wanted)
+        places = {node.name: place for place, node in enumerate(order)}
         while True:
             for node in order:
                 self._rank[node.name], self._product[node.name] = self._ranked(node)
@@ -401,7 +484,7 @@ class StepCutter:
             parts: list[_Part] = []
             late: set[str] = set()
             for members in reversed(self._groups(order)):
-                outputs = [node.name for node in order if node.name in members and node.name in stored]
+                outputs = sorted(members & stored, key=places.__getitem__)
                 if outputs:
                     parts.insert(0, _Part(self, members, outputs))
                     stored |= parts[0].requested
@@ -617,6 +700,8 @@ class _Part:
         problem, graph = cut.problem, cut.graph
         self._take_a_dtype()
         self._take_sizes()
+        if not self._inputs:  # constants alone: some tensor tells where they are stored
+            self._input(self._given[0], "")
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)

@@ -99,13 +99,14 @@ class Places:
         place, tap = ([(axis, self._role(axis, roles)) for axis in axes] for axes in (dim.place, dim.tap))
         own = [role for _, role in (*place, *tap)]
         terms.roles += own
-        if not tap and (dim.step, dim.offset, dim.divisor) == (1, 0, 1):  # each element is a window of its own
-            text = f"{self.index(*place[0])} * {stride}"
-            (terms.turn if own[0].turn else terms.before).append(text)
+        # Each element is a window of its own, and there are no more windows than elements.
+        if not tap and (dim.step, dim.offset, dim.divisor) == (1, 0, 1) and dim.end is not None and dim.end < 0:
+            for (_, role), text in zip(place, self._parts(place), strict=True):
+                (terms.turn if role.turn else terms.before).append(f"{text} * {stride}")
             return
         turns = any(role.turn for role in own)
-        starts = _sum([*(_times(self.index(axis, role), dim.step) for axis, role in place), *_number(dim.offset)])
-        reach = _sum([_times(self.index(axis, role), dim.dilation) for axis, role in tap])
+        starts = _sum([*(_times(text, dim.step) for text in self._parts(place)), *_number(dim.offset)])
+        reach = _sum([_times(text, dim.dilation) for text in self._parts(tap)])
         if turns and place and not place[0][1].turn and not starts.isidentifier():
             first = self._names.free(f"{name}_first")
             place[0][1].scope.line(f"{first} = {starts}")
@@ -118,6 +119,12 @@ class Places:
         terms.masks.append(mask)
         where = at if dim.divisor == 1 else f"{at} // {dim.divisor}"
         (terms.turn if turns else terms.before).append(f"{where} * {stride}")
+
+    def _parts(self, axes: list[tuple[int, SpacePart]]) -> list[str]:
+        """The terms of an index along a dimension that is cut into axes, outermost first."""
+        within = [self._product(tuple(axis for axis, _ in axes[number + 1 :])) for number in range(len(axes))]
+        texts = [self.index(axis, role) for axis, role in axes]
+        return [text if inner == "1" else f"{text} * {inner}" for text, inner in zip(texts, within, strict=True)]
 
     def index(self, axis: int, role: SpacePart) -> str:
         """The text of an axis's index, which is part of a role's."""
