@@ -49,7 +49,8 @@ BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of bat
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
-ROUGH = {torch.float16: 0.15, torch.bfloat16: 0.3, torch.float32: 0.03, torch.float64: 0.03}  # of the scale
+ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.005, torch.float64: 0.005}  # of the scale
+SHARE_OF_WHOLE = 0.03  # of whole numbers that may be others
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 NOT_FINITE = ("nonfinite", "unwritten")  # levels of comparisons
 POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an answer goes
@@ -223,14 +224,14 @@ def _computed_by_torch(call: AtScale, reply: ChildReply, scale: Scale) -> Iterat
 def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:
     """Whether each value is the truth but for a part (``ROUGH``) of itself and of the scale, beside what rounding explains there.
 
-    Where that is no number, any is. Whole numbers may be others in as large a part of them.
+    Where that is no number, any is. A part of whole numbers may be others.
     """
     exact, own = truth.exact, truth.own
     if not exact.numel():
         return ValueComparison(True, "tensor")
     if not got.dtype.is_floating_point:
         share = float(((got != exact) & (got != own)).double().mean())
-        return ValueComparison(share <= ROUGH[torch.float32], "exact", share, ROUGH[torch.float32])
+        return ValueComparison(share <= SHARE_OF_WHOLE, "exact", share, SHARE_OF_WHOLE)
     seen, exact, own = got.double().nan_to_num(math.inf, math.inf, -math.inf), exact.double(), own.double()
     numbers = torch.isfinite(exact) & torch.isfinite(own)
     size = torch.where(numbers, exact, 0.0).square().mean().sqrt()

@@ -19,6 +19,7 @@ from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.verify.cases import Case, Content, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.reach import with_held
 from gpu_runner.verify.scale import AtScale, Comparable, kinds_of
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
@@ -81,7 +82,9 @@ def at_usual_sizes(
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
-        if kind.content is Content.ordinary and not is_sound(proof):
+        if kind.content is Content.odd:
+            proof = with_held(proof)
+        elif not is_sound(proof):
             continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
