@@ -50,7 +50,8 @@ def reconcile(runtime: Runtime) -> Reconciled:
         give_up_lost(session, now)
         patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
         reminded, expired = attend(session, patience, now)
-        leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
+        counted_to = retention.counted_to(session, now)
+        leases.forget_deliveries(session, counted_to - runtime.settings.keep_deliveries_days * DAY_S)
     for job_id in jobs:
         runtime.notifier.advance(job_id)
     for request_id, architecture in requests:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from gpu_runner.contracts import (
     BenchmarkResult,
     CandidateSource,
@@ -68,7 +70,7 @@ from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
 from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, SNAPSHOT_FILE, Gate, timing_budget_s
 from workers.stages.problem import parse
-from workers.store import gpu_work, history, updates
+from workers.store import gpu_work, history, retention, updates
 from workers.store.blobs import BlobError
 from workers.tree import Tree, read_tarball
 
@@ -140,7 +142,7 @@ class Nightly:
             news += told
         news = _with_untold(night, news + _gone(night))
         measured = {kernel.kernel for kernel in kernels}
-        context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
+        context.memo("forgotten", lambda: context.history(partial(_forget, night.begun_at)))
         summary = NightlySummary(
             tuple(kernels),
             tuple(changes),
@@ -173,6 +175,10 @@ def _begin(context: StageContext) -> float:
     request = context.request
     last = context.history(lambda s: history.last_night(s, request.origin.repository, request.base_sha))
     return context.now() if last is None else max(context.now(), last + BETWEEN_NIGHTS_S)
+
+
+def _forget(begun_at: float, session: Session) -> int:
+    return history.forget(session, Retention(), retention.counted_to(session, begun_at))
 
 
 def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:

@@ -393,7 +393,7 @@ class SeriesChange(Base):
 
 
 class Cleanup(Base):
-    """The one row by which artifacts age: up to when their age is counted, and when that was moved on last."""
+    """The one row by which artifacts, handled deliveries and points of nights age: up to when, and when that was moved on last."""
 
     __tablename__ = "cleanups"
 

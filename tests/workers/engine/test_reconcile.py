@@ -104,10 +104,23 @@ def test_leases_on_deliveries_and_updates_of_lost_workers_are_taken_back(world: 
     assert reconcile(world.runtime) == Reconciled((), (), 1, 1)
 
 
-def test_deliveries_that_nobody_can_send_again_are_forgotten(world: World) -> None:
+def handled_and_waiting() -> None:
     for name in ("handled", "waiting"):
         record(name, "issues", b"")
     inbox.finish_delivery("handled", "ok")
+
+
+def test_a_clock_that_jumps_months_ahead_forgets_no_deliveries(world: World) -> None:
+    handled_and_waiting()
+    embedded.collect()
+    world.clock.advance(90 * 86_400)
+    embedded.collect()
+    reconcile(world.runtime)
+    assert inbox.counts()["deliveries"] == {"done": 1, "pending": 1}
+
+
+def test_deliveries_that_nobody_can_send_again_are_forgotten(world: World) -> None:
+    handled_and_waiting()
     world.clock.advance(29 * 86_400)
     reconcile(world.runtime)
     assert inbox.counts()["deliveries"] == {"done": 1, "pending": 1}

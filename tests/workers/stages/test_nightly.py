@@ -43,7 +43,7 @@ from workers.contracts import (
 from workers.nightly.detection import NightEvidence, SeriesState
 from workers.nightly.series import Metric, PointSource
 from workers.stages.nightly import NO_GPU, Nightly
-from workers.store import history
+from workers.store import history, retention
 from workers.store.database import Database
 from workers.tree import Tree, read_tarball
 
@@ -203,6 +203,18 @@ def test_a_clock_that_is_put_back_leaves_nights_in_the_order_of_the_commits() ->
     library.now = MONDAY
     library.slow = 1.2
     assert {change.state for change in library.night(changed("geglu")).changes} == {SeriesState.confirmed}
+
+
+def test_a_clock_that_jumps_years_ahead_removes_no_nights() -> None:
+    library = Library()
+    library.now = MONDAY
+    library.quiet(3)
+    before = library.points()
+    with library.database.write() as session:
+        retention.move_on(session, library.now)
+    library.now += 3650 * DAY_S
+    library.night()
+    assert set(before) <= set(library.points())
 
 
 def test_what_changed_comes_first_and_then_what_was_measured_longest_ago() -> None:
