@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from html.entities import codepoint2name
 from typing import Any
+from unicodedata import category
 
 LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text; no form is shorter either
 LEAST_LINE = 32  # of a known value of several lines, such as a private key: each such line is secret alone
@@ -134,7 +135,12 @@ def _redacted_once(text: str, secrets: frozenset[str]) -> str:
 
 
 def secret_in(text: str) -> tuple[str, int] | None:
-    """The kind of the first secret in a text and the line, from 1, on which it begins; None where there is none."""
+    """The kind of the first secret in a text and the line, from 1, on which it begins; None where there is none.
+
+    Invisible characters (Unicode category Cf) are passed over: a token that is copied from a page or a chat may hold them.
+    """
+    if not text.isascii():
+        text = "".join(character for character in text if category(character) != "Cf")
     values = _values(_known)
     searched = [*([(CONFIGURED, values)] if values is not None else []), *FORMS.items()]
     places = [(match.start(), kind) for kind, form in searched if (match := form.search(text))]

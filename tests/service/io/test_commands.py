@@ -92,6 +92,7 @@ TYPED = (
     f"> /kernel create {TOKEN}\n/kernel {TOKEN}",
     with_problem(PROBLEM + f"KEY = {TOKEN!r}\n"),
     f"/kernel create reglu {SECRET}",
+    f"/kernel optimize {TOKEN[:12]}\u200e{TOKEN[12:]}",
 )
 
 
