@@ -129,7 +129,12 @@ class AtScale:
         factor = 1.0
         for dim, power in self.answers[label].powers.items():
             factor *= (self.sizes[dim] / len(self.places[dim])) ** power
-        return item, factor
+        if not item.truth.own.is_floating_point():
+            return item, factor
+        # At the full size it is that much smaller, and may be below what its dtype holds.
+        info = torch.finfo(item.truth.own.dtype)
+        natural = item.truth.natural + info.smallest_normal * info.eps / factor
+        return replace(item, truth=replace(item.truth, natural=natural)), factor
 
 
 def replace_meta(call: ChildCall, **more: Any) -> ChildCall:
