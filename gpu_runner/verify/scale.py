@@ -41,10 +41,8 @@ from gpu_runner.verify.tolerances import ValueComparison
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
-MOST_DEEP, LEAST_PLACES = (
-    2**23,
-    2,
-)  # in the calls, a plain one and one like a case, in which a product may have all its dimensions
+# In two of the calls, so that a product has all its dimensions.
+MOST_DEEP, LEAST_PLACES = 2**23, 2
 MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
 PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
