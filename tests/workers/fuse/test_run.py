@@ -78,7 +78,8 @@ def test_a_run_leaves_its_folder(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "orchestrator" / "code.py.tgz") as archive:
         assert archive.getnames() == ["model.py", "fused.py"]
     assert "flowchart TD" in (tmp_path / "cut.md").read_text()
-    assert json.loads((tmp_path / "summary.json").read_text())["status"] == "passed"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["status"], summary["calls"], summary["operators"], summary["left_to_torch"]) == ("passed", 2, 10, 3)
     composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
     assert all(hasattr(module_of(composed), name) for name in names)
 
@@ -116,6 +117,7 @@ def test_a_part_that_fails_stays_with_torch_and_the_rest_is_composed(tmp_path: P
     composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
     assert kept.name not in composed and "torch.ops.aten.gelu.default(linear)" in composed
     assert result.summary["stays_with_torch"] == {kept.name: kept.reason}
+    assert result.summary["calls"] == 1
 
 
 def test_a_program_that_computes_something_else_fails(tmp_path: Path) -> None:
