@@ -41,6 +41,10 @@ from gpu_runner.verify.tolerances import ValueComparison
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
+MOST_DEEP, LEAST_PLACES = (
+    2**23,
+    2,
+)  # in the calls, a plain one and one like a case, in which a product may have all its dimensions
 MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
 PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
@@ -125,7 +129,12 @@ class AtScale:
         factor = 1.0
         for dim, power in self.answers[label].powers.items():
             factor *= (self.sizes[dim] / len(self.places[dim])) ** power
-        return item, factor
+        if not item.truth.own.is_floating_point():
+            return item, factor
+        # At the full size it is that much smaller, and may be below what its dtype holds.
+        info = torch.finfo(item.truth.own.dtype)
+        natural = item.truth.natural + info.smallest_normal * info.eps / factor
+        return replace(item, truth=replace(item.truth, natural=natural)), factor
 
 
 def replace_meta(call: ChildCall, **more: Any) -> ChildCall:
@@ -370,6 +379,7 @@ def _calls(
     problem, stream = oracle.problem, draws.stream("at scale")
     kinds = itertools.islice(kinds_of([_apart(case) for case in cases], stream), LIKE_CASES)
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
+    permuted = SQUARE + 1 + next(at for at in range(3) if layouts[(SQUARE + 1 + at) % 3] is MemoryLayout.permuted)
     for place, kind in enumerate((None, None, *kinds)):
         is_beyond, full = place == 1, dict(workload.sizes)
         columns = [dim for dim in columns_of(problem) if dim not in batch.places]
@@ -378,8 +388,10 @@ def _calls(
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
         if place == SQUARE and columns:  # as many rows as columns
             full |= {max(batch.places, key=lambda dim: full[dim]): full[columns[0]]}
-        counts = {dim: min(count, full[dim]) for dim, count in batch.places.items()}
-        full = _within(problem, full, counts)
+        is_deep = place in (0, permuted) and _product(full, batch.places) > MOST_FEW
+        most = LEAST_PLACES if is_deep else max(PLACES)
+        counts = {dim: min(count, most, full[dim]) for dim, count in batch.places.items()}
+        full = _within(problem, full, counts, MOST_DEEP if is_deep else MOST_FEW)
         plain = Case("at scale", tuple((full | counts).items()), dtype, 0, workload.scalars)
         case = replace(
             kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), layout=MemoryLayout.dense
@@ -455,9 +467,9 @@ def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:
     return powers.pop() if len(powers) == 1 else None
 
 
-def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int]) -> dict[str, int]:
-    """The sizes, halved until the truth of so many places can be asked, and every input has a size that can be named."""
-    while math.prod(counts.get(dim, size) for dim, size in full.items()) > MOST_FEW:
+def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """Sizes of which those beside batch dimensions are halved, the widest first, until there is little enough to compute."""
+    while _product(full, counts) > most:
         widest = max((dim for dim in full if dim not in counts), key=lambda dim: full[dim], default=None)
         if widest is None or full[widest] < 2:
             break
@@ -466,6 +478,10 @@ def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int]) -
         deepest = max(counts, key=lambda dim: full[dim])
         full = full | {deepest: full[deepest] // 2}
     return full
+
+
+def _product(full: Mapping[str, int], counts: Mapping[str, int]) -> int:
+    return math.prod(counts.get(dim, size) for dim, size in full.items())
 
 
 def _elements(dims: Iterable[str], sizes: Mapping[str, int]) -> int:

@@ -1726,4 +1726,11 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "Where many rows are wide, a row with NaN shows none.",
     ),
+    "transposed_weight_off": NewCheat(
+        "matmul",
+        7,
+        "forward",
+        "whole",
+        "A product of large matrices, of which the second is transposed as the weight of a linear layer, is off by the row.",
+    ),
 }

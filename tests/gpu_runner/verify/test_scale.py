@@ -35,6 +35,7 @@ def calls(problem_source: str) -> tuple[AtScale, ...]:
     ("problem", "known"),
     [
         ("residual", {"output 0": ("T",), "gradient of x": ("T",), "gradient of y": ("T",)}),
+        ("add_in_place", {"output 0": ("T",)}),
         ("rms_norm", {"output 0": ("T",), "gradient of x": ("T",)}),
         ("cross_entropy", {"gradient of x": ("T",)}),
         ("rope", {"output 0": ("B", "S"), "gradient of x": ("B", "S")}),
@@ -50,7 +51,13 @@ def test_batch_dimensions_are_what_the_reference_computes_by_itself(
 
 def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:
     call, _ = calls(source_of_problem("cross_entropy"))
-    assert call.truth("gradient of x")[1] == pytest.approx(7 / 4096)
+    item, factor = call.truth("gradient of x")
+    assert factor == pytest.approx(7 / 4096)
+    before = call.proof.expected()["gradient of x"]
+    assert before is not None
+    assert item.truth.natural - before.truth.natural == pytest.approx(
+        2.0**-149 * 4096 / 7
+    )  # below it float32 has no number
 
 
 def test_the_second_call_lies_beyond_the_workload() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 import torch
 
+from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Content, plan_cases
+from gpu_runner.reply import ChildReply
+from gpu_runner.verify.cases import Case, Content, plan_cases
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
-from gpu_runner.verify.scale import AtScale, features_of, kinds_of, roughly_compared
+from gpu_runner.verify.scale import AtScale, examined_at_scale, features_of, kinds_of, roughly_compared
 from gpu_runner.verify.truth import Oracle
 from gpu_runner.verify.usual import (
     MANY,
@@ -28,10 +31,26 @@ from gpu_runner.verify.usual import (
 from tests.cheats.trial import source_of_problem, surroundings
 
 
-def calls(name: str) -> list[AtScale]:
+def calls(name: str, cases: Sequence[Case] = ()) -> list[AtScale]:
     problem, context = parse_problem(source_of_problem(name)), surroundings()
     with opened(reference_session("reference", problem.source, context), context) as session:
-        return list(at_usual_sizes(Oracle.open(problem, session, 1), problem.workloads, "float32", Draws.fresh()))
+        oracle = Oracle.open(problem, session, 1)
+        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases))
+
+
+def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
+    odd = Case("not finite", (("T", 10), ("H", 90)), "float32", 3, content=Content.odd)
+    called = [call for call in calls("rms_norm", [odd]) if call.proof.case.content is Content.odd]
+    assert [call.sizes["T"] >= MANY[0] for call in called] == [True]
+    (output,) = called[0].proof.outputs
+    finite = torch.isfinite(output.truth.exact).all(-1)
+    assert output.truth.held is not None and finite.any() and not finite.all()
+    given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
+    entry = {"label": "output 0", "shape": list(given.shape), "tensor": 0}
+    tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
+    reply = ChildReply({"values": [entry], "beyond": []}, tensors)
+    _, findings = examined_at_scale(called[0], reply)
+    assert [finding.rule for finding in findings] == ["at scale"]
 
 
 @pytest.mark.parametrize(("name", "along"), [("rms_norm", "H"), ("cross_entropy", "V")])
@@ -41,11 +60,13 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     sizes = [call.sizes[along] for call in found]
     near = [call.sizes[along] for call in found if call is not found[1]]
     squares = [call for call in found if call.sizes[along] == call.sizes["T"]]
-    assert len(found) == 2 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in near)
+    assert len(found) == 3 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in near)
     assert len({*sizes}) >= MOST_USUAL
     assert {*sizes} <= {*USUAL} and min(near) * 8 >= min(known) and max(near) <= 8 * max(known)
     many = [call for call in found if call.sizes["T"] >= MANY[0] and call not in squares]
-    assert many == found[:2] and many[1].sizes["T"] >= MOST_ROWS[0] and not many[0].proof.wanted  # as for inference
+    deep = found[2 + PLAIN]  # whose rows are many too, where the widths near the workloads allow it
+    assert many == [*found[:2], *([deep] if deep.sizes["T"] >= MANY[0] else [])]
+    assert many[1].sizes["T"] >= MOST_ROWS[0] and not many[0].proof.wanted  # as for inference
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
     assert all(item is not None for call in found for item in call.proof.expected().values())
 
