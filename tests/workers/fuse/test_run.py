@@ -29,6 +29,7 @@ class Bench:
     stop_at: str = ""  # where the run is interrupted
     asked: list[str] = field(default_factory=list)
     claims: list[Composed] = field(default_factory=list)
+    refactored: Verdict = field(default_factory=lambda: Verdict(Status.passed))
 
     def _ask(self, what: str) -> None:
         if what == self.stop_at:
@@ -52,7 +53,7 @@ class Bench:
     def judge(self, problem: str, text: str, symbol: str, claim: Composed) -> Verdict:
         self._ask("judge")
         self.claims.append(claim)
-        return self.whole if claim.kernels else Verdict(Status.passed)
+        return self.whole if claim.kernels else self.refactored
 
     def run(self, out: Path, source: str = MLP, **more: bool) -> FuseResult:
         tools = Tools(self.capture, self.propose, self.verify, self.judge, lambda _: None, "1")
@@ -152,3 +153,16 @@ def test_a_model_that_cannot_be_traced_is_refused_with_its_reason(tmp_path: Path
         fuse(MLP, tmp_path, tools, jobs=1)
     expected = Failure(FailureCode.problem, "the model cannot be traced: it draws random numbers", "Call eval().", 7)
     assert raised.value.failure == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (Status.incorrect_values, "cut into parts, the model computes something else in PyTorch already"),
+        (Status.degenerate_problem, "the model cannot be judged: degenerate_problem: Zeros pass."),
+    ],
+)
+def test_a_refactored_program_that_fails_ends_the_run(status: Status, message: str, tmp_path: Path) -> None:
+    verdict = Verdict(status, (Evidence("values", "Zeros pass."),))
+    with pytest.raises(UserFacingError, match=message):
+        Bench(refactored=verdict).run(tmp_path)
