@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 import sys
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -210,8 +211,16 @@ def suite(
         )
         return _run(Action.benchmark, request, limit_s=left_s).benchmark()
 
+    def composed(source: str, run: Path, left_s: float) -> problem_set.Composition | str:
+        made = fuse(source, run, 1, lambda _: None, limit_s=left_s)
+        if made.verdict is None:
+            reasons = [f"`{part.name}` is {part.reason}" for part in made.parts]
+            return next(iter(reasons), "no part of it saves memory traffic")
+        program = fuse_run.composed_path(run).read_text(encoding="utf-8")
+        return problem_set.Composition(program, made.verdict, made.summary["calls"], made.summary["left_to_torch"])
+
     has_gpu = (_settings().architecture or detect()) != INTERPRETER
-    tools = problem_set.SuiteTools(compiled, judged, measured if has_gpu else None)
+    tools = problem_set.SuiteTools(compiled, composed, judged, measured if has_gpu else None)
     return problem_set.work_through(
         folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, name_of=name_of, say=say
     )
@@ -243,22 +252,33 @@ def _elements(problem: Problem) -> int:
     return max((of(workload) for workload in problem.workloads), default=0)
 
 
-def fuse(source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh: bool = False) -> fuse_run.FuseResult:
+def fuse(
+    source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh: bool = False, limit_s: float = math.inf
+) -> fuse_run.FuseResult:
     """Take a model apart, have the compiler author write the parts, prove them and the whole; all of it goes to ``out``.
+    ``limit_s``: the seconds that it may take.
 
     Raises:
         UserFacingError: the model cannot be fused, or the environment is at fault.
     """
 
+    end = time.monotonic() + limit_s
+
+    def left() -> float:
+        if time.monotonic() >= end:
+            raise UserFacingError(Failure(FailureCode.environment, f"it took more than {limit_s:.0f} s"))
+        return min(LONGEST_S, end - time.monotonic())
+
     def proposed(name: str, part: str) -> Proposal | AuthorRefusal:
-        return _proposed(part, name, style=style_of(name))[1]
+        return _proposed(part, name, limit_s=left(), style=style_of(name))[1]
 
     def judged(problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
         candidate = CandidateSource((SourceFile("candidate.py", text),), "candidate", symbol)
-        return _run(Action.verify, VerifyRequest(problem, candidate, ("float32",), composed=composed)).verdict()
+        request = VerifyRequest(problem, candidate, ("float32",), composed=composed)
+        return _run(Action.verify, request, limit_s=left()).verdict()
 
     tools = fuse_run.Tools(
-        lambda model: _run(Action.capture, CaptureRequest(model, whole=True)).captured(),
+        lambda model: _run(Action.capture, CaptureRequest(model, whole=True), limit_s=left()).captured(),
         proposed,
         judged,
         judged,

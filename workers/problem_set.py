@@ -8,9 +8,8 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Status, Verdict
 from workers.contracts import FailureCode, UserFacingError
@@ -35,10 +34,24 @@ class Compiled:
 
 
 @dataclass(frozen=True)
+class Composition:
+    """A program of proved parts with torch's operators between them, and the verdict on the whole.
+
+    ``parts`` counts calls of proved parts in one forward, ``left_to_torch`` the operators that torch computes in it.
+    """
+
+    source: str
+    verdict: Verdict
+    parts: int
+    left_to_torch: int
+
+
+@dataclass(frozen=True)
 class SuiteTools:
     """What a problem is worked on with; each takes the seconds that are left. ``measure`` is None where there is no GPU."""
 
     compile: Callable[[str, str, float], Compiled]  # problem's source, kernel's name
+    compose: Callable[[str, Path, float], Composition | str]  # problem's source, the run's folder; or why there is none
     verify: Callable[[str, str, float], Verdict]  # problem's source, candidate's source
     measure: Callable[[str, str, float], BenchmarkResult] | None
 
@@ -114,8 +127,7 @@ def work_through(
     say(f"{len(names)} problems, {len(known)} of them known from an earlier run")
 
     def work(name: str) -> Entry:
-        kernel = out / "kernels" / name
-        return _worked(tools, name, digests[name], sources[name], name_of(names[name]), kernel, limit_s)
+        return _Work(tools, name, digests[name], sources[name], name_of(names[name]), out, limit_s).done()
 
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(work, name) for name in todo]
@@ -132,47 +144,96 @@ def work_through(
     return [results.entries[name] for name in names]
 
 
-def _worked(
-    tools: SuiteTools, name: str, digest: str, source: str, kernel_name: str, kernel: Path, limit_s: float
-) -> Entry:
-    started = time.monotonic()
+@dataclass
+class _Work:
+    """One problem on its way to an entry."""
+
+    tools: SuiteTools
+    name: str
+    digest: str
+    source: str
+    kernel_name: str
+    out: Path
+    limit_s: float
     status: str | None = None
+    started: float = field(default_factory=time.monotonic)
 
-    def left() -> float:
-        return max(1.0, limit_s - (time.monotonic() - started))
+    def done(self) -> Entry:
+        try:
+            return self._worked()
+        except UserFacingError as error:
+            failure = error.failure
+            if self._is_over():
+                return self._entry(ProblemOutcome.timeout, self._too_long(), ProblemOutcome.timeout.value)
+            environment = failure.code is FailureCode.environment
+            outcome = ProblemOutcome.error if environment else ProblemOutcome.unusable
+            return self._entry(outcome, failure.message, failure.message)
+        except Exception as error:  # noqa: BLE001 - one problem must not end the others; its line says what broke
+            return self._entry(ProblemOutcome.error, f"{type(error).__name__}: {error}", type(error).__name__)
 
-    def entry(outcome: ProblemOutcome, sentence: str = "", reason: str | None = None, **more: Any) -> Entry:
-        seconds = round(time.monotonic() - started, 1)
-        return Entry(name, digest, outcome, sentence, reason, seconds, status, **more)
-
-    try:
-        compiled = tools.compile(source, kernel_name, left())
-        if compiled.source is None:
-            return entry(ProblemOutcome.refused, compiled.refusal or "", compiled.operator or compiled.refusal)
-        kernel.parent.mkdir(parents=True, exist_ok=True)
-        kernel.write_text(compiled.source, encoding="utf-8")
-        problem, note = source, ""
-        if tools.measure is None and compiled.elements > MOST_ELEMENTS_INTERPRETED:
+    def _worked(self) -> Entry:
+        compiled = self.tools.compile(self.source, self.kernel_name, self._left())
+        problem: str | None = self.source
+        note = ""
+        if self.tools.measure is None and compiled.elements > MOST_ELEMENTS_INTERPRETED:
             note = f"its inputs have {compiled.elements} elements, too many for Triton's interpreter"
-            if compiled.small is None:
-                return entry(ProblemOutcome.not_judged, note)
-            problem, note = compiled.small, f"at small sizes: {note}"
-        verdict = tools.verify(problem, compiled.source, left())
-        status = verdict.status.value
+            problem, note = compiled.small, note if compiled.small is None else f"at small sizes: {note}"
+        if compiled.source is None:
+            return self._composed(compiled, problem, note)
+        self._write(compiled.source)
+        if problem is None:
+            return self._entry(ProblemOutcome.not_judged, note)
+        verdict = self.tools.verify(problem, compiled.source, self._left())
+        return self._judged(ProblemOutcome.right, verdict, compiled.source, note)
+
+    def _composed(self, compiled: Compiled, problem: str | None, note: str) -> Entry:
+        """The entry of a problem that is refused as a whole: composed of parts, or still refused. Its reason is the refusal."""
+        refusal, reason = compiled.refusal or "", compiled.operator or compiled.refusal
+        made: Composition | str
+        try:
+            made = (
+                note
+                if problem is None
+                else self.tools.compose(problem, self.out / "composed" / self.name, self._left())
+            )
+        except UserFacingError as error:
+            if error.failure.code is FailureCode.environment and not self._is_over():
+                raise
+            made = self._too_long() if self._is_over() else error.failure.message
+        if isinstance(made, str):
+            return self._entry(ProblemOutcome.refused, f"{refusal}; not composed of parts: {made}", reason)
+        self._write(made.source)
+        words = "; ".join(filter(None, (refusal, note)))
+        entry = self._judged(ProblemOutcome.composed, made.verdict, made.source, words)
+        return replace(entry, reason=reason, parts=made.parts, left_to_torch=made.left_to_torch)
+
+    def _judged(self, passed: ProblemOutcome, verdict: Verdict, program: str, note: str) -> Entry:
+        self.status = verdict.status.value
         if verdict.status is not Status.passed:
-            sentence = f"{status}: {verdict.evidence[0].message}" if verdict.evidence else status
-            return entry(_outcome_of(verdict.status), sentence, status)
-        if tools.measure is None:
-            return entry(ProblemOutcome.right, note)
-        return entry(ProblemOutcome.right, speedups=speedups_of(tools.measure(source, compiled.source, left())))
-    except UserFacingError as error:
-        failure = error.failure
-        if time.monotonic() - started >= limit_s:
-            return entry(ProblemOutcome.timeout, f"it took more than {limit_s:.0f} s", ProblemOutcome.timeout.value)
-        environment = failure.code is FailureCode.environment
-        return entry(ProblemOutcome.error if environment else ProblemOutcome.unusable, failure.message, failure.message)
-    except Exception as error:  # noqa: BLE001 - one problem must not end the others; its line says what broke
-        return entry(ProblemOutcome.error, f"{type(error).__name__}: {error}", type(error).__name__)
+            sentence = f"{self.status}: {verdict.evidence[0].message}" if verdict.evidence else self.status
+            return self._entry(_outcome_of(verdict.status), sentence, self.status)
+        if self.tools.measure is None:
+            return self._entry(passed, note)
+        speedups = speedups_of(self.tools.measure(self.source, program, self._left()))
+        return replace(self._entry(passed, note), speedups=speedups)
+
+    def _entry(self, outcome: ProblemOutcome, sentence: str = "", reason: str | None = None) -> Entry:
+        seconds = round(time.monotonic() - self.started, 1)
+        return Entry(self.name, self.digest, outcome, sentence, reason, seconds, self.status)
+
+    def _write(self, program: str) -> None:
+        path = self.out / "kernels" / self.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(program, encoding="utf-8")
+
+    def _left(self) -> float:
+        return max(1.0, self.limit_s - (time.monotonic() - self.started))
+
+    def _is_over(self) -> bool:
+        return time.monotonic() - self.started >= self.limit_s
+
+    def _too_long(self) -> str:
+        return f"it took more than {self.limit_s:.0f} s"
 
 
 def _outcome_of(status: Status) -> ProblemOutcome:

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from gpu_runner.tracing.backward_decompositions import OWN_GRADIENTS
 from gpu_runner.tracing.decompositions import RULES
+from gpu_runner.tracing.fake import OperatorLimit
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
 _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")
@@ -66,7 +67,7 @@ def as_tuple(value: Any) -> tuple[Tensor, ...]:
 class Joint:
     """A reference forward and backward as one function of flat tensors: the inputs, then the upstream gradients.
 
-    Whatever the reference raises passes through.
+    Whatever the reference raises passes through, and ``TooManyOperators``.
     """
 
     def __init__(
@@ -78,7 +79,8 @@ class Joint:
     ) -> None:
         self._call, self._inputs, self._wanted = call, inputs, wanted
         self._watch = watch or contextlib.nullcontext()
-        probe = call(_leaves(inputs, wanted))
+        with OperatorLimit():
+            probe = call(_leaves(inputs, wanted))
         self.tuple_output = isinstance(probe, tuple | list)
         self.probed = as_tuple(probe)
         self.has_gradient = tuple(out.requires_grad and out.is_floating_point() for out in self.probed)

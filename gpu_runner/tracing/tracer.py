@@ -43,7 +43,11 @@ from gpu_runner.tracing.unify import (
 )
 
 _SEED = 20_011
-READS_VALUES, CANNOT_FOLLOW = "ReadsValues", "CannotFollow"  # names of the child's exceptions
+READS_VALUES = "ReadsValues"  # a name of the child's exceptions, as the ones below
+FIXES = {
+    "CannotFollow": "Write it so that each operator gives a new tensor.",
+    "TooManyOperators": "Make one step of the recurrence a problem of its own, or take fewer steps.",
+}
 
 
 class Tracer:
@@ -79,9 +83,8 @@ class Tracer:
                 first_failure = first_failure or failure
                 if failure.kind == READS_VALUES:
                     break  # as it does at other sizes
-                if failure.kind == CANNOT_FOLLOW:
-                    fix = "Write it so that each operator gives a new tensor."
-                    raise ProblemError(failure.message, failure.line, fix) from failure
+                if failure.kind in FIXES:
+                    raise ProblemError(failure.message, failure.line, FIXES[failure.kind]) from failure
             except DifferentStructure as difference:
                 raise ProblemError(
                     f"the reference computes something else at other sizes: {difference}",

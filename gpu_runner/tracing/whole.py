@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from gpu_runner.tracing.fake import same_number
+from gpu_runner.tracing.fake import OperatorLimit, same_number
 from gpu_runner.tracing.joint import as_tuple
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 
@@ -37,7 +37,8 @@ def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], nam
     is_tuple: list[bool] = []
 
     def flat(*given: Tensor) -> list[Tensor]:
-        result = call(given)
+        with OperatorLimit():
+            result = call(given)
         is_tuple.append(isinstance(result, tuple | list))
         return list(as_tuple(result))
 

@@ -513,7 +513,7 @@ class _Plan:
     def _equal(self, stream: random.Random) -> dict[str, int]:
         """One size for every dimension, of which the interpreter has no more rows than of any other case."""
         sizes = dict.fromkeys(_named(self.problem), stream.randint(17, 33))
-        while self.interpreted and _rows_at(self.problem, sizes) > INTERPRETED_DEEPEST:
+        while sizes and self.interpreted and _rows_at(self.problem, sizes) > INTERPRETED_DEEPEST:
             sizes = dict.fromkeys(sizes, max(sizes.values()) - 1)
         return sizes
 
@@ -819,7 +819,7 @@ class _Plan:
         return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
 
     def _is_beyond_a_cut(self, case: Case) -> bool:
-        return self.interpreted and max(case.size_of.values()) > INTERPRETED_WIDEST
+        return self.interpreted and max(case.size_of.values(), default=0) > INTERPRETED_WIDEST
 
     def _with_layouts(self, cases: list[Case]) -> list[Case]:
         """Have each layout of inputs in a case with room for it, in place of one that is there twice."""

@@ -150,6 +150,7 @@ def suite(
 ) -> None:
     """Have the compiler author work through a folder of problems: compiled, right, how fast, and what was refused for which reason.
 
+    What is refused as a whole is composed of proved parts where it can be, with torch between them, and counted apart.
     Without a GPU large problems are proved at small sizes, in Triton's interpreter. A run that was ended goes on from where it was.
     Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
     """

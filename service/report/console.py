@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -92,10 +93,18 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
         (inline(reason), str(len(chosen)), ", ".join(code(e.problem) for e in chosen[:MAX_NAMED]) + _more(chosen))
         for reason, chosen in reasons(entries)
     ]
+    composed = [
+        (code(e.problem), str(e.parts), str(e.left_to_torch), *(_speedup(e, name) for name in BASELINES))
+        for e in entries
+        if e.outcome is ProblemOutcome.composed
+    ]
+    against = [f"times as fast as {name.replace('_', '.')}" for name in BASELINES]
+    header = ("composed", "calls of proved parts", "operators left to torch", *against)
     return paragraphs(
-        table(("level", "problems", "compiled", *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 10)),
+        table(("level", "problems", "compiled", *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 11)),
         _fast(rows),
-        table(("not done for", "problems", "such as"), by_reason, (1,)),
+        table(header, composed, range(1, 5)),
+        table(("no proved kernel of the whole for", "problems", "such as"), by_reason, (1,)),
     )
 
 
@@ -105,16 +114,22 @@ def _row(level: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     return (code(level), *map(str, numbers))
 
 
+def _speedup(entry: Entry, baseline: str) -> str:
+    return f"{entry.speedups[baseline]:.2f}" if baseline in entry.speedups else DASH
+
+
 def _fast(rows: Sequence[tuple[str, Sequence[Entry]]]) -> str:
     lines = []
     for level, entries in rows:
-        for baseline in BASELINES:
-            shares = [fast_p(entries, baseline, threshold) for threshold in THRESHOLDS]
+        any_composed = any(entry.outcome is ProblemOutcome.composed for entry in entries)
+        for baseline, composed in itertools.product(BASELINES, (False, True) if any_composed else (False,)):
+            shares = [fast_p(entries, baseline, threshold, composed=composed) for threshold in THRESHOLDS]
             if any(share is not None for share in shares):
                 cells = [DASH if share is None else percent(share) for share in shares]
-                lines.append((code(level), baseline.replace("_", "."), *cells))
-    header = ("level", "against", *(f"fast_{threshold:g}" for threshold in THRESHOLDS))
-    return table(header, lines, range(2, 6)) or NOT_TIMED
+                of = "right or composed" if composed else "right"
+                lines.append((code(level), of, baseline.replace("_", "."), *cells))
+    header = ("level", "of those", "against", *(f"fast_{threshold:g}" for threshold in THRESHOLDS))
+    return table(header, lines, range(3, 7)) or NOT_TIMED
 
 
 def _more(entries: Sequence[Entry]) -> str:

@@ -95,7 +95,11 @@ def _part(number: int, part: FusedPart) -> tuple[str, ...]:
 
 def fused_section(summary: Mapping[str, Any]) -> str:
     """What was proved, what stays with torch and why, and what the parts save, as markdown."""
-    lines = [f"**{summary['status']}**: {_words(summary)}", "", f"Operators that compute: {summary['operators']}."]
+    lines = [
+        f"**{summary['status']}**: {_words(summary)}",
+        "",
+        f"Operators that compute: {summary['operators']}, {summary['left_to_torch']} of them by torch.",
+    ]
     lines += [f"- `{name}`: proved" for name in summary["proved"]]
     lines += [f"- `{name}` stays with torch: {reason}" for name, reason in summary["stays_with_torch"].items()]
     lines += ["", f"Bytes moved by a forward: {summary['bytes']:,}; the parts save {summary['saved_bytes']:,} of them."]

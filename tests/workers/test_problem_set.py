@@ -24,9 +24,33 @@ from service.report.console import problem_set_section
 from workers import byhand
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.contracts.problem_set import Entry, ProblemOutcome, counts, fast_p, reasons, report
-from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, SuiteTools, problems_in, work_through
+from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, Composition, SuiteTools, problems_in, work_through
 
 SUITE = Path(__file__).parents[1] / "suite"
+POOLED = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.norm = nn.LayerNorm(wide)
+        self.up = nn.Linear(wide, wide)
+        self.pool = nn.AdaptiveAvgPool1d(60)
+
+    def forward(self, x):
+        y = torch.relu(self.norm(x)) * 2.0 + x
+        y = self.pool(self.up(y))
+        return torch.tanh(y) * torch.sigmoid(y)
+
+
+def get_inputs():
+    return [torch.rand(4, 96, 160)]
+
+
+def get_init_inputs():
+    return [160]
+"""
 
 
 @dataclass
@@ -48,9 +72,18 @@ class Bench:
         if "no host" in source:
             raise UserFacingError(Failure(FailureCode.environment, "the runner could not capture"))
         if "pool" in source:
-            return Compiled(None, "it has no way to express `aten.max_pool2d` yet", "aten.max_pool2d", 8)
+            elements = 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8
+            return Compiled(None, "it has no way to express `aten.max_pool2d` yet", "aten.max_pool2d", elements)
         small = source.replace("sized", "small") if "sized" in source else None
         return Compiled(f"# {name}", None, None, 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8, small)
+
+    def compose(self, source: str, run: Path, left_s: float) -> Composition | str:
+        assert 0 < left_s <= 30 and run.parent.name == "composed"
+        if "alone" in source:
+            return "no part of it saves memory traffic"
+        if "untraced" in source:
+            raise UserFacingError(Failure(FailureCode.problem, "it draws random numbers"))
+        return Composition("# composed", self.verify(source, "# composed", left_s), 3, 5)
 
     def verify(self, source: str, candidate: str, left_s: float) -> Verdict:
         assert "large sized" not in source
@@ -67,7 +100,7 @@ class Bench:
         return BenchmarkResult((row,), False, "a GPU", None)
 
     def over(self, folder: Path, out: Path) -> list[Entry]:
-        tools = SuiteTools(self.compile, self.verify, self.measure if self.times else None)
+        tools = SuiteTools(self.compile, self.compose, self.verify, self.measure if self.times else None)
         limit: dict[str, Any] = {"author": "compiler", "jobs": 1, "limit_s": 30.0}
         return work_through(folder, out, tools, **limit, name_of=lambda path: path.stem, say=lambda _: None)
 
@@ -94,7 +127,7 @@ def test_problem_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -
 
 
 def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_path: Path) -> None:
-    words = ("right", "wrong", "unproved", "large", "pool", "unusable", "no host", "breaks")
+    words = ("right", "wrong", "unproved", "large", "pool alone", "unusable", "no host", "breaks")
     folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
     entries = Bench().over(folder, tmp_path / "out")
     assert [entry.outcome for entry in entries] == [
@@ -161,12 +194,41 @@ def test_a_problem_that_was_changed_is_worked_on_again(tmp_path: Path) -> None:
 
 
 def test_fast_p_counts_what_is_right_and_faster_among_all_problems(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, a="right", b="wrong", c="right", d="pool")
+    folder = folder_of(tmp_path, a="right", b="wrong", c="right", d="pool alone")
     entries = Bench({"eager": 1.6, "torch_compile": 0.9}).over(folder, tmp_path / "out")
     assert [fast_p(entries, "eager", p) for p in (0.0, 1.0, 1.5, 2.0)] == [0.5, 0.5, 0.5, 0.0]
     assert [fast_p(entries, "torch_compile", p) for p in (0.0, 1.0)] == [0.5, 0.0]
     assert "torch.compile" in problem_set_section(entries)
     assert json.loads(json.dumps(report(entries)))["total"]["fast_p"]["eager"]["fast_1.5"] == 0.5
+
+
+def test_what_is_refused_as_a_whole_is_composed_and_never_counted_as_one_program(tmp_path: Path) -> None:
+    words = ("pool", "pool wrong", "pool unproved", "pool alone", "pool untraced", "right")
+    folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
+    entries = Bench({"eager": 1.6}).over(folder, tmp_path / "out")
+    assert [(entry.outcome, entry.parts, entry.left_to_torch) for entry in entries] == [
+        (ProblemOutcome.composed, 3, 5),
+        (ProblemOutcome.wrong, 3, 5),
+        (ProblemOutcome.not_judged, 3, 5),
+        (ProblemOutcome.refused, 0, 0),
+        (ProblemOutcome.refused, 0, 0),
+        (ProblemOutcome.right, 0, 0),
+    ]
+    assert counts(entries)["compiled"] == 1
+    assert [fast_p(entries, "eager", 1.5, composed=composed) for composed in (False, True)] == [1 / 6, 2 / 6]
+    assert dict(reasons(entries))["aten.max_pool2d"] == entries[:5]
+    assert entries[3].sentence.endswith("; not composed of parts: no part of it saves memory traffic")
+    assert entries[4].sentence.endswith("; not composed of parts: it draws random numbers")
+    assert (tmp_path / "out/kernels/p0.py").read_text() == "# composed"
+    shown = problem_set_section(entries)
+    assert "| `p0.py` | 3 | 5 | 1.60 |" in shown
+    assert "| `all` | right | eager |" in shown and "| `all` | right or composed | eager |" in shown
+
+
+def test_what_is_too_large_for_the_interpreter_is_not_composed_there(tmp_path: Path) -> None:
+    [entry] = Bench().over(folder_of(tmp_path, a="pool large"), tmp_path / "out")
+    assert entry.outcome is ProblemOutcome.refused
+    assert "not composed of parts: its inputs have" in entry.sentence
 
 
 @pytest.mark.slow
@@ -175,10 +237,13 @@ def test_real_problems_are_captured_compiled_and_judged(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("layer_norm_3d", "max_pool_with_indices"):
         (folder / f"1_{name}.py").write_text((SUITE / f"{name}.py").read_text())
+    (folder / "2_pooled.py").write_text(POOLED)
     said: list[str] = []
-    entries = byhand.suite(folder, tmp_path / "out", 2, 200.0, lambda path: path.stem[2:], said.append)
+    entries = byhand.suite(folder, tmp_path / "out", 2, 300.0, lambda path: path.stem[2:], said.append)
     assert [(entry.outcome, entry.reason) for entry in entries] == [
         (ProblemOutcome.right, None),
         (ProblemOutcome.refused, "aten.max_pool2d_with_indices.default"),
+        (ProblemOutcome.composed, "aten._adaptive_avg_pool2d.default"),
     ]
-    assert len(said) == 3
+    assert (entries[2].parts, entries[2].left_to_torch) == (2, 2)
+    assert len(said) == 4

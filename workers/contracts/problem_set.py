@@ -16,7 +16,8 @@ BASELINES = ("eager", "torch_compile")
 class ProblemOutcome(StrEnum):
     """What became of a problem, the best first."""
 
-    right = "right"
+    right = "right"  # one program of kernels, without torch
+    composed = "composed"  # proved as a whole too, but of parts, with torch computing between them
     not_judged = "not judged"
     wrong = "wrong"
     refused = "refused"
@@ -37,6 +38,8 @@ class Entry:
     seconds: float = 0.0
     status: str | None = None  # of the verdict
     speedups: Mapping[str, float] = field(default_factory=dict)  # forward, by baseline; empty: not timed
+    parts: int = 0  # calls of proved parts in one forward of a composed program; 0: it is none
+    left_to_torch: int = 0  # operators of it that torch computes
 
     @property
     def level(self) -> str:
@@ -45,11 +48,9 @@ class Entry:
 
     @property
     def compiled(self) -> bool:
-        """Whether a kernel was written."""
-        return (
-            self.outcome in {ProblemOutcome.right, ProblemOutcome.wrong, ProblemOutcome.not_judged}
-            or self.status is not None
-        )
+        """Whether one program of kernels was written."""
+        judged = {ProblemOutcome.right, ProblemOutcome.wrong, ProblemOutcome.not_judged}
+        return not self.parts and (self.outcome in judged or self.status is not None)
 
 
 def counts(entries: Sequence[Entry]) -> dict[str, int]:
@@ -58,11 +59,14 @@ def counts(entries: Sequence[Entry]) -> dict[str, int]:
     return {"problems": len(entries), "compiled": sum(e.compiled for e in entries)} | dict(by_outcome)
 
 
-def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float | None:
-    """The share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
+def fast_p(entries: Sequence[Entry], baseline: str, threshold: float, *, composed: bool = False) -> float | None:
+    """The share of problems that are right, or with ``composed`` right or composed, and more than ``threshold`` times as fast;
+    None where nothing was timed.
+    """
     if not any(baseline in entry.speedups for entry in entries):
         return None
-    fast = sum(e.outcome is ProblemOutcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
+    counted = {ProblemOutcome.right, ProblemOutcome.composed} if composed else {ProblemOutcome.right}
+    fast = sum(e.outcome in counted and e.speedups.get(baseline, 0.0) > threshold for e in entries)
     return fast / len(entries)
 
 
@@ -87,8 +91,11 @@ def report(entries: Sequence[Entry]) -> dict[str, Any]:
     """The whole result as plain values."""
 
     def summary(chosen: Sequence[Entry]) -> dict[str, Any]:
-        fast = {b: {f"fast_{t:g}": fast_p(chosen, b, t) for t in THRESHOLDS} for b in BASELINES}
-        return counts(chosen) | {"fast_p": fast}
+        def fast(composed: bool) -> dict[str, dict[str, float | None]]:
+            rows = {b: [(t, fast_p(chosen, b, t, composed=composed)) for t in THRESHOLDS] for b in BASELINES}
+            return {baseline: {f"fast_{t:g}": share for t, share in row} for baseline, row in rows.items()}
+
+        return counts(chosen) | {"fast_p": fast(False), "fast_p_with_composed": fast(True)}
 
     return {
         "total": summary(entries),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workers.fuse.cut import Cut, in_order
@@ -30,9 +30,20 @@ def subgraphs(cut: Cut) -> list[dict[str, Any]]:
     ]
 
 
+def _computing(traced: Traced) -> list[str]:
+    return [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not OperatorKind.view]
+
+
+def shares(traced: Traced, cut: Cut, proved: Iterable[str]) -> dict[str, int]:
+    """How often one forward calls proved parts, and how many operators that compute it leaves to torch."""
+    places = [where for name in proved for where in cut.places[name]]
+    inside = {node for where in places for node in where.nodes}
+    return {"calls": len(places), "left_to_torch": sum(node not in inside for node in _computing(traced))}
+
+
 def totals(traced: Traced, cut: Cut) -> dict[str, int]:
     """Bytes and FLOPs of one forward of the model, with each operator a kernel of its own, and what the parts save of them."""
-    computed = [n for n in traced.nodes if n not in traced.graph.inputs and traced.kind(n) is not OperatorKind.view]
+    computed = _computing(traced)
     moved = sum(traced.bytes(n) + sum(map(traced.bytes, dict.fromkeys(sources(traced.nodes[n])))) for n in computed)
     saved = sum(cut.saving(name) for name in cut.parts)
     return {"bytes": moved, "saved_bytes": saved, "flops": sum(map(traced.flops, computed)), "operators": len(computed)}

@@ -19,7 +19,7 @@ from gpu_runner.contracts import CaptureResult, Composed, Status, Verdict, from_
 from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.cut import Cut, cut
-from workers.fuse.pages import picture, subgraphs, totals
+from workers.fuse.pages import picture, shares, subgraphs, totals
 from workers.fuse.part import Part, digest_of
 from workers.fuse.program import (
     Claim,
@@ -105,7 +105,7 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
     Raises:
         UserFacingError: the model cannot be fused, or the environment is at fault.
     """
-    model, before = out / "orchestrator" / "model.py", out / "compose_out" / "composed_kernel.py"
+    model, before = out / "orchestrator" / "model.py", composed_path(out)
     model.parent.mkdir(parents=True, exist_ok=True)
     if fresh or not model.exists() or model.read_text(encoding="utf-8") != source:
         before.unlink(missing_ok=True)
@@ -129,6 +129,11 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
         return _ended(out, traced, chosen, parts, None)
     verdict = _composed(source, out, traced, chosen, parts, answers, tools)
     return _ended(out, traced, chosen, parts, verdict)
+
+
+def composed_path(out: Path) -> Path:
+    """Where a run writes the composed program."""
+    return out / "compose_out" / "composed_kernel.py"
 
 
 def _traced(source: str, answers: Answers, tools: Tools) -> Traced:
@@ -185,9 +190,9 @@ def _composed(
 ) -> Verdict:
     bodies = {part.name: part.source for part in parts if part.source is not None}
     whole = composed_of(traced, chosen, bodies)
-    folder = out / "compose_out"
+    path = composed_path(out)
+    folder = path.parent
     folder.mkdir(exist_ok=True)
-    path = folder / "composed_kernel.py"
     found = faults(path.read_text(encoding="utf-8"), whole, bodies) if path.exists() else []
     if found:
         message = f"{path} is not what the run composes: {found[0]}"
@@ -217,6 +222,7 @@ def _ended(
     stays = {part.name: part.reason for part in parts if part.reason}
     summary = {
         **totals(traced, chosen),
+        **shares(traced, chosen, proved),
         "saved_bytes": sum(chosen.saving(name) for name in proved),
         "proved": proved,
         "stays_with_torch": stays,

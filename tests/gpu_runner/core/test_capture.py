@@ -203,3 +203,11 @@ def test_a_branch_on_a_value_is_refused_with_its_line_and_at_once(shape: str) ->
     assert result.graph is None
     assert "ReadsValues: `aten._local_scalar_dense.default` takes the values of a tensor" in (result.error or "")
     assert result.line == 12
+
+
+def test_an_unrolled_recurrence_over_many_steps_is_refused_with_its_line_before_it_is_traced() -> None:
+    forward = "for step in range(1200): x = torch.tanh(x * 0.5) + x[:, :1]\n        return x"
+    result = capture(model(forward, "torch.rand(8, 16)"))
+    assert result.error == "the reference calls more than 2000 operators, as a recurrence over many steps does"
+    assert result.line == 12
+    assert "one step" in (result.fix or "")

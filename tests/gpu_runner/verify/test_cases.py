@@ -526,3 +526,13 @@ def test_a_number_for_each_row_may_be_a_column_and_points_of_two_sets_are_close(
     sliced = [case for case in cases if case.layout == MemoryLayout.sliced]
     assert sliced and all(places_of(problem, case)["s"].step > 1 for case in sliced)
     assert [case.related for case in cases if case.relation is Relation.close and case.related] == [("x", "y")]
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+def test_a_problem_of_fixed_sizes_alone_has_cases(interpreted: bool) -> None:
+    source = "import torch\n\n\ndef reference(x):\n    return torch.softmax(x, -1)\n\n\n"
+    problem = parse_problem(source + 'INPUTS = {"x": "500 24"}\nWORKLOADS = [{}]\n')
+    cases = plan_cases(
+        problem, ("float32",), problem.workloads, interpreted=interpreted, quick=False, draws=Draws.fresh()
+    )
+    assert cases and all(case.size_of == {} for case in cases)

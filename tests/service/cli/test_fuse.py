@@ -20,6 +20,8 @@ SUMMARY: dict[str, Any] = {
     "saved_bytes": 1024,
     "flops": 8,
     "operators": 3,
+    "calls": 1,
+    "left_to_torch": 2,
     "proved": ["add_norm_1a2b3c"],
     "stays_with_torch": {"gelu_mul_4d5e6f": "incorrect_values: It is off."},
     "status": "passed",

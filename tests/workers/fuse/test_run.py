@@ -29,6 +29,7 @@ class Bench:
     stop_at: str = ""  # where the run is interrupted
     asked: list[str] = field(default_factory=list)
     claims: list[Composed] = field(default_factory=list)
+    refactored: Verdict = field(default_factory=lambda: Verdict(Status.passed))
 
     def _ask(self, what: str) -> None:
         if what == self.stop_at:
@@ -52,7 +53,7 @@ class Bench:
     def judge(self, problem: str, text: str, symbol: str, claim: Composed) -> Verdict:
         self._ask("judge")
         self.claims.append(claim)
-        return self.whole if claim.kernels else Verdict(Status.passed)
+        return self.whole if claim.kernels else self.refactored
 
     def run(self, out: Path, source: str = MLP, **more: bool) -> FuseResult:
         tools = Tools(self.capture, self.propose, self.verify, self.judge, lambda _: None, "1")
@@ -78,7 +79,8 @@ def test_a_run_leaves_its_folder(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "orchestrator" / "code.py.tgz") as archive:
         assert archive.getnames() == ["model.py", "fused.py"]
     assert "flowchart TD" in (tmp_path / "cut.md").read_text()
-    assert json.loads((tmp_path / "summary.json").read_text())["status"] == "passed"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["status"], summary["calls"], summary["operators"], summary["left_to_torch"]) == ("passed", 2, 10, 3)
     composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
     assert all(hasattr(module_of(composed), name) for name in names)
 
@@ -116,6 +118,7 @@ def test_a_part_that_fails_stays_with_torch_and_the_rest_is_composed(tmp_path: P
     composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
     assert kept.name not in composed and "torch.ops.aten.gelu.default(linear)" in composed
     assert result.summary["stays_with_torch"] == {kept.name: kept.reason}
+    assert result.summary["calls"] == 1
 
 
 def test_a_program_that_computes_something_else_fails(tmp_path: Path) -> None:
@@ -150,3 +153,16 @@ def test_a_model_that_cannot_be_traced_is_refused_with_its_reason(tmp_path: Path
         fuse(MLP, tmp_path, tools, jobs=1)
     expected = Failure(FailureCode.problem, "the model cannot be traced: it draws random numbers", "Call eval().", 7)
     assert raised.value.failure == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (Status.incorrect_values, "cut into parts, the model computes something else in PyTorch already"),
+        (Status.degenerate_problem, "the model cannot be judged: degenerate_problem: Zeros pass."),
+    ],
+)
+def test_a_refactored_program_that_fails_ends_the_run(status: Status, message: str, tmp_path: Path) -> None:
+    verdict = Verdict(status, (Evidence("values", "Zeros pass."),))
+    with pytest.raises(UserFacingError, match=message):
+        Bench(refactored=verdict).run(tmp_path)
