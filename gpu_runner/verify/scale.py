@@ -184,7 +184,7 @@ def examined_at_scale(
             comparison = roughly_compared(got, item.truth)
         else:
             comparison = compare(got, item.truth)
-        if is_odd:  # of values it is known elsewhere what they are
+        if is_odd:  # cases judge its numbers: here it counts alone that none stands where the truth has none
             is_wrong = comparison.level in NOT_FINITE and not comparison.passed
         else:
             is_wrong = not comparison.passed and (call.is_whole or not _is_near(comparison))
@@ -377,7 +377,8 @@ def _calls(
     problem, stream = oracle.problem, draws.stream("at scale")
     kinds = itertools.islice(kinds_of([_apart(case) for case in cases], stream), LIKE_CASES)
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
-    permuted = SQUARE + 1 + next(at for at in range(3) if layouts[(SQUARE + 1 + at) % 3] is MemoryLayout.permuted)
+    after = range(SQUARE + 1, SQUARE + 1 + len(layouts))
+    permuted = next(place for place in after if layouts[place % len(layouts)] is MemoryLayout.permuted)
     for place, kind in enumerate((None, None, *kinds)):
         is_beyond, full = place == 1, dict(workload.sizes)
         columns = [dim for dim in columns_of(problem) if dim not in batch.places]
