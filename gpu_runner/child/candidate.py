@@ -263,6 +263,17 @@ def _deciding_apart(state: ChildState) -> Iterator[Decisions]:
             evaluator.decisions = decisions
 
 
+def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """What host code decides and computes in a call of which nothing counts and no kernel runs; see ``verify.combinations``."""
+    if state.values.get("imported"):
+        return {"signature": []}, []
+    with _on(state, device_of(meta)), _deciding_apart(state) as apart:
+        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors, reuse=False), dry=True)
+        with _logged(log, state):
+            steps.warm()
+    return {"signature": apart.signature()}, []
+
+
 def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the trail of one case, without running its kernels unless that is another one than the trail that is ``expected``."""
     try:
@@ -430,5 +441,5 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled,
+    "sampled": sampled, "decided": decided,
 }  # fmt: skip

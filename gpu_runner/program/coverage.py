@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from gpu_runner.program.objects import Violation, unproved
 from gpu_runner.program.scopes import names_in
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
+MOST_SIGNED = 4096  # outcomes and numbers that are told of a call of which nothing counts
 MOST_LETTERS = 100
 MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
@@ -117,6 +119,13 @@ class Decisions:
                     yield (*where, f"{text} is {'not ' * bool(lanes.result)}{lanes.operation}")  # type: ignore[misc]
             else:
                 yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
+
+    def signature(self) -> list[list[int]]:
+        """What host code decided, and the numbers and texts that it computed of what it was given, as digests of this process."""
+        numbers = ((path, node, self.values.get(node, UNSEEN)) for node, path in self.computed.items())
+        values = [(place_of(path, node), value) for path, node, value in numbers if is_plain(value)]
+        told = itertools.islice((*self.outcomes.items(), *values), MOST_SIGNED)
+        return [[hash(key), hash(value)] for key, value in told]
 
     def beyond(self, other: Decisions) -> Iterator[tuple[str, int, str, float, float, float]]:
         """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.

@@ -13,9 +13,10 @@ from gpu_runner.channel import Check
 from gpu_runner.codec import FrameKind, Shape
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
-from gpu_runner.program.coverage import BOTH, MOST_DECISIONS
+from gpu_runner.program.coverage import BOTH, MOST_DECISIONS, MOST_SIGNED
 from gpu_runner.program.trail import MOST_EVENTS
 from gpu_runner.session import ChildReply
+from gpu_runner.verify.combinations import Signature
 from gpu_runner.verify.proof import Proof
 
 BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
@@ -204,6 +205,19 @@ def trail_of(reply: ChildReply) -> CaseTrail:
     """
     with _of_the_form():
         return _read_trail(reply.meta["trail"])
+
+
+def read_signature(reply: ChildReply) -> Signature:
+    """Read what host code decided in a call of which nothing else was asked.
+
+    Raises:
+        ProtocolError: it is not of the form that the role gives.
+    """
+    with _of_the_form():
+        rows = reply.meta["signature"]
+        if len(rows) > MOST_SIGNED:
+            raise ValueError("a signature names too much")
+        return frozenset((int(key), int(value)) for key, value in rows)
 
 
 @contextmanager

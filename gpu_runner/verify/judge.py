@@ -7,6 +7,7 @@ import itertools
 import logging
 import math
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
@@ -31,7 +32,15 @@ from gpu_runner.program.tiles import of_tiles
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import CaseAnswer, CaseTrail, SeenDecision, expecting, read_answer, trail_of
+from gpu_runner.verify.answer import (
+    CaseAnswer,
+    CaseTrail,
+    SeenDecision,
+    expecting,
+    read_answer,
+    read_signature,
+    trail_of,
+)
 from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
     INTERPRETED_ROWS,
@@ -44,6 +53,7 @@ from gpu_runner.verify.cases import (
     packed_evenly,
     plan_cases,
 )
+from gpu_runner.verify.combinations import Signature
 from gpu_runner.verify.constants import (
     compared_in,
     constants_of,
@@ -70,7 +80,7 @@ from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
-from gpu_runner.verify.usual import at_usual_sizes
+from gpu_runner.verify.usual import Deciding, at_usual_sizes
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +92,7 @@ MOST_PENDING = (
 )
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
+DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
@@ -227,7 +238,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             stack.enter_context(proving)
             proofs = proving.first()
             if interpreted:
-                _at_scale(request, draws, scaled, proving.oracle, [proof.case for proof in proofs])
+                _at_scale(request, draws, scaled, proving.oracle, [proof.case for proof in proofs], context)
             proving.begin_rest()
             bounds = _bounds(problem, request, cases, interpreted)
             frame = replace(frame, checks=(*(passed_over(case) for case in proving.left_out), *bounds))
@@ -427,20 +438,57 @@ def _interpreted_proofs(
             if proof is not None:
                 known.append(proof.case)
                 yield proof
-        _at_scale(request, draws, scaled, oracle, known)
+        _at_scale(request, draws, scaled, oracle, known, context)
         if not known:
             raise oracle.reason()
 
 
 def _at_scale(
-    request: VerifyRequest, draws: Draws, scaled: list[AtScale], oracle: Oracle, cases: Sequence[Case]
+    request: VerifyRequest,
+    draws: Draws,
+    scaled: list[AtScale],
+    oracle: Oracle,
+    cases: Sequence[Case],
+    context: RunContext,
 ) -> None:
     """Add the calls at the size of workloads, where a verdict is a whole one; some have what these cases have."""
-    if not (request.quick or request.composed):
-        dtype = (request.dtypes or oracle.problem.dtypes)[0]
-        workloads = request.workloads or oracle.problem.workloads
-        scaled += at_scale(oracle, workloads, dtype, draws, cases)
-        scaled += at_usual_sizes(oracle, workloads, dtype, draws, cases)
+    if request.quick or request.composed:
+        return
+    dtype = (request.dtypes or oracle.problem.dtypes)[0]
+    workloads = request.workloads or oracle.problem.workloads
+    scaled += at_scale(oracle, workloads, dtype, draws, cases)
+    with _deciding(request.candidate, oracle, context) as decided:
+        scaled += at_usual_sizes(oracle, workloads, dtype, draws, cases, decided)
+
+
+@contextmanager
+def _deciding(candidate: CandidateSource, oracle: Oracle, context: RunContext) -> Iterator[Deciding | None]:
+    """What a candidate's host code decides in a call, asked of a child of its own in which no kernel runs; None without one."""
+    if not keeps_apart(oracle.session.isolation):
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            door = loaded("candidate", candidate, oracle.form, context, "deciding", gpu=False)
+            session = stack.enter_context(door)
+        except (ChildFailed, ProtocolError, ScratchError):  # the child of the cases tells what is wrong
+            yield None
+            return
+
+        def decided(cases: Sequence[Case]) -> Iterator[Signature | None]:
+            end = time.monotonic() + DECIDING_S
+            for case in itertools.takewhile(lambda _: time.monotonic() < end, cases):
+                call = make_call(asked_of(oracle.problem, oracle.form, case))
+                try:
+                    yield read_signature(
+                        session.call("decided", call.meta | {"poison": True}, call.tensors, DECIDING_S)
+                    )
+                except ChildError:
+                    yield None  # it refuses such sizes, or reads what no kernel has written
+                except (ChildFailed, ProtocolError):
+                    return
+
+        yield decided
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.verify.cases import Case, Content, columns_of
+from gpu_runner.verify.combinations import Seen, Signature, meetings
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.reach import with_held
-from gpu_runner.verify.scale import AtScale, Comparable, kinds_of
+from gpu_runner.verify.scale import AtScale, Comparable, features_of, kinds_of
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 # Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
@@ -33,7 +34,7 @@ USUAL = (
     131072, 151936, 152064, 200064, 202048, 250880, 256000, 262144,
 )  # fmt: skip
 NEARBY = 8  # times larger or smaller than a workload's
-MOST_USUAL = 16  # that are tried in a verdict
+MOST_USUAL, PROPOSED = 16, 64  # that are tried in a verdict, and of which it is asked what host code decides
 PLAIN = 3  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
@@ -44,19 +45,31 @@ MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so ma
 MOST_SQUARE = 1024  # rows and columns, in one call
 
 
+Proposed = tuple[Mapping[str, int], Case]  # sizes, and the case that it is like
+# Of each call what is decided in it, None where it cannot be made; of fewer where that takes too long.
+Deciding = Callable[[Sequence[Case]], Iterable[Signature | None]]
+
+
 def at_usual_sizes(
-    oracle: Oracle, workloads: Sequence[Workload], dtype: str, draws: Draws, cases: Sequence[Case] = ()
+    oracle: Oracle,
+    workloads: Sequence[Workload],
+    dtype: str,
+    draws: Draws,
+    cases: Sequence[Case] = (),
+    decided: Deciding | None = None,
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
     All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first two are plain
-    and have many rows, the first of them without gradients, as for inference.
+    and have many rows, the first of them without gradients, as for inference. Where what the candidate's host code decides can be
+    ``decided`` without a truth, it is asked at more sizes than are called, and sizes and cases are put together by that
+    (``combinations``).
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:
         return
     near = _near(problem, workloads)
-    tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), MOST_USUAL))]
+    tried = [_sizes(problem, dim, size, stream) for dim, size in stream.sample(near, min(len(near), PROPOSED))]
     narrow = [(dim, size) for size in USUAL if size <= MOST_SQUARE for dim in columns_of(problem)]
     many = [
         _many_rows(problem, workloads[0], near, MANY, stream),
@@ -65,19 +78,22 @@ def at_usual_sizes(
     not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
     odd = stream.choice(not_finite) if not_finite else None
     deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
-    given = [*many, *tried[:PLAIN], deep, _square(problem, near, stream), *tried[PLAIN:]]
-    likes = itertools.chain([None] * (2 + PLAIN), [odd], kinds_of(cases, stream), itertools.repeat(None))
-    for place, (sizes, like) in enumerate(zip(given, likes, strict=False)):
+    plain = [Case("usual sizes", (), dtype, 0, workload.scalars) for workload in workloads]
+    usual = [case for case in cases if case.content is Content.ordinary and not case.is_empty]
+    kinds = itertools.chain(kinds_of(usual, stream), (stream.choice(plain) for _ in itertools.count()))
+    given = [(sizes, stream.choice(plain)) for sizes in (*many, *tried[:PLAIN])]
+    given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
+    first = () if decided is None else _met(tried, stream.choice(plain), usual, draws, decided)
+    others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
+    for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
-        plain = Case("usual sizes", tuple(sizes.items()), dtype, 0, stream.choice(workloads).scalars)
-        kind = like or plain
-        case = replace(kind, sizes=plain.sizes, seed=draws.seed(f"usual sizes {place}"), again=False, measured=False)
+        case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
         try:
             proof = oracle.asked(replace(case, may_raise=True, spare=()))
             wanted = () if place == 0 else proof.wanted
             # Special rows may lie at a step of the function: the truth of shaken inputs shows what a rounding moves there.
-            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind is plain)
+            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind in plain)
         except ChildError:
             continue  # such as a width that cannot be split as it wants
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
@@ -88,6 +104,24 @@ def at_usual_sizes(
             continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
+
+
+def _at(kind: Case, sizes: Mapping[str, int], seed: int) -> Case:
+    return replace(kind, sizes=tuple(sizes.items()), seed=seed, again=False, measured=False)
+
+
+def _met(
+    sizes: Sequence[Mapping[str, int]], usual: Case, cases: Sequence[Case], draws: Draws, decided: Deciding
+) -> Iterator[Proposed]:
+    """Sizes with cases that they are called like, so that most is decided together that no case had together."""
+    before = [replace(case, seed=draws.seed(f"before {place}")) for place, case in enumerate(cases)]
+    new = [_at(usual, one, draws.seed(f"proposed {place}")) for place, one in enumerate(sizes)]
+    known, seen = (
+        {place: one for place, one in enumerate(decided(asked)) if one is not None} for asked in (before, new)
+    )
+    of_cases = [Seen(one, frozenset(features_of(cases[place]))) for place, one in known.items()]
+    for size, case in meetings(of_cases, [*seen.values()]):
+        yield sizes[[*seen][size]], cases[[*known][case]]
 
 
 def _square(problem: Problem, near: Sequence[tuple[str, int]], stream: random.Random) -> dict[str, int] | None:

@@ -1733,4 +1733,11 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "A product of large matrices, of which the second is transposed as the weight of a linear layer, is off by the row.",
     ),
+    "band_meets_epsilon": NewCheat(
+        "rms_norm",
+        7,
+        "forward",
+        "whole",
+        "A range of widths and a small epsilon, each of which cases have, together give another mean.",
+    ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ import torch
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import parse_problem
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.cases import Case, Content, plan_cases
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, plan_cases
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
@@ -26,16 +26,17 @@ from gpu_runner.verify.usual import (
     MOST_USUAL,
     PLAIN,
     USUAL,
+    Deciding,
     at_usual_sizes,
 )
 from tests.cheats.trial import source_of_problem, surroundings
 
 
-def calls(name: str, cases: Sequence[Case] = ()) -> list[AtScale]:
+def calls(name: str, cases: Sequence[Case] = (), decided: Deciding | None = None) -> list[AtScale]:
     problem, context = parse_problem(source_of_problem(name)), surroundings()
     with opened(reference_session("reference", problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 1)
-        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases))
+        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases, decided))
 
 
 def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
@@ -80,6 +81,20 @@ def test_calls_have_what_the_cases_of_the_verdict_have() -> None:
     assert len(given) > 0.6 * len(wanted)
     assert {("narrow_grad", True), ("compiling", True), ("many processors", True)} <= given
     assert not any(case.is_empty or case.content is not Content.ordinary for case in kinds)
+
+
+def test_sizes_and_cases_are_put_together_by_what_is_decided() -> None:
+    """Each is decided both ways by some cases and sizes, and both are never true in one case."""
+
+    def decided(cases: Sequence[Case]) -> Iterator[frozenset[tuple[object, object]]]:
+        for case in cases:
+            is_band, is_small = 1700 < case.size_of["H"] < 2900, dict(case.scalars).get("eps") == 1e-9
+            yield frozenset({("band", is_band), ("epsilon", is_small)})
+
+    usual = [Case(f"usual {n}", (("T", 4), ("H", 90)), "float32", n, layout=MemoryLayout.apart) for n in range(8)]
+    small = Case("small", (("T", 4), ("H", 90)), "float32", 9, (("eps", 1e-9),))
+    found = [call.proof.case for call in calls("rms_norm", [*usual, small], decided)]
+    assert any(1700 < case.size_of["H"] < 2900 and dict(case.scalars).get("eps") == 1e-9 for case in found)
 
 
 def test_a_size_that_the_reference_refuses_is_left_out() -> None:
