@@ -13,7 +13,7 @@ from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.errors import ChildError
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.inputs import DTYPES, lay, make_upstream, shape_of
+from gpu_runner.verify.inputs import DTYPES, lay, make_upstream
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -53,7 +53,7 @@ class WorkloadOutline:
 def outline_of(oracle: Oracle, case: Case) -> WorkloadOutline | None:
     """The outline of a workload; None where the reference does not run on fake tensors."""
     try:
-        facts = oracle.session.call("outline", _on_shapes(oracle, case)).meta
+        facts = oracle.session.call("outline", oracle.on_shapes(case)).meta
         return _checked(facts)
     except (ChildError, KeyError, TypeError, ValueError):
         return None  # also where the reference answered in place of the runner's own code
@@ -108,33 +108,3 @@ def read_output(row: Any) -> OutputForm:
     if dtype not in ITEM_BYTES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("no form of an output")
     return OutputForm(tuple(shape), dtype, bool(differentiable))
-
-
-def _on_shapes(oracle: Oracle, case: Case) -> dict[str, Any]:
-    if oracle.form.name == "kernelbench":
-        asked = oracle.asked(case)
-        inputs = [
-            _entry(name, list(tensor.shape), str(tensor.dtype).removeprefix("torch."), grad=False)
-            for name, tensor in asked.inputs.items()
-        ]
-        order, scalars = asked.form.order, dict(asked.scalars)
-    else:
-        inputs = []
-        for spec in oracle.problem.inputs:
-            dtype = spec.dtype or case.dtype
-            grad = spec.grad and DTYPES[dtype].is_floating_point
-            inputs.append(_entry(spec.name, list(shape_of(spec, case.size_of)), dtype, grad=grad))
-        scalars = {spec.name: spec.default for spec in oracle.problem.scalars if spec.default is not None}
-        order, scalars = oracle.form.order, scalars | dict(case.scalars)
-    return {
-        "form": oracle.form.name,
-        "order": list(order),
-        "keywords": list(oracle.form.keywords),
-        "parameters": list(oracle.form.parameters),
-        "scalars": scalars,
-        "inputs": inputs,
-    }
-
-
-def _entry(name: str, shape: list[int], dtype: str, *, grad: bool) -> dict[str, Any]:
-    return {"name": name, "shape": shape, "dtype": dtype, "grad": grad}

@@ -25,18 +25,8 @@ from gpu_runner.verify.truth import Oracle
 
 def traffic_of(oracle: Oracle, case: Case) -> Traffic | None:
     """Bytes of a workload's tensors; None where the reference does not run on fake tensors."""
-    if oracle.form.name == "kernelbench":
-        asked = oracle.asked(case)
-        inputs = [_of_tensor(name, tensor) for name, tensor in asked.inputs.items()]
-        meta: dict[str, Any] = {"order": list(asked.form.order), "scalars": dict(asked.scalars)}
-    else:
-        inputs = [_of_spec(oracle, case, place) for place in range(len(oracle.problem.inputs))]
-        scalars = {spec.name: spec.default for spec in oracle.problem.scalars if spec.default is not None}
-        meta = {"order": list(oracle.form.order), "scalars": scalars | dict(case.scalars)}
-    meta |= {"form": oracle.form.name, "keywords": list(oracle.form.keywords), "inputs": inputs}
-    meta["parameters"] = list(oracle.form.parameters)
     try:
-        facts = oracle.session.call("traffic", meta).meta
+        facts = oracle.session.call("traffic", oracle.on_shapes(case)).meta
     except ChildError:
         return None
     numbers: dict[str, Any] = {
@@ -58,18 +48,6 @@ def _never_read(oracle: Oracle, case: Case, output_bytes: int, whole: list[Any])
             size = math.prod(shape_of(spec, case.size_of)) * DTYPES[spec.dtype or case.dtype].itemsize
             spared += max(0, size - output_bytes)
     return spared
-
-
-def _of_spec(oracle: Oracle, case: Case, place: int) -> dict[str, Any]:
-    spec = oracle.problem.inputs[place]
-    dtype = spec.dtype or case.dtype
-    wants = spec.grad and DTYPES[dtype].is_floating_point
-    return {"name": spec.name, "shape": list(shape_of(spec, case.size_of)), "dtype": dtype, "grad": wants}
-
-
-def _of_tensor(name: str, tensor: Any) -> dict[str, Any]:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return {"name": name, "shape": list(tensor.shape), "dtype": dtype, "grad": False}
 
 
 PLACES = 3  # sets of inputs that take turns

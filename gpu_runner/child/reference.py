@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gpu_runner.child.calls import listed, on_shapes, second_gradients, settle
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.verify.lift import lifted, rounded
+from gpu_runner.verify.mode import Mode
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -132,7 +135,7 @@ def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
 
 
 def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the bytes of a workload's tensors, and of what autograd keeps, from a run on shapes alone."""
+    """Give the bytes of a workload's tensors, of what autograd keeps, and of all that is made, from a run on shapes alone."""
     arguments = on_shapes(meta)
     held: dict[int, int] = {}
 
@@ -142,7 +145,8 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         return tensor
 
     kept: list[torch.Tensor] = []
-    with torch.device("meta"), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+    made = _Made()
+    with torch.device("meta"), made, torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     wanted = [output for output in outputs if output.requires_grad]
@@ -152,9 +156,28 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         "upstream": _bytes(wanted),
         "gradients": _bytes(list(arguments.leaves.values())) if wanted else 0,
         "saved": sum(held.values()),
+        "made": made.bytes,
         "is_loss": all(output.numel() == 1 for output in outputs),
     }
     return facts, []
+
+
+class _Made(Mode):
+    """Counts the bytes of what operators make, views of it once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        made = func(*args, **kwargs)
+        of_operands = {id(tensor.untyped_storage()) for tensor in _tensors((args, kwargs))}
+        self.bytes += _bytes([one for one in _tensors(made) if id(one.untyped_storage()) not in of_operands])
+        return made
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _bytes(tensors: list[torch.Tensor]) -> int:

@@ -43,6 +43,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
 # In two of the calls, so that a product has all its dimensions.
 MOST_DEEP, LEAST_PLACES = 2**23, 2
+MOST_MADE = 2**26  # bytes that the reference's operators make, but in the first call
 MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
 PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
@@ -391,7 +392,10 @@ def _calls(
         most = LEAST_PLACES if is_deep else max(PLACES)
         counts = {dim: min(count, most, full[dim]) for dim, count in batch.places.items()}
         full = _within(problem, full, counts, MOST_DEEP if is_deep else MOST_FEW)
-        plain = Case("at scale", tuple((full | counts).items()), dtype, 0, workload.scalars)
+        plain = Case("at scale", (), dtype, 0, workload.scalars)
+        if place:  # in the first call they stay what they are
+            full = _cheap(oracle, full, counts, plain)
+        plain = replace(plain, sizes=tuple((full | counts).items()))
         case = replace(
             kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), layout=MemoryLayout.dense
         )
@@ -468,15 +472,28 @@ def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:
 
 def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int], most: int) -> dict[str, int]:
     """Sizes of which those beside batch dimensions are halved, the widest first, until there is little enough to compute."""
-    while _product(full, counts) > most:
-        widest = max((dim for dim in full if dim not in counts), key=lambda dim: full[dim], default=None)
-        if widest is None or full[widest] < 2:
-            break
-        full = full | {widest: full[widest] // 2}
+    while _product(full, counts) > most and (less := _halved(full, counts)):
+        full = less
     while max(_elements(spec.dims, full) for spec in problem.inputs) > MOST_ELEMENTS:
         deepest = max(counts, key=lambda dim: full[dim])
         full = full | {deepest: full[deepest] // 2}
     return full
+
+
+def _cheap(oracle: Oracle, full: dict[str, int], counts: dict[str, int], plain: Case) -> dict[str, int]:
+    """Sizes halved further while the reference makes more than it may there, as a matrix of all pairs of keys and queries."""
+    while oracle.made_bytes(replace(plain, sizes=tuple((full | counts).items()))) > MOST_MADE:
+        less = _halved(full, counts)
+        if less is None:
+            break
+        full = less
+    return full
+
+
+def _halved(full: dict[str, int], counts: Mapping[str, int]) -> dict[str, int] | None:
+    """The sizes with the widest one that is no batch dimension halved; None where there is none."""
+    widest = max((dim for dim in full if dim not in counts), key=lambda dim: full[dim], default=None)
+    return None if widest is None or full[widest] < 2 else full | {widest: full[widest] // 2}
 
 
 def _product(full: Mapping[str, int], counts: Mapping[str, int]) -> int:

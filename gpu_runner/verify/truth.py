@@ -20,7 +20,7 @@ from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
-from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
+from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
@@ -186,6 +186,42 @@ class Oracle:
         if self.coming is not None:
             self.ask_ahead(self.coming)
         return made
+
+    def on_shapes(self, case: Case) -> dict[str, Any]:
+        """What the reference is called with on shapes alone."""
+        asked = self.asked(case) if self.form.name == "kernelbench" else None
+        if asked is None:
+            scalars = {spec.name: spec.default for spec in self.problem.scalars if spec.default is not None}
+            given = [
+                (spec.name, shape_of(spec, case.size_of), spec.dtype or case.dtype, spec.grad)
+                for spec in self.problem.inputs
+            ]
+        else:
+            scalars = {}
+            given = [
+                (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), False)
+                for name, tensor in asked.inputs.items()
+            ]
+        form, values = (self.form, case.scalars) if asked is None else (asked.form, asked.scalars)
+        return {
+            "form": form.name,
+            "order": list(form.order),
+            "keywords": list(form.keywords),
+            "parameters": list(form.parameters),
+            "scalars": scalars | dict(values),
+            "inputs": [
+                {"name": name, "shape": list(shape), "dtype": dtype, "grad": grad and DTYPES[dtype].is_floating_point}
+                for name, shape, dtype, grad in given
+            ],
+        }
+
+    def made_bytes(self, case: Case) -> int:
+        """What the operators of the reference's forward make; 0 where it does not run on shapes alone."""
+        try:
+            made = self.session.call("traffic", self.on_shapes(case)).meta.get("made")
+        except ChildError:
+            return 0
+        return made if type(made) is int else 0
 
     def ask_ahead(self, case: Case) -> None:
         """Begin to make the inputs of a case that comes later."""

@@ -10,6 +10,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.verify import scale
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.opening import loaded, opened, reference_session
@@ -66,6 +67,26 @@ def test_the_second_call_lies_beyond_the_workload() -> None:
     assert second.sizes["H"] > 8192
     assert second.offset >= 2**24
     assert (first.offset, first.gap) == (0, 0.0)
+
+
+PAIRS = """
+import torch
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ x.transpose(-1, -2), -1) @ x
+
+INPUTS = {"x": {"dims": "B S D", "grad": False}}
+WORKLOADS = [{"B": 64, "S": 512, "D": 8}]
+"""
+
+
+def test_where_the_reference_makes_much_only_the_first_call_has_the_full_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scale, "MOST_MADE", 2**22)  # with seven of the batch it makes two tensors of 7 MiB
+    first, *others = calls(PAIRS)
+    assert dict(first.sizes) == {"B": 64, "S": 512, "D": 8}
+    assert [call.sizes["S"] for call in others] == [256] and others[0].sizes["B"] >= 64
 
 
 def said_of(problem: str, candidate: CandidateSource) -> tuple[list[VerdictFinding], set[str | None]]:
