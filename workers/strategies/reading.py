@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from workers.contracts import KernelReading, SourceReading
 from workers.strategies.source import KernelFile, Launch, accesses_of, autotune_of, called, constexprs_of, parsed
@@ -15,6 +16,7 @@ REDUCTIONS = frozenset(
 PRODUCTS = frozenset({"tl.dot", "torch.matmul", "torch.mm", "torch.addmm", "torch.bmm", "F.linear"})
 
 
+@lru_cache(maxsize=64)  # as often as its file is parsed
 def read_source(path: str, source: str) -> SourceReading:
     """Analyse a kernel's file.
 

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpu_runner.contracts import Bound
 from workers.contracts import Notes, PlannedStrategy
@@ -47,6 +48,9 @@ class RewrittenFile:
     places: tuple[str, ...]
 
 
+Rewrite = Callable[[KernelFile], RewrittenFile | None]
+
+
 @dataclass(frozen=True)
 class Rewriting:
     """One change of kernels; ``rewrite`` returns None where it may change nothing."""
@@ -54,7 +58,7 @@ class Rewriting:
     id: str
     title: str
     document: str
-    rewrite: Callable[[KernelFile], RewrittenFile | None]
+    rewrite: Rewrite
     hypothesis: str
     change: str  # what is done to each place
     nothing: str  # the sentence where there is nothing to change
@@ -75,13 +79,13 @@ class Rewriting:
         return PlannedStrategy(self.id, self.title, trigger, worth.gain_low, worth.gain_high, bound_of(situation))
 
     def _worth(self, situation: Situation) -> Worth | None:
-        rewritten = self.rewrite(parsed(situation.source))
+        rewritten = _rewritten(self.rewrite, situation.source)
         return None if rewritten is None else Worth(f"{self.change}: {len(rewritten.places)} places", self.gain_high)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """The file with every such place changed."""
         try:
-            rewritten = self.rewrite(parsed(situation.source))
+            rewritten = _rewritten(self.rewrite, situation.source)
         except ValueError as error:
             return DoesNotApply(f"The source was not understood: {error}.")
         if rewritten is None:
@@ -90,6 +94,11 @@ class Rewriting:
         return Proposed(
             rewritten.source, Notes(self.hypothesis, f"{self.change}: {', '.join(rewritten.places)}.", expected)
         )
+
+
+@lru_cache(maxsize=64)  # a file is planned with several times in a job, and proposed once
+def _rewritten(rewrite: Rewrite, source: str) -> RewrittenFile | None:
+    return rewrite(parsed(source))
 
 
 def with_constant_sizes(file: KernelFile) -> RewrittenFile | None:

@@ -308,16 +308,17 @@ class Accesses:
         return frozenset(a.parameter for a in self.stores if a.parameter)
 
 
+@lru_cache(maxsize=256)  # many strategies ask for those of the same kernels
 def accesses_of(kernel: ast.FunctionDef) -> Accesses:
     """Every access of a kernel."""
     roots = _roots(kernel)
     kinds: dict[str, list[MemoryAccess]] = {"load": [], "store": [], "atomic": []}
-    for node in ast.walk(kernel):
+    for node in [node for node in ast.walk(kernel) if isinstance(node, ast.Call)]:
         name = called(node)
         kind = (
             "load" if name in LOADS else "store" if name in STORES else "atomic" if name.startswith(ATOMICS) else None
         )
-        if kind is not None and isinstance(node, ast.Call) and node.args:
+        if kind is not None and node.args:
             kinds[kind].append(MemoryAccess(node, _root(node.args[0], roots)))
     ordered = {kind: tuple(sorted(accesses, key=lambda a: a.call.lineno)) for kind, accesses in kinds.items()}
     return Accesses(ordered["load"], ordered["store"], ordered["atomic"])
@@ -381,6 +382,7 @@ def _steps_by(iterated: ast.expr, block: str) -> bool:
     return called(last) == "tl.cdiv" and block in names_in(last) if last is not None else False
 
 
+@lru_cache(maxsize=256)  # as of `accesses_of`
 def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
     """The names that are computed from others (names, or functions of ``tl``), themselves included."""
     names = set(sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gpu_runner.contracts import TABLE, Knob, Pass
 from workers.contracts import Notes, PlannedStrategy
@@ -266,6 +267,7 @@ def looked_up(file: KernelFile) -> tuple[Knob, ...]:
 Wanted = frozenset[tuple[Pass, str]]
 
 
+@lru_cache(maxsize=64)  # as often as its file is parsed
 def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, ...]] | None:
     """A file whose settings are looked up, with the knobs to tune; None where there is nothing to tune.
 
