@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from gpu_runner.forkserver.client import ForkServer
@@ -35,6 +35,8 @@ ARGUMENTS = "WARM_RUNNER_ARGUMENTS"
 COMMAND = (sys.executable, "-m", "gpu_runner")
 RUNNER = ("gpu_runner.__main__", "gpu_runner.verify.judge", "gpu_runner.evaluate", "gpu_runner.capture")
 PR_SET_PDEATHSIG = 1
+_starting = threading.Lock()
+_children: dict[str, ModuleType] = {}  # what children find loaded; no runner has used it
 
 
 def _die_with_parent() -> None:
@@ -75,6 +77,12 @@ class _Ended:
         return self.code
 
 
+def _taken_out() -> dict[str, ModuleType]:
+    """The modules of the runner, which are imported anew where they are asked for next."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "gpu_runner"]
+    return {name: sys.modules.pop(name) for name in names}
+
+
 def _forked_server(command: Sequence[str], *, env: dict[str, str], cwd: Path, **_: Any) -> _Child:
     """Start a runner's fork server as a fork of the runner, which has done nothing with torch so far."""
     from gpu_runner.forkserver import server
@@ -91,6 +99,8 @@ def _forked_server(command: Sequence[str], *, env: dict[str, str], cwd: Path, **
     os.environ.update(env)
     os.chdir(cwd)
     atexit._clear()
+    _taken_out()
+    sys.modules.update(_children)
     server.main([str(handle), *command[command.index(str(handle)) + 1 :]])
     sys.exit(0)  # a child of it whose role is done
 
@@ -101,8 +111,12 @@ def _serve(handle: str) -> None:
 
     for name in RUNNER:
         importlib.import_module(name)
+    modules = _taken_out()
     with socket.socket(fileno=int(handle)) as control:
-        server._send(control, server._prepared(control))
+        prepared = server._prepared(control)
+        _children.update(_taken_out())
+        sys.modules.update(modules)
+        server._send(control, prepared)
         birth = server._serve(control)
     os.setsid()
     _die_with_parent()
@@ -140,11 +154,17 @@ class _Server(ForkServer):
 
 
 @functools.cache
-def _server(_of_process: int) -> ForkServer:
+def _server_of(_process: int) -> ForkServer:
     """Start it with the first request; ``close`` waits for its end."""
     made = _Server()
     atexit.register(made.close)
     return made
+
+
+def _server() -> ForkServer:
+    """The server of this process, one also where several threads ask for it first."""
+    with _starting:
+        return _server_of(os.getpid())
 
 
 @contextmanager
@@ -164,7 +184,7 @@ def _launched(host: Any, scratch: Path, arguments: Sequence[str], stdin: int = s
     variables = launching.environment(host, scratch) | {ARGUMENTS: json.dumps([*options, *arguments])}
     with (scratch / launching.LOG).open("wb") as output, Path(os.devnull).open("rb") as nothing:
         handles = (nothing.fileno(), nothing.fileno(), output.fileno())
-        runner = _server(os.getpid()).fork(variables, scratch, handles)
+        runner = _server().fork(variables, scratch, handles)
     try:
         yield runner
     finally:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.contracts.reading import UNPARSABLE, SourceError, check_characters, read_source
+from gpu_runner.contracts.reading import UNPARSABLE, SourceError, check_characters, read_source, walk
 
 RAISES = "raises"  # label of what says that a double backward raises, as it may
 
@@ -31,9 +31,9 @@ def checked_call(text: Any, parameters: Sequence[str]) -> str:
     except UNPARSABLE as error:
         raise ValueError("CALL is not an expression") from error
     call = tree.value if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant) else tree
-    if not isinstance(call, ast.Call) or call.keywords or not all(isinstance(node, PLAIN) for node in ast.walk(call)):
+    if not isinstance(call, ast.Call) or call.keywords or not all(isinstance(node, PLAIN) for node in walk(call)):
         raise ValueError("CALL is not one call with plain arguments in their order")
-    named = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    named = {node.id for argument in call.args for node in walk(argument) if isinstance(node, ast.Name)}
     for name in sorted(named - set(parameters)):
         raise ValueError(f"CALL uses `{name}`, which `reference` does not take")
     return str(text)
@@ -167,7 +167,7 @@ def parse_problem(source: str) -> Problem:
 
 
 def _check_imports(tree: ast.Module) -> None:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -53,15 +53,19 @@ def _children(pid: int) -> list[int]:
 def kill_descendants(root: int) -> None:
     """Kill all below ``root`` until none is left; processes that end are reaped where ``root`` is this process."""
     deadline = time.monotonic() + _PATIENCE_S
+    look = children_below
     while time.monotonic() < deadline:
-        alive = [pid for pid in descendants(root) if not _is_zombie(pid)]
+        alive = [pid for pid in look(root) if not _is_zombie(pid)]
         for pid in alive:
             _kill(pid)
         if root == os.getpid():
             _reap()
-        if not alive:
+        if alive:
+            time.sleep(0.005)
+        elif look is descendants:
             return
-        time.sleep(0.005)
+        else:
+            look = descendants  # which misses none
 
 
 def _fields(pid: int | str) -> list[bytes]:

@@ -32,15 +32,12 @@ import torch.nn as nn
 
 
 class Model(nn.Module):
-    def __init__(self, wide):
+    def __init__(self, count):
         super().__init__()
-        self.norm = nn.LayerNorm(wide)
-        self.up = nn.Linear(wide, wide)
-        self.pool = nn.AdaptiveAvgPool1d(60)
+        self.pool = nn.AdaptiveAvgPool1d(count)
 
     def forward(self, x):
-        y = torch.relu(self.norm(x)) * 2.0 + x
-        y = self.pool(self.up(y))
+        y = self.pool(self.pool(x))
         return torch.tanh(y) * torch.sigmoid(y)
 
 
@@ -49,7 +46,7 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [160]
+    return [60]
 """
 
 
@@ -245,5 +242,5 @@ def test_real_problems_are_captured_compiled_and_judged(tmp_path: Path) -> None:
         (ProblemOutcome.refused, "aten.max_pool2d_with_indices.default"),
         (ProblemOutcome.composed, "aten._adaptive_avg_pool2d.default"),
     ]
-    assert (entries[2].parts, entries[2].left_to_torch) == (2, 2)
+    assert (entries[2].parts, entries[2].left_to_torch) == (1, 2)
     assert len(said) == 4

@@ -62,7 +62,11 @@ def unreadable(changes: Iterable[FileChange]) -> Failure | None:
 
 
 def _is_text(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 @dataclass(frozen=True)

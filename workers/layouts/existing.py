@@ -7,6 +7,7 @@ import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from gpu_runner.contracts import (
     CandidateSource,
@@ -18,7 +19,7 @@ from gpu_runner.contracts import (
     Workload,
     parse_problem,
 )
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, walk
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
@@ -367,10 +368,11 @@ def _prefix(name: str, source: str) -> str:
     return f"_fast{number if number > 1 else ''}_{name}_"
 
 
-def _names(source: str) -> set[str]:
+@lru_cache(maxsize=64)  # each variant of a job is asked for them
+def _names(source: str) -> frozenset[str]:
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = walk(ast.parse(source))
     except UNPARSABLE:
-        return set()
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        return frozenset()
+    names = frozenset(node.id for node in nodes if isinstance(node, ast.Name))
     return names | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Mapping
 
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, walk
 
 
 def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:
     """The functions of a module, in order, that use one of the names."""
     functions = []
     for node in _functions(source):
-        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        used = {n.id for n in walk(node) if isinstance(n, ast.Name)}
         if used & set(names):
             functions.append(node.name)
     return tuple(functions)
@@ -74,7 +74,7 @@ def _bound_by(node: ast.stmt) -> Iterable[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif not isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+        yield from (n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
 
 
 def _names(call: str | None) -> set[str]:
@@ -85,7 +85,7 @@ def _names(call: str | None) -> set[str]:
 
 
 def _used(nodes: Iterable[ast.AST]) -> set[str]:
-    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    return {inner.id for node in nodes for inner in walk(node) if isinstance(inner, ast.Name)}
 
 
 def _uses(bound: Mapping[str, list[ast.stmt]]) -> Uses:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpu_runner.contracts import Expr, Graph, InputSpec, Node, NodeRef, Problem
+from gpu_runner.contracts.reading import walk
 from workers.authors.protocol import Limit
 from workers.strategies.source import KernelFile, method_of, names_in, rendered_call
 
@@ -119,7 +120,7 @@ def _places(given: dict[str, ast.expr], problem: Problem) -> dict[str, str]:
 
 def _over_parameters(node: ast.expr, places: dict[str, str]) -> ast.expr:
     renamed = ast.parse(ast.unparse(node), mode="eval").body
-    for name in ast.walk(renamed):
+    for name in walk(renamed):
         if isinstance(name, ast.Name):
             name.id = places.get(name.id, name.id)
     if names_in(renamed) - set(places.values()):
@@ -319,7 +320,7 @@ def _mentions(argument: object, dim: str) -> bool:
     if isinstance(argument, tuple):
         return any(_mentions(part, dim) for part in argument)
     if isinstance(argument, Expr):
-        return any(isinstance(n, ast.Name) and n.id == dim for n in ast.walk(ast.parse(argument.text, mode="eval")))
+        return any(isinstance(n, ast.Name) and n.id == dim for n in walk(ast.parse(argument.text, mode="eval")))
     return False
 
 

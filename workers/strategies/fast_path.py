@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpu_runner.contracts import TABLE, Problem, Workload, WorkloadTiming
+from gpu_runner.contracts.reading import walk
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 from workers.contracts import Notes, PlannedStrategy, Variant
 from workers.layouts.python_source import Import, read_imports, with_import
@@ -71,7 +72,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         if answer.signature is None:
             return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
         choice, text = _with_choice(situation, file, called, style, answer)
-        free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
+        free = TABLE not in {n.id for n in walk(file.tree) if isinstance(n, ast.Name)}
         section = _with_free_table(text, style.prefix) if free else text
         loose = loosened(file, called, situation.problem, section, SpliceNames(style, answer.signature))
         parts = (

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpu_runner.contracts.reading import walk
 from workers.strategies.source import KernelFile, called, parameters_of
 
 DEPTH = 6
@@ -59,7 +60,7 @@ def _source_is_none(file: KernelFile, value: ast.expr, index: int | None, frame:
 def _handed(function: ast.FunctionDef, call: ast.Call, frame: TypedFunction) -> dict[str, Any]:
     given = dict(zip(parameters_of(function), call.args, strict=False))
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     values = {name: _value(node, frame.known) for name, node in given.items() if name not in stored}
     return {name: value for name, value in values.items() if value is not UNKNOWN}
 
@@ -67,7 +68,7 @@ def _handed(function: ast.FunctionDef, call: ast.Call, frame: TypedFunction) -> 
 def sources_of(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int | None]]:
     """Everything that a name is given in a function, with its place where a tuple is taken apart."""
     sources: list[tuple[ast.expr, int | None]] = []
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id == name:
@@ -75,16 +76,14 @@ def sources_of(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int
                 elif isinstance(target, ast.Tuple):
                     places = [i for i, e in enumerate(target.elts) if isinstance(e, ast.Name) and e.id == name]
                     sources += [(node.value, place) for place in places]
-    stores = [
-        n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-    ]
+    stores = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     # A loop, a `with` or an augmented assignment gives the name something that is not followed here.
     return sources if len(stores) == len(sources) else []
 
 
 def returns_of(function: ast.FunctionDef) -> int:
     """The number of places where a function returns."""
-    return sum(1 for node in ast.walk(function) if isinstance(node, ast.Return))
+    return sum(1 for node in walk(function) if isinstance(node, ast.Return))
 
 
 def _value(node: ast.expr, known: dict[str, Any]) -> Any:
@@ -180,7 +179,7 @@ def _of_name(file: KernelFile, name: str, scope: TypeScope) -> Types | None:
     inner = TypeScope(scope.function, scope.given, scope.busy | {name})
     sources = sources_of(name, scope.function)
     stored = any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(scope.function)
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(scope.function)
     )
     if stored and not sources:
         return None

@@ -11,6 +11,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from gpu_runner.contracts import Problem
+from gpu_runner.contracts.reading import walk
 from workers.strategies.evidence import row_bytes
 
 FOLDERS = ("anti-patterns", "languages/triton")  # the optimizations are strategies, whose triggers are code
@@ -88,7 +89,7 @@ def applying(source: str, problem: Problem) -> tuple[tuple[Page, str], ...]:
         tree = ast.parse(source)
     except SyntaxError:
         return ()
-    calls = sorted({ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)})
+    calls = sorted({ast.unparse(node.func) for node in walk(tree) if isinstance(node, ast.Call)})
     held = ((page, page.called_in(source, calls, problem)) for page in ruled_pages())
     return tuple((page, call) for page, call in held if call is not None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
+from gpu_runner.contracts.reading import walk
 from workers.contracts import KernelReading, SourceReading
 from workers.strategies.source import KernelFile, Launch, accesses_of, autotune_of, called, constexprs_of, parsed
 
@@ -15,6 +17,7 @@ REDUCTIONS = frozenset(
 PRODUCTS = frozenset({"tl.dot", "torch.matmul", "torch.mm", "torch.addmm", "torch.bmm", "F.linear"})
 
 
+@lru_cache(maxsize=64)  # as often as its file is parsed
 def read_source(path: str, source: str) -> SourceReading:
     """Analyse a kernel's file.
 
@@ -36,7 +39,7 @@ def read_source(path: str, source: str) -> SourceReading:
 
 def _kernel(file: KernelFile, kernel: ast.FunctionDef, launches: list[Launch]) -> KernelReading:
     accesses = accesses_of(kernel)
-    casts = [n for n in ast.walk(kernel) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    casts = [n for n in walk(kernel) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     return KernelReading(
         kernel.name,
         kernel.lineno,
@@ -46,7 +49,7 @@ def _kernel(file: KernelFile, kernel: ast.FunctionDef, launches: list[Launch]) -
         len(accesses.loads),
         len(accesses.stores),
         sum(1 for node in casts if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cast")),
-        sum(1 for node in ast.walk(kernel) if isinstance(node, ast.For | ast.While)),
+        sum(1 for node in walk(kernel) if isinstance(node, ast.For | ast.While)),
         len(accesses.atomics),
     )
 
@@ -57,14 +60,14 @@ def _settings(file: KernelFile, launch: Launch) -> list[tuple[str, str]]:
 
 
 def _tier(file: KernelFile) -> int:
-    calls = {called(node) for node in ast.walk(file.tree)}
-    if calls & PRODUCTS or any(isinstance(node, ast.MatMult) for node in ast.walk(file.tree)):
+    calls = {called(node) for node in walk(file.tree)}
+    if calls & PRODUCTS or any(isinstance(node, ast.MatMult) for node in walk(file.tree)):
         return 3
     return 2 if calls & REDUCTIONS else 1
 
 
 def _saved(file: KernelFile) -> tuple[str, ...]:
-    calls = [n for owner in file.classes.values() for n in ast.walk(owner) if called(n) == "ctx.save_for_backward"]
+    calls = [n for owner in file.classes.values() for n in walk(owner) if called(n) == "ctx.save_for_backward"]
     ordered = sorted((c for c in calls if isinstance(c, ast.Call)), key=lambda c: c.lineno)
     return tuple(dict.fromkeys(file.segment(argument) for call in ordered for argument in call.args))
 
@@ -84,7 +87,7 @@ def _in_place(file: KernelFile) -> bool:
 
 
 def _aliases(function: ast.FunctionDef) -> dict[str, str]:
-    plain = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)]
+    plain = [n for n in walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)]
     return {
         t.id: n.value.id for n in plain for t in n.targets if isinstance(t, ast.Name) and isinstance(n.value, ast.Name)
     }
@@ -118,7 +121,7 @@ def remarks(file: KernelFile) -> tuple[str, ...]:
 def _calls(file: KernelFile) -> list[tuple[int, str]]:
     remarks: list[tuple[int, str]] = []
     hosts = [*file.functions.values(), *file.classes.values()]
-    for node in (n for host in hosts for n in ast.walk(host) if isinstance(n, ast.Call)):
+    for node in (n for host in hosts for n in walk(host) if isinstance(n, ast.Call)):
         name = called(node)
         if name in COSTS:
             remarks.append((node.lineno, COSTS[name]))
@@ -135,8 +138,8 @@ def _kernels(file: KernelFile) -> list[tuple[int, str]]:
             remarks.append(
                 (atomics[0].call.lineno, f"`{name}` adds atomically, in an order that changes from run to run")
             )
-        loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For)]
-        plain = [n for n in loops if called(n.iter) == "range" and any(called(x) == "tl.load" for x in ast.walk(n))]
+        loops = [n for n in walk(kernel) if isinstance(n, ast.For)]
+        plain = [n for n in loops if called(n.iter) == "range" and any(called(x) == "tl.load" for x in walk(n))]
         if plain:
             sentence = f"`{name}` loads in a loop that Triton does not pipeline (`range`, not `tl.range` with stages)"
             remarks.append((plain[0].lineno, sentence))
@@ -145,5 +148,5 @@ def _kernels(file: KernelFile) -> list[tuple[int, str]]:
 
 def _sets_warps(launch: Launch) -> bool:
     named = any(k.arg == "num_warps" for k in launch.call.keywords)
-    in_dict = any(isinstance(n, ast.Constant) and n.value == "num_warps" for n in ast.walk(launch.function))
+    in_dict = any(isinstance(n, ast.Constant) and n.value == "num_warps" for n in walk(launch.function))
     return named or (bool(launch.starred) and in_dict)

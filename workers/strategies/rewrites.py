@@ -6,8 +6,10 @@ import ast
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpu_runner.contracts import Bound
+from gpu_runner.contracts.reading import walk
 from workers.contracts import Notes, PlannedStrategy
 from workers.strategies.evidence import (
     Worth,
@@ -47,6 +49,9 @@ class RewrittenFile:
     places: tuple[str, ...]
 
 
+Rewrite = Callable[[KernelFile], RewrittenFile | None]
+
+
 @dataclass(frozen=True)
 class Rewriting:
     """One change of kernels; ``rewrite`` returns None where it may change nothing."""
@@ -54,7 +59,7 @@ class Rewriting:
     id: str
     title: str
     document: str
-    rewrite: Callable[[KernelFile], RewrittenFile | None]
+    rewrite: Rewrite
     hypothesis: str
     change: str  # what is done to each place
     nothing: str  # the sentence where there is nothing to change
@@ -75,13 +80,13 @@ class Rewriting:
         return PlannedStrategy(self.id, self.title, trigger, worth.gain_low, worth.gain_high, bound_of(situation))
 
     def _worth(self, situation: Situation) -> Worth | None:
-        rewritten = self.rewrite(parsed(situation.source))
+        rewritten = _rewritten(self.rewrite, situation.source)
         return None if rewritten is None else Worth(f"{self.change}: {len(rewritten.places)} places", self.gain_high)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """The file with every such place changed."""
         try:
-            rewritten = self.rewrite(parsed(situation.source))
+            rewritten = _rewritten(self.rewrite, situation.source)
         except ValueError as error:
             return DoesNotApply(f"The source was not understood: {error}.")
         if rewritten is None:
@@ -90,6 +95,11 @@ class Rewriting:
         return Proposed(
             rewritten.source, Notes(self.hypothesis, f"{self.change}: {', '.join(rewritten.places)}.", expected)
         )
+
+
+@lru_cache(maxsize=64)  # a file is planned with several times in a job, and proposed once
+def _rewritten(rewrite: Rewrite, source: str) -> RewrittenFile | None:
+    return rewrite(parsed(source))
 
 
 def with_constant_sizes(file: KernelFile) -> RewrittenFile | None:
@@ -109,7 +119,7 @@ def with_constant_sizes(file: KernelFile) -> RewrittenFile | None:
 
 def _stays_a_number(kernel: ast.FunctionDef, size: str) -> bool:
     """A constant has no ``.to()``, and cannot be assigned to."""
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         if isinstance(node, ast.Name) and node.id == size and isinstance(node.ctx, ast.Store):
             return False
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == size:
@@ -160,7 +170,7 @@ def with_hints(file: KernelFile) -> RewrittenFile | None:
 
 def _has_a_second_axis(kernel: ast.FunctionDef) -> bool:
     """With two axes of programs a vector may differ along one and be shared along the other."""
-    calls = [n for n in ast.walk(kernel) if isinstance(n, ast.Call) and called(n) == "tl.program_id"]
+    calls = [n for n in walk(kernel) if isinstance(n, ast.Call) and called(n) == "tl.program_id"]
     axes = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
     return any(not (isinstance(axis, ast.Constant) and axis.value == 0) for axis in axes)
 
@@ -168,11 +178,11 @@ def _has_a_second_axis(kernel: ast.FunctionDef) -> bool:
 def _of_program(kernel: ast.FunctionDef) -> frozenset[str]:
     """The names that differ from program to program: by its number, or by the row that a loop has come to."""
     names = set(derived(kernel, PROGRAM))
-    loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
+    loops = [n for n in walk(kernel) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
     for loop in loops:
         if names_in(loop.iter) & names and isinstance(loop.target, ast.Name):
             names.add(loop.target.id)
-    moved = [n for n in ast.walk(kernel) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    moved = [n for n in walk(kernel) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
     for statement in moved:
         if names_in(statement.value) & names and isinstance(statement.target, ast.Name):
             names.add(statement.target.id)
@@ -216,10 +226,10 @@ def with_pipelines(file: KernelFile) -> RewrittenFile | None:
     """A file whose loading loops are pipelined, with as many stages as shared memory holds on every supported GPU."""
     patches, places = Patches(file.source), []
     for name, kernel in file.kernels.items():
-        loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and _loads_plainly(n)]
+        loops = [n for n in walk(kernel) if isinstance(n, ast.For) and _loads_plainly(n)]
         launches = [launch for launch in file.launches if launch.kernel == name]
         # An outer loop around another is left alone: Triton pipelines the innermost.
-        loops = [loop for loop in loops if not any(isinstance(n, ast.For) and n is not loop for n in ast.walk(loop))]
+        loops = [loop for loop in loops if not any(isinstance(n, ast.For) and n is not loop for n in walk(loop))]
         loops = [loop for loop in loops if not _reads_what_it_writes(kernel, loop)]
         if not loops or not launches or kernel.decorator_list[1:] or STAGES in constexprs_of(kernel):
             continue
@@ -232,14 +242,14 @@ def with_pipelines(file: KernelFile) -> RewrittenFile | None:
 
 def _loads_plainly(loop: ast.For) -> bool:
     plain = called(loop.iter) in ("range", "tl.range") and isinstance(loop.iter, ast.Call) and not loop.iter.keywords
-    dotted = any(called(n) == "tl.dot" for n in ast.walk(loop))
-    leaves = any(isinstance(n, ast.Return | ast.Break | ast.Continue) for n in ast.walk(loop))
-    return plain and not dotted and not leaves and any(called(n) == "tl.load" for n in ast.walk(loop))
+    dotted = any(called(n) == "tl.dot" for n in walk(loop))
+    leaves = any(isinstance(n, ast.Return | ast.Break | ast.Continue) for n in walk(loop))
+    return plain and not dotted and not leaves and any(called(n) == "tl.load" for n in walk(loop))
 
 
 def _reads_what_it_writes(kernel: ast.FunctionDef, loop: ast.For) -> bool:
     """A load that is made a turn early must not be of what the turn before it stores."""
-    inside = {id(n) for n in ast.walk(loop)}
+    inside = {id(n) for n in walk(loop)}
     accesses = accesses_of(kernel)
     read = {a.parameter for a in accesses.loads if id(a.call) in inside}
     stored = {a.parameter for a in (*accesses.stores, *accesses.atomics) if id(a.call) in inside}
@@ -256,7 +266,7 @@ def _stages(file: KernelFile, kernel: ast.FunctionDef, loops: list[ast.For], lau
         return None
     offsets = derived(kernel, frozenset({block, "arange"}))
     loads = [a for a in accesses_of(kernel).loads if names_in(a.call.args[0]) & offsets]
-    fetched = max(sum(1 for a in loads if any(n is a.call for n in ast.walk(loop))) for loop in loops)
+    fetched = max(sum(1 for a in loads if any(n is a.call for n in walk(loop))) for loop in loops)
     if fetched == 0:
         return None
     turn = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from gpu_runner.contracts import Pass
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, walk
 
 MAX_SOURCE_BYTES = 1 << 20
 PASS_OF_METHOD = {"forward": Pass.forward, "backward": Pass.backward}
@@ -102,14 +102,14 @@ class KernelFile:
         seen: set[str] = set()
         waiting = [start]
         while waiting:
-            for node in ast.walk(waiting.pop()):
+            for node in walk(waiting.pop()):
                 if isinstance(node, ast.Name) and node.id in self.functions and node.id not in seen:
                     seen.add(node.id)
                     waiting.append(self.functions[node.id])
         return seen
 
     def _launches_in(self, function: ast.FunctionDef, passes: frozenset[Pass]) -> Iterator[Launch]:
-        for node in ast.walk(function):
+        for node in walk(function):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
                 continue
             if isinstance(node.func.value, ast.Name) and node.func.value.id in self.kernels:
@@ -161,7 +161,7 @@ def autotune_of(kernel: ast.FunctionDef) -> ast.Call | None:
 
 def names_in(node: ast.AST) -> frozenset[str]:
     """The names that an expression or statement mentions."""
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name))
 
 
 def called(node: ast.AST) -> str:
@@ -308,16 +308,17 @@ class Accesses:
         return frozenset(a.parameter for a in self.stores if a.parameter)
 
 
+@lru_cache(maxsize=256)  # many strategies ask for those of the same kernels
 def accesses_of(kernel: ast.FunctionDef) -> Accesses:
     """Every access of a kernel."""
     roots = _roots(kernel)
     kinds: dict[str, list[MemoryAccess]] = {"load": [], "store": [], "atomic": []}
-    for node in ast.walk(kernel):
+    for node in [node for node in walk(kernel) if isinstance(node, ast.Call)]:
         name = called(node)
         kind = (
             "load" if name in LOADS else "store" if name in STORES else "atomic" if name.startswith(ATOMICS) else None
         )
-        if kind is not None and isinstance(node, ast.Call) and node.args:
+        if kind is not None and node.args:
             kinds[kind].append(MemoryAccess(node, _root(node.args[0], roots)))
     ordered = {kind: tuple(sorted(accesses, key=lambda a: a.call.lineno)) for kind, accesses in kinds.items()}
     return Accesses(ordered["load"], ordered["store"], ordered["atomic"])
@@ -330,7 +331,7 @@ def size_parameter(kernel: ast.FunctionDef) -> str | None:
     """
     parameters = parameters_of(kernel)
     of_program = derived(kernel, frozenset({"program_id"}))
-    compared = [n for n in ast.walk(kernel) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Lt)]
+    compared = [n for n in walk(kernel) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Lt)]
     candidates: list[tuple[bool, int, str]] = []
     for node in compared:
         bound = node.comparators[0]
@@ -341,7 +342,7 @@ def size_parameter(kernel: ast.FunctionDef) -> str | None:
 
 def _roots(kernel: ast.FunctionDef) -> dict[str, str]:
     roots = {name: name for name in parameters_of(kernel)}
-    assignments = [n for n in ast.walk(kernel) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)]
+    assignments = [n for n in walk(kernel) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)]
     for node in sorted(assignments, key=lambda n: n.lineno):
         root = _root(node.value, roots)
         target = node.targets[0]
@@ -359,11 +360,11 @@ def _root(address: ast.expr, roots: dict[str, str]) -> str | None:
 
 def loops_over_blocks(kernel: ast.FunctionDef, block: str) -> bool:
     """Whether a kernel goes over a row in blocks, so that the block's size is free: no block must hold a whole row."""
-    over = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and _steps_by(n.iter, block)]
-    if not over or any(called(n) == "tl.dot" for n in ast.walk(kernel)):
+    over = [n for n in walk(kernel) if isinstance(n, ast.For) and _steps_by(n.iter, block)]
+    if not over or any(called(n) == "tl.dot" for n in walk(kernel)):
         return False
-    inside = {id(n) for loop in over for n in ast.walk(loop)}
-    moved = [n for n in ast.walk(kernel) if called(n) in (*LOADS, *STORES)]
+    inside = {id(n) for loop in over for n in walk(loop)}
+    moved = [n for n in walk(kernel) if called(n) in (*LOADS, *STORES)]
     # An access outside of these loops that depends on the block would see the first block of a row alone.
     offsets = derived(kernel, frozenset({block}))
     return not any(
@@ -381,11 +382,12 @@ def _steps_by(iterated: ast.expr, block: str) -> bool:
     return called(last) == "tl.cdiv" and block in names_in(last) if last is not None else False
 
 
+@lru_cache(maxsize=256)  # as of `accesses_of`
 def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
     """The names that are computed from others (names, or functions of ``tl``), themselves included."""
     names = set(sources)
-    for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
-        mentioned = names_in(node.value) | {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
+    for node in sorted((n for n in walk(kernel) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
+        mentioned = names_in(node.value) | {n.attr for n in walk(node.value) if isinstance(n, ast.Attribute)}
         if mentioned & names:
             names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
     return frozenset(names)
@@ -399,7 +401,7 @@ def fingerprint(source: str) -> str:
     """The digest of a file's syntax; of its text where it is no Python."""
     try:
         tree = ast.parse(source)
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, Documented) and ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
         text = ast.dump(tree)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts.reading import walk
 from workers.authors.protocol import Limit, Signature, SourceStyle
 from workers.strategies.conditions import (
     NEEDS,
@@ -204,7 +205,7 @@ class Splice:
         waiting: list[ast.FunctionDef] = [self.called.forward]
         while waiting:
             function = waiting.pop()
-            for node in ast.walk(function):
+            for node in walk(function):
                 if isinstance(node, ast.Attribute) and node.attr in HOST_READS:
                     return True
             for name in names_in(function) & set(self.file.functions) - reached:
@@ -275,7 +276,7 @@ def _kept_for_backward(file: KernelFile, bound: CalledFunction, name: str) -> bo
         return False
     stores = [
         n.targets[0].attr
-        for n in ast.walk(bound.forward)
+        for n in walk(bound.forward)
         if isinstance(n, ast.Assign)
         and isinstance(n.value, ast.Name)
         and n.value.id == name
@@ -290,13 +291,13 @@ def _kept_for_backward(file: KernelFile, bound: CalledFunction, name: str) -> bo
         n for n in bound.owner.body if isinstance(n, ast.FunctionDef) and n not in (bound.forward, bound.backward)
     ]
     kept = f"{bound.backward.args.args[0].arg}.{stores[0]}"
-    read = [n for n in ast.walk(bound.backward) if isinstance(n, ast.Attribute) and ast.unparse(n) == kept]
+    read = [n for n in walk(bound.backward) if isinstance(n, ast.Attribute) and ast.unparse(n) == kept]
     return bool(read) and not others and all(_only_chooses(file, bound.backward, node) for node in read)
 
 
 def _only_chooses(file: KernelFile, function: ast.FunctionDef, node: ast.expr) -> bool:
     """An argument of a function of the file that chooses by it, or the test of such a choice."""
-    for outer in ast.walk(function):
+    for outer in walk(function):
         if isinstance(outer, ast.If) and node in (outer.test, *_operands(outer.test)):
             return all(_chooses(s) for s in (*outer.body, *outer.orelse)) and bool(outer.orelse)
         if isinstance(outer, ast.Call) and called(outer) in file.functions:
@@ -311,7 +312,7 @@ def _only_chooses(file: KernelFile, function: ast.FunctionDef, node: ast.expr) -
 
 
 def _is_test(function: ast.FunctionDef, use: ast.Name) -> bool:
-    for outer in ast.walk(function):
+    for outer in walk(function):
         if isinstance(outer, ast.If) and use in (outer.test, *_operands(outer.test)):
             return bool(outer.orelse) and all(_chooses(s) for s in (*outer.body, *outer.orelse))
     return False
@@ -333,7 +334,7 @@ def _chooses(statement: ast.stmt) -> bool:
 
 
 def _names(function: ast.FunctionDef) -> list[ast.Name]:
-    return [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    return [n for n in walk(function) if isinstance(n, ast.Name)]
 
 
 @dataclass(frozen=True)
@@ -394,7 +395,7 @@ def loosened(file: KernelFile, bound: CalledFunction, problem: Problem, section:
 def _always_cast(fast: KernelFile, name: str) -> bool:
     """Whether every kernel that gets the input casts it where it loads it, and nothing else depends on its bytes."""
     for function in fast.functions.values():
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
                 return False
             if isinstance(node, ast.Attribute) and ast.unparse(node) == f"{name}.element_size":
@@ -414,7 +415,7 @@ def _casts(kernel: ast.FunctionDef, parameter: str) -> bool:
         return False
     cast = {
         id(node.func.value)
-        for node in ast.walk(kernel)
+        for node in walk(kernel)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "to"
@@ -458,10 +459,10 @@ def _gradient_dtype(backward: ast.FunctionDef, signature: Signature, name: str) 
     result = elements[signature.gradients.index(name)]
     made = [
         n.value
-        for n in ast.walk(backward)
+        for n in walk(backward)
         if isinstance(n, ast.Assign)
         and isinstance(result, ast.Name)
         and any(isinstance(t, ast.Name) and t.id == result.id for t in n.targets)
     ]
-    dtypes = [n for v in made for n in ast.walk(v) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
+    dtypes = [n for v in made for n in walk(v) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
     return dtypes[0] if len(made) == 1 and len(dtypes) == 1 else None

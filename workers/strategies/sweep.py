@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gpu_runner.contracts import TABLE, Knob, Pass
+from gpu_runner.contracts.reading import walk
 from workers.contracts import Notes, PlannedStrategy
 from workers.strategies.evidence import bound_of
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Table
@@ -50,7 +52,7 @@ def _tuned(device, timed_pass, size, **settings):
 
 def taken(file: KernelFile) -> bool:
     """Whether a file has these names already."""
-    names = {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    names = {n.id for n in walk(file.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     defined = {n.name for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     return bool({TABLE, FUNCTION} & (names | defined))
 
@@ -159,7 +161,7 @@ def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.ex
     given = {k.arg: k.value for k in launch.call.keywords if k.arg is not None}
     # What an unpacked dict holds is not known, except that a setting that is named beside it is not in it.
     wanted = ["num_warps"]
-    wanted += ["num_stages"] if any(called(node) == "tl.dot" for node in ast.walk(kernel)) else []
+    wanted += ["num_stages"] if any(called(node) == "tl.dot" for node in walk(kernel)) else []
     settings = [(n, given.get(n)) for n in wanted if n in given or not launch.starred or in_dict(launch, n)]
     for name in constexprs_of(kernel):
         value = given.get(name)
@@ -175,7 +177,7 @@ def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.ex
 
 def in_dict(launch: Launch, setting: str) -> bool:
     """Whether a setting comes from a dict that is unpacked into the call, and must not be given a second time."""
-    named = [n for n in ast.walk(launch.function) if isinstance(n, ast.Constant) and n.value == setting]
+    named = [n for n in walk(launch.function) if isinstance(n, ast.Constant) and n.value == setting]
     return bool(launch.starred) and bool(named) and setting not in {k.arg for k in launch.call.keywords}
 
 
@@ -195,8 +197,8 @@ def tensor_of(file: KernelFile, launch: Launch) -> str | None:
 
 def _is_tensor(name: str, function: ast.FunctionDef) -> bool:
     """A name whose strides or shape are taken unconditionally, or that was allocated just here, is no None."""
-    optional = {id(x) for n in ast.walk(function) if isinstance(n, ast.IfExp) for x in ast.walk(n)}
-    return any(_tells_tensor(node, name) for node in ast.walk(function) if id(node) not in optional)
+    optional = {id(x) for n in walk(function) if isinstance(n, ast.IfExp) for x in walk(n)}
+    return any(_tells_tensor(node, name) for node in walk(function) if id(node) not in optional)
 
 
 def _tells_tensor(node: ast.AST, name: str) -> bool:
@@ -222,7 +224,7 @@ def _shapes_grid(launch: Launch, block: ast.expr) -> bool:
 def _grid_names(function: ast.FunctionDef, launch: Launch) -> frozenset[str]:
     names = set(names_in(launch.grid))
     for _ in range(4):
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
                 names |= names_in(node.value)
     return frozenset(names)
@@ -230,7 +232,7 @@ def _grid_names(function: ast.FunctionDef, launch: Launch) -> frozenset[str]:
 
 def _multiprocessors(statement: ast.stmt) -> str | None:
     """The name that a statement gives the number of multiprocessors, whichever branch it takes."""
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             value = node.value
             if isinstance(value, ast.Attribute) and value.attr == "multi_processor_count":
@@ -243,7 +245,7 @@ def _known_before(function: ast.FunctionDef, statement: ast.stmt) -> frozenset[s
     for earlier in function.body:
         if earlier is statement:
             break
-        known |= {n.id for n in ast.walk(earlier) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        known |= {n.id for n in walk(earlier) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return frozenset(known)
 
 
@@ -254,7 +256,7 @@ def looked_up(file: KernelFile) -> tuple[Knob, ...]:
     ]
     if not any(isinstance(target, ast.Name) and target.id == TABLE for node in tables for target in node.targets):
         return ()
-    calls = [n for n in ast.walk(file.tree) if isinstance(n, ast.Call) and called(n) == FUNCTION and len(n.args) == 3]
+    calls = [n for n in walk(file.tree) if isinstance(n, ast.Call) and called(n) == FUNCTION and len(n.args) == 3]
     names = dict.fromkeys(
         (str(passed.value), str(keyword.arg))
         for passed, keyword in ((call.args[1], keyword) for call in calls for keyword in call.keywords)
@@ -266,6 +268,7 @@ def looked_up(file: KernelFile) -> tuple[Knob, ...]:
 Wanted = frozenset[tuple[Pass, str]]
 
 
+@lru_cache(maxsize=64)  # as often as its file is parsed
 def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, ...]] | None:
     """A file whose settings are looked up, with the knobs to tune; None where there is nothing to tune.
 

@@ -44,7 +44,7 @@ def main(state, tensors):
         "arguments": len(sys.argv),
         "folder": os.getcwd(),
         "temporary": tempfile.gettempdir(),
-        "package": sorted(list(m.__path__) for n, m in sys.modules.items() if n in ("gpu_runner", "gpu_runner.sandbox")),
+        "package": [os.path.realpath(sys.modules[name].__path__[0]) for name in ("gpu_runner", "gpu_runner.sandbox")],
         "handles": sorted((int(h), kind(h)) for h in handles),
         "bytecode": (sys.dont_write_bytecode, sys.pycache_prefix),
         "faults": faulthandler.is_enabled(),
@@ -332,27 +332,34 @@ def test_memory_that_is_written_in_common_is_found() -> None:
     assert shared_memory(apart) == []
 
 
-@pytest.mark.long  # in `make test` it would be slower and no less right without
-def test_without_bytecode_the_server_alone_compiles_what_children_import(tmp_path: Path) -> None:
-    program = """
-import builtins, importlib, sys
-import gpu_runner.forkserver.server as server
-for name in server.PACKAGES:
-    importlib.import_module(name)
-sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], True
-server._compile_once()
-plain = builtins.compile
-def compiles(source, filename, *rest, **named):
-    assert "gpu_runner" not in str(filename), f"{filename} is compiled anew"
-    return plain(source, filename, *rest, **named)
-builtins.compile = compiles
-for name in [name for name in sys.modules if name.partition(".")[0] == "gpu_runner"]:
-    del sys.modules[name]
-importlib.import_module("gpu_runner.child.candidate")
-importlib.import_module("gpu_runner.child.reference")
-print(len([name for name in sys.modules if name.startswith("gpu_runner.")]))
+def test_what_is_loaded_of_the_runner_is_a_candidates_role_whose_import_changes_and_draws_nothing() -> None:
+    source = """
+import os, random, sys, torch, torch._dynamo, triton.language
+from triton.runtime import interpreter
+
+def names():
+    return sorted(name for name in sys.modules if name.partition(".")[0] == "gpu_runner")
+
+def state():
+    modules = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in ("torch", "triton", "numpy", "builtins")}
+    held = {(n, key): value for n, module in modules.items() for key, value in vars(module).items()}
+    classes = {(*at, key): v for at, c in held.items() if isinstance(c, type) for key, v in vars(c).items()}
+    return {at: id(value) for at, value in (held | classes).items()}
+
+def main(s, t):
+    there, before, drawn = names(), state(), []
+    draw, seeds = os.urandom, (random.getstate(), torch.get_rng_state().tolist())
+    os.urandom = random._urandom = lambda count: drawn.append(count) or draw(count)
+    import gpu_runner.child.candidate
+    after = state()
+    changed = [".".join(at) for at, value in before.items() if after.get(at) != value and at[:2] != ("os", "urandom")]
+    drawn += [] if seeds == (random.getstate(), torch.get_rng_state().tolist()) else ["a seed"]
+    return {"there": there, "then": names(), "changed": changed, "drawn": drawn}, []
 """
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 50
+    loaded = {}
+    for fork in (True, False):
+        with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
+            loaded[fork] = session.call("run", {"module": "thing"}).meta
+    assert loaded[True]["there"] == loaded[False]["then"]
+    assert len(loaded[False]["there"]) < len(loaded[False]["then"])
+    assert (loaded[False]["changed"], loaded[False]["drawn"]) == ([], [])

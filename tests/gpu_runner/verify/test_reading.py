@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gpu_runner.contracts import reading
 from gpu_runner.contracts.reading import MAX_BYTES, MAX_DEPTH, MAX_TOKENS, SourceError, parse_bounded, read_source
 
 HIDDEN = 'x = 1\n# +AAo-import os+AAo-os.system("id")\n'
@@ -275,3 +276,8 @@ def test_reading_ends_in_a_source_or_an_error_alone(text: str) -> None:
             read_source(wrapped)
         except SourceError as error:
             assert error.message.isascii()
+
+
+def test_a_walk_has_the_nodes_of_the_standard_librarys_in_its_order() -> None:
+    tree = ast.parse(Path(reading.__file__).read_text(encoding="utf-8"))
+    assert reading.walk(tree) == list(ast.walk(tree))

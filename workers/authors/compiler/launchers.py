@@ -6,6 +6,7 @@ import ast
 import math
 
 from gpu_runner.contracts.graph import Expr
+from gpu_runner.contracts.reading import walk
 from workers.authors.compiler.design import ProgramDesign
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
@@ -200,7 +201,7 @@ def backward_arguments(design: ProgramDesign) -> list[str]:
 def _backward_scalars(design: ProgramDesign) -> list[str]:
     if design.backward is None:
         return []
-    body = ast.walk(ast.parse("\n".join(_backward_body(design, design.backward))))
+    body = walk(ast.parse("\n".join(_backward_body(design, design.backward))))
     words = {node.id for node in body if isinstance(node, ast.Name)}
     return [name for name in design.names.scalars.values() if name in words]
 

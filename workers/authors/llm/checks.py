@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gpu_runner.contracts import read_source
-from gpu_runner.contracts.reading import SourceError, parse_bounded
+from gpu_runner.contracts.reading import SourceError, parse_bounded, walk
 from workers.authors.llm.prompts import hidden_in
 from workers.authors.llm.protocol import AnswerFault, KernelBrief, Remark, Reply, UnusableAnswer
 from workers.authors.protocol import SourceStyle
@@ -153,7 +153,7 @@ def check_capabilities(
 
 def imported(tree: ast.Module) -> Iterator[str]:
     """Every module that is imported, relative ones with their dots."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -166,8 +166,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 def reached(tree: ast.Module) -> Iterator[str]:
     """The names by which a file reaches beyond its own computation; torch by another name, or as a value, hides them."""
-    in_attribute = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    nodes = walk(tree)
+    in_attribute = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, ast.Name) and node.id == "torch" and id(node) not in in_attribute:
             yield AS_A_VALUE
         elif isinstance(node, ast.alias) and node.name == "torch" and node.asname not in (None, "torch"):
@@ -189,7 +190,7 @@ def quoted_name(reaching: str) -> str:
 
 def bound_anywhere(tree: ast.AST) -> Iterator[str]:
     """Every name that is bound somewhere in a tree, whatever its scope."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -269,8 +270,8 @@ def check_kernels(tree: ast.Module, what: str) -> None:
         raise UnusableAnswer(
             AnswerFault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it"
         )
-    inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in ast.walk(node)}
-    outside = [node for node in ast.walk(tree) if id(node) not in inside]
+    inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in walk(node)}
+    outside = [node for node in walk(tree) if id(node) not in inside]
     launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in outside)
     # Which of several kernels is launched may be chosen before, under another name.
     if not launches or not any(isinstance(node, ast.Name) and node.id in kernels for node in outside):
