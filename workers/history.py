@@ -26,7 +26,7 @@ from workers.nightly.views import (
     KernelState,
 )
 from workers.runtime import current
-from workers.store import history, history_views
+from workers.store import history, history_views, retention
 from workers.store.database import Database
 
 __all__ = [
@@ -141,11 +141,17 @@ def last_commit(repository: str, not_revision: str = "") -> str | None:
     return None if commit is None else commit[0]
 
 
-def forget(retention: Retention) -> int:
-    """Remove the points that a policy no longer keeps, and give how many."""
+def forget(kept: Retention) -> tuple[int, float]:
+    """Remove the points that a policy no longer keeps, and give how many, and by how many seconds ages are behind the clock.
+
+    Points age as artifacts do, so that a clock that jumps ahead removes none.
+    """
     runtime = current()
+    now = runtime.clock()
     with runtime.database.write() as session:
-        return history.forget(session, retention, runtime.clock())
+        retention.move_on(session, now)
+        counted_to = retention.counted_to(session, now)
+        return history.forget(session, kept, counted_to), now - counted_to
 
 
 def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelState, ...]:

@@ -135,12 +135,8 @@ def _redacted_once(text: str, secrets: frozenset[str]) -> str:
 
 
 def secret_in(text: str) -> tuple[str, int] | None:
-    """The kind of the first secret in a text and the line, from 1, on which it begins; None where there is none.
-
-    Invisible characters (Unicode category Cf) are passed over: a token that is copied from a page or a chat may hold them.
-    """
-    if not text.isascii():
-        text = "".join(character for character in text if category(character) != "Cf")
+    """The kind of the first secret in a text and the line, from 1, on which it begins; None where there is none."""
+    text = _visible(text)
     values = _values(_known)
     searched = [*([(CONFIGURED, values)] if values is not None else []), *FORMS.items()]
     places = [(match.start(), kind) for kind, form in searched if (match := form.search(text))]
@@ -150,10 +146,24 @@ def secret_in(text: str) -> tuple[str, int] | None:
     return kind, text.count("\n", 0, start) + 1
 
 
+def _visible(text: str) -> str:
+    """A text without invisible characters (Unicode category Cf), which a token that is copied from a page or a chat may hold."""
+    return text if text.isascii() else "".join(character for character in text if category(character) != "Cf")
+
+
 def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]:
-    """The text with each secret replaced by the name of its kind, and how many there were."""
+    """The text with each secret replaced by the name of its kind, and how many there were.
+
+    Where a secret is found, invisible characters are left out of the whole text, since they may stand within it.
+    """
+    values = _values(frozenset(secrets))
+    seen, counts = _replaced_all(_visible(text), values)
+    return (seen, counts) if counts else (text, counts)
+
+
+def _replaced_all(text: str, values: re.Pattern[str] | None) -> tuple[str, Counter[str]]:
     counts: Counter[str] = Counter()
-    if (values := _values(frozenset(secrets))) is not None:
+    if values is not None:
         text, times = values.subn(_stand_in(CONFIGURED), text)
         if times:
             counts[CONFIGURED] += times
@@ -212,7 +222,8 @@ def _values(secrets: frozenset[str]) -> re.Pattern[str] | None:
     for secret in secrets:
         encoded = {_base64(secret.strip(), before) for before in range(3)}
         forms |= {_wrapped(text) for text in encoded if len(text) >= LEAST_CHARACTERS}
-        parts = {secret, secret.strip(), *(line for line in secret.splitlines() if len(line) >= LEAST_LINE)}
+        seen = _visible(secret)
+        parts = {seen, seen.strip(), *(line for line in seen.splitlines() if len(line) >= LEAST_LINE)}
         forms |= {"".join(map(_spelled, part)) for part in parts if len(part) >= LEAST_CHARACTERS}
     # The longest first: one value may be the beginning of another.
     return re.compile("|".join(sorted(forms, key=len, reverse=True))) if forms else None

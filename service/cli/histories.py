@@ -12,6 +12,8 @@ from service.cli.console import app, reporting, say, tell
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.history import Format, Retention, Tally
 
+DAY_S = 86_400.0
+
 Checkout = Annotated[
     Path | None, typer.Option("--repo", help="A checkout, whose own database is used.", exists=True, file_okay=False)
 ]
@@ -135,7 +137,9 @@ def prune_history(
 
     with reporting():
         _opened(repo)
-    say(f"{history.forget(Retention(days, weekly_days))} points were removed.")
+    removed, behind_s = history.forget(Retention(days, weekly_days))
+    behind = f" Ages are counted up to {behind_s / DAY_S:.0f} days ago (`ages_behind`)." if behind_s > 2 * DAY_S else ""
+    say(f"{removed} points were removed.{behind}")
 
 
 @app.command("simulate-nights")

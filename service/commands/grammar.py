@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -269,7 +270,7 @@ GRAMMAR: tuple[Rule, ...] = (
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("optimise", "speed-up", "speedup", "accelerate", "improve"),
-        suggested_for=("faster", "speed", "reduce", "shrink", "perf"),
+        suggested_for=("faster", "quicker", "smaller", "leaner", "speed", "reduce", "shrink", "perf"),
     ),
     Rule(
         Verb.modify,
@@ -458,10 +459,14 @@ def verb_of(word: str) -> Verb | None:
     return next((rule.verb for rule in GRAMMAR if plain == rule.verb.value or plain in rule.synonyms), None)
 
 
-def meant_verb(word: str) -> str | None:
-    """The verb that was probably meant by a word that is none; None where nobody can tell."""
+def meant_verb(word: str, others: Iterable[str] = ()) -> str | None:
+    """The verb that was probably meant by a word that is none, with those behind it; None where nobody can tell."""
     plain = word.lower().lstrip("-")[:64]
     listed = next((rule.verb.value for rule in GRAMMAR if plain in rule.suggested_for), None)
+    # "make geglu faster"; whoever says no more than "make geglu" has no such kernel yet.
+    sought = {other.lower().strip(".,:;!?") for other in others}.intersection(rule_of(Verb.optimize).suggested_for)
+    if sought and listed in (None, Verb.create.value):
+        return Verb.optimize.value
     near = listed or nearest(plain, (*VERBS, *(word for rule in GRAMMAR for word in rule.synonyms)))
     return None if near is None else (verb_of(near) or Verb.help).value
 

@@ -423,7 +423,7 @@ def _parse_line(found: FoundCommand, host: str) -> Command | CommandError:
     word = first.text.lower().strip(".,:;!?")
     verb = verb_of(word)
     if verb is None:
-        meant = "help" if word.lstrip("-") in ("help", "") else meant_verb(word)
+        meant = "help" if word.lstrip("-") in ("help", "") else meant_verb(word, [each.text for each in words[1:]])
         error = CommandError(ErrorCode.unknown_verb, word=first.text, nearest=meant, choices=VERBS)
         return _placed(error, found)
     rest = found.rest.partition(first.raw)[2].lstrip()

@@ -131,6 +131,17 @@ def test_two_keys_are_two() -> None:
     assert "between" in text
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufeff", "\u2060"])
+def test_a_secret_is_replaced_although_invisible_characters_stand_in_it(unseen: str) -> None:
+    token, phrase = f"ghp_{A[:36]}", "my pass phrase"
+    text, counts = redacted(f"a {unseen.join(token)} b {phrase[:4]}{unseen}{phrase[4:]}", [phrase])
+    assert text == "a [redacted: GitHub token] b [redacted: configured secret]"
+    assert counts == {"GitHub token": 1, "configured secret": 1}
+    assert (
+        redacted(f"{phrase[:4]}{unseen}{phrase[4:]}", [f"my{unseen} pass phrase"])[0] == "[redacted: configured secret]"
+    )
+
+
 def test_configured_values_are_replaced_whatever_they_look_like() -> None:
     text, counts = redacted("x my pass phrase y my pass phrase 2", ["my pass phrase", "my pass phrase 2", "x", ""])
     assert text == "x [redacted: configured secret] y [redacted: configured secret]"
@@ -152,6 +163,7 @@ def test_configured_values_are_replaced_whatever_they_look_like() -> None:
         "git clone https://x@localhost/y; login as somebody; password of the pages",
         "def password(user: str, secret: str) -> None: ...",
         "hf_hub_download, ghp_, AKIA",
+        "a family \U0001f468\u200d\U0001f469\u200d\U0001f467 and soft\u00adhyphens",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     ],

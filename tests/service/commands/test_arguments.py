@@ -303,6 +303,20 @@ def test_a_word_that_means_a_command_is_taken_for_it(typed: str, verb: Verb) -> 
     assert command(f"/kernel {typed}").verb is verb
 
 
+@pytest.mark.parametrize(
+    ("typed", "verb"),
+    [
+        ("make geglu faster", "optimize"),
+        ("please make rms_norm smaller, thanks", "optimize"),
+        ("get softmax faster!", "optimize"),
+        ("make a fast geglu", "create"),
+        ("make reglu", "create"),
+    ],
+)
+def test_what_is_meant_by_a_word_is_told_by_those_behind_it(typed: str, verb: str) -> None:
+    assert error(f"/kernel {typed}").nearest == verb
+
+
 @pytest.mark.parametrize("word", ["accept", "lgtm", "ok", "merge", "reject", "no"])
 def test_nothing_is_decided_by_a_word_that_only_sounds_like_a_decision(word: str) -> None:
     assert error(f"/kernel {word}").nearest in ("approve", "revise")

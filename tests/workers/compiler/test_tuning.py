@@ -55,6 +55,13 @@ def test_plain_sources_have_neither_knobs_nor_a_table(name: str) -> None:
     assert "TUNED" not in given.source
 
 
+@pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))
+def test_no_branch_asks_for_a_setting_that_a_verdict_sees_one_value_of(name: str) -> None:
+    source = formed(name, tunable_style(name)).source
+    tests = [node.test for node in ast.walk(ast.parse(source)) if isinstance(node, ast.If | ast.IfExp)]
+    assert [test for test in map(ast.unparse, tests) if "programs" in test or "EVICT" in test] == []
+
+
 def test_element_wise_kernels_have_no_settings_of_rows() -> None:
     settings = {knob.setting for knob in formed("swiglu", tunable_style("swiglu")).knobs}
     assert settings == {"BLOCK_SIZE", "num_warps", "EVICT_FIRST"}

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from tests.workers.engine.fakes import request
+from tests.workers.nightly.numbers import KEY, point
 from tests.workers.store.worlds import World
-from workers import artifacts, embedded, inbox, upkeep
+from workers import artifacts, embedded, history, inbox, upkeep
 from workers.artifacts import BlobError
 from workers.contracts import Decision, JobState
+from workers.nightly.planning import Retention
 from workers.store import attempts, jobs, retention
+from workers.store import history as store_history
 from workers.store.models import Cleanup
 
 DAY_S = 86_400.0
@@ -105,6 +109,17 @@ def test_a_clock_that_jumps_months_ahead_removes_nothing(local: World) -> None:
     with capture_logs() as events:
         assert embedded.collect().artifacts > 0
     assert "ages_behind" not in [event["event"] for event in events]
+
+
+def test_a_clock_that_jumps_ahead_removes_no_points_by_hand_either(local: World) -> None:
+    first = local.clock()
+    with local.runtime.database.write() as session:
+        store_history.add(session, [(KEY, replace(point(night), measured_at=first + night)) for night in range(2)])
+    embedded.collect()
+    local.clock.advance(500 * DAY_S)
+    removed, behind_s = history.forget(Retention(400, 450))
+    assert removed == 0
+    assert behind_s == 498 * DAY_S
 
 
 def behind_s(world: World) -> float:

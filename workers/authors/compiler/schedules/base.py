@@ -161,7 +161,7 @@ class Schedule(ABC):
     @property
     def streamed_settings(self) -> dict[str, str]:
         """The setting of loads that tell the cache that they are not read again, where there are any."""
-        return {"EVICT_FIRST": "0"} if any("EVICT_FIRST" in kernel.constants for kernel in self.kernels) else {}
+        return {"EVICT_FIRST": "0"} if any("STREAMED" in kernel.constants for kernel in self.kernels) else {}
 
     @property
     def streamed_knobs(self) -> Knobs:
@@ -246,10 +246,9 @@ class KernelWriter:
         return ', eviction_policy="evict_first"' if self.form.strides_the_grid else ", eviction_policy=STREAMED"
 
     @staticmethod
-    def hint_lines(lines: list[str]) -> list[str]:
-        """Comments on the lines' cache hints."""
-        hinted = any("STREAMED" in line for line in lines)
-        return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
+    def hint_constants(lines: list[str]) -> list[str]:
+        """The kernel's parameter for the lines' cache hints, where they have any."""
+        return ["STREAMED"] if any("STREAMED" in line for line in lines) else []
 
     @property
     def row_numbers(self) -> list[TileValue]:
@@ -372,6 +371,8 @@ def _from_memory(value: TileValue) -> bool:
     return value.op in LOADS or any(_from_memory(arg) for arg in value.args)
 
 
+# The policy of loads that are not read again, without a condition of which a verdict would see one outcome.
+HINTED = '"evict_first" * tuned["EVICT_FIRST"]'
 NEUTRAL = {"sum": "0.0", "prod": "1.0", "max": '-float("inf")', "argmax": '-float("inf")', "min": 'float("inf")'}
 
 

@@ -10,7 +10,7 @@ from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelForm, KernelSource, KernelTask, Store
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
-from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.base import HINTED, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.statements import INDENT, write_loop
 from workers.authors.compiler.values import TileValue
 
@@ -50,7 +50,7 @@ class Flat(Schedule):
         constants = {
             "BLOCK_SIZE": "BLOCK_SIZE",
             "EVEN": "n_elements % BLOCK_SIZE == 0",
-            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+            "STREAMED": HINTED,
         }
         return started(self.kernel, "(triton.cdiv(n_elements, BLOCK_SIZE),)", constants)
 
@@ -90,15 +90,14 @@ class FlatKernel(KernelWriter):
         ]
         for store, text in stored:
             scope.line(self._stored(store, text))
-        hints = self.hint_lines(scope.lines)
-        head = [*self._place(), *self.scalar_lines(), *hints, ""]
+        head = [*self._place(), *self.scalar_lines(), ""]
         if self.form.strides_the_grid:
             head = [*self.scalar_lines(), *self._stride()]
         sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
         constants = [
             "BLOCK_SIZE",
             *(["EVEN"] if self.task.form.tunable else []),
-            *(["EVICT_FIRST"] if hints else []),
+            *self.hint_constants(scope.lines),
         ]
         return self.finish(head + scope.lines, sizes, tuple(constants))
 

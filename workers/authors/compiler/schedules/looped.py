@@ -11,7 +11,7 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop
-from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.base import HINTED, NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.reductions import (
     Moments,
     block_lines,
@@ -106,7 +106,7 @@ class Looped:
                     "BLOCK_ROWS": "LOOP_ROWS",
                     "BLOCK_SIZE": f"{block} // LOOP_ROWS",
                     "NUM_STAGES": "1",
-                    "EVICT_FIRST": "0",
+                    "STREAMED": '""',
                 },
                 str(warps),
             )
@@ -116,7 +116,7 @@ class Looped:
         constants = {
             "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]',
             "NUM_STAGES": "LOOP_STAGES",
-            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+            "STREAMED": HINTED,
         }
         return [
             f"block_bytes = {self._block_bytes(rows)}",
@@ -221,8 +221,7 @@ class LoopedKernel(KernelWriter):
         self._passes(body)
         self._store_rows(body)
         start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
-        hints = self.hint_lines(body.lines)
-        lines = [*start, *hints, *self.scalar_lines(), *head.lines]
+        lines = [*start, *self.scalar_lines(), *head.lines]
         if persistent:
             lines += [*self._accumulators(), "    for row in range(program, n_rows, tl.num_programs(0)):"]
         lines += body.lines
@@ -237,7 +236,7 @@ class LoopedKernel(KernelWriter):
         extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain), *spans]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
-        return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
+        return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *self.hint_constants(body.lines)))
 
     @staticmethod
     def _by_column(store: Store) -> bool:
@@ -568,12 +567,11 @@ class RowsTogetherKernel(LoopedKernel):
             if not self._by_column(store):
                 text = body.env.get(store.value) or body.assign(store.value, store.name)
                 body.line(f"tl.store({store.buffer}_ptr + rows, {text}, mask=row_mask)")
-        hints = self.hint_lines(body.lines)
-        lines = [*hints, *self.scalar_lines(), *head.lines, *body.lines]
+        lines = [*self.scalar_lines(), *head.lines, *body.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
         sizes = (*dict.fromkeys([*partial, *run_sizes(domain)]), "n_rows", "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
-        return self.finish(lines, sizes, ("BLOCK_ROWS", "BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
+        return self.finish(lines, sizes, ("BLOCK_ROWS", "BLOCK_SIZE", *stages, *self.hint_constants(body.lines)))
 
     def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         body.line(f"for start in {self.blocks('n_cols')}:")

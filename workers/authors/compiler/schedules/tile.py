@@ -14,7 +14,7 @@ from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules import looped
-from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.base import HINTED, NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
 from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
 from workers.authors.compiler.statements import INDENT, ScopeStatements, write_loop
@@ -28,7 +28,7 @@ MOST_STAGES = 3
 WARPS = (4, 8, 16, 32)
 ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
 SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
-A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
+A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
     """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
@@ -74,17 +74,14 @@ NUM_STAGES = '''def _num_stages(device, tile_bytes):
     return max(1, min(3, capacity // tile_bytes))'''
 
 PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
-    """Some programs a multiprocessor, each over many tiles with the next ones on their way; a program a tile for none."""
-    if programs == 0:
-        return n_tiles, 1
+    """Some programs a multiprocessor, each over many tiles with the next ones on their way; at most a program a tile."""
     if device.type != "cuda" or torch.version.hip is not None:
         return min(n_tiles, 8), 1
     properties = torch.cuda.get_device_properties(device)
     n_programs = programs * properties.multi_processor_count
-    if n_tiles <= n_programs:
-        return n_tiles, 1
     capacity = properties.shared_memory_per_block_optin // programs
-    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
+    turns = triton.cdiv(n_tiles, n_programs)
+    return min(n_tiles, n_programs), max(1, min(most_stages, turns, capacity // tile_bytes))'''
 
 
 @dataclass(frozen=True)
@@ -148,10 +145,15 @@ class Tile(Schedule):
         return self.form.tunable and task.reduces_cols and not task.sums_rows and self.count_loads(COL) > 1
 
     @property
+    def _in_turn(self) -> bool:
+        """Whether programs take several tiles each. Which it is is no setting: a verdict sees one value of that."""
+        return self.task.is_persistent or self._streams
+
+    @property
     def settings(self) -> dict[str, str]:
-        """The tile, its warps, and the programs of a multiprocessor that take tiles in turn, none for a program a tile."""
+        """The tile, its warps, and the programs of a multiprocessor where they take tiles in turn."""
         names = [*self._tile, "num_warps"]
-        programs = {"PROGRAMS": str(int(self.task.is_persistent or self._streams)), "NUM_STAGES": str(MOST_STAGES)}
+        programs = {"PROGRAMS": "1", "NUM_STAGES": str(MOST_STAGES)} if self._in_turn else {}
         wide = self.wide.settings if self.wide else {}
         return {**{name: name for name in names}, **programs, **wide, **self.streamed_settings}
 
@@ -164,8 +166,9 @@ class Tile(Schedule):
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {self._rule()}"]
         tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
         if self.form.tunable:
+            lines += self.tuned_lines("n_cols", *self._tile, "num_warps")
+        if self.form.tunable and self._in_turn:
             lines += [
-                *self.tuned_lines("n_cols", *self._tile, "num_warps"),
                 f"n_tiles = {tiles}",
                 f"tile_bytes = {self._tile_bytes()}",
                 f"{'_' if self._gives_sums else 'n_programs'}, NUM_STAGES = _programs_and_stages("
@@ -177,7 +180,7 @@ class Tile(Schedule):
                 f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
                 *([] if self._gives_sums else [f"n_programs = _num_programs({self.source}.device, {tiles})"]),
             ]
-        elif self.task.sums_rows:
+        elif self.task.sums_rows or self.form.tunable:
             lines += ["NUM_STAGES = 1", f"n_programs = {tiles}"]
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
@@ -218,7 +221,7 @@ class Tile(Schedule):
             "NUM_STAGES": "NUM_STAGES",
             "PERSISTENT": "n_programs < n_tiles",
             "EVEN": "n_rows % BLOCK_ROWS == 0 and n_cols % BLOCK_SIZE == 0",
-            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+            "STREAMED": HINTED,
         }
         lines = started(self.kernel, self._grid(), constants)
         if self.wide is None:
@@ -240,12 +243,14 @@ class Tile(Schedule):
         choices = self.wide.knobs(cols) if self.wide else []
         if tiles:
             choices.append(("num_warps", _warps(tiles)))
-        if tiles or self.task.is_persistent:
-            most = () if self.task.is_persistent else (A_PROGRAM_A_TILE,) if self._streams else (8,)
+        if self._in_turn and (tiles or self.task.is_persistent):
+            most = () if self.task.is_persistent else (A_PROGRAM_A_TILE,)
             choices.append(("PROGRAMS", (1, 2, 4, *most)))
+        if tiles and self._in_turn:
+            choices.append(("NUM_STAGES", (1, 2, 3, 4)))
         if tiles:
             narrowest = min(tiles) if self.task.reduces_cols else min(1024, *tiles)
-            choices += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
+            choices.append(("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest)))
             if not self.task.reduces_cols:
                 choices.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
         return [*choices, *self.streamed_knobs]
@@ -275,7 +280,10 @@ class TileKernel(KernelWriter):
         self._hoist(columns)
         body.env.update(columns.env)
         late = self._staged and not self.task.sums_rows and bool(columns.lines)
-        head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
+        # As ``Tile._in_turn``: else each program has one tile.
+        streams = self.task.reduces_cols and sum(load.space == COL for load in self.loads) > 1
+        asked = late and (self.task.is_persistent or streams)
+        head.lines += self._only_if("PERSISTENT", columns) if asked else [] if late else columns.lines
         self._rows(body)
         body.env.update(dict.fromkeys(self.row_numbers, "rows"))
         for load in self.loads:
@@ -283,19 +291,20 @@ class TileKernel(KernelWriter):
                 self._load(body, load)
         if late:
             # Columns that wait in registers for the program's only tile would leave room for fewer programs.
-            body.lines += [INDENT + line for line in self._only_if("not PERSISTENT", columns)]
+            lines = self._only_if("not PERSISTENT", columns) if asked else columns.lines
+            body.lines += [INDENT + line for line in lines]
         for value in self.picks:
             self._pick(body, value)
         body.line("")
         self._results(body)
-        hints = self.hint_lines(head.lines + body.lines)
-        lines = hints + self.scalar_lines() + head.lines
+        hints = self.hint_constants(head.lines + body.lines)
+        lines = self.scalar_lines() + head.lines
         if self._loops:
             lines += self._accumulators() + self._loop() + body.lines + self._partials()
         else:
             lines += body.lines
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
-        more = {"PERSISTENT": late, "EVEN": self.task.form.tunable, "EVICT_FIRST": bool(hints)}
+        more = {"PERSISTENT": asked, "EVEN": self.task.form.tunable, "STREAMED": bool(hints)}
         constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._staged else [])]
         return self.finish(lines, sizes, (*constants, *(name for name, wanted in more.items() if wanted)))
 
