@@ -248,10 +248,10 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 
 
 @contextmanager
-def _deciding_apart(state: ChildState) -> Iterator[Decisions]:
+def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterator[Decisions]:
     """Give what is decided meanwhile, of which nothing counts: nobody judges what comes of it."""
     decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
-    apart = Decisions()
+    apart = apart or Decisions()
     decisions.is_paused = True
     if evaluator is not None:
         evaluator.decisions = apart
@@ -272,6 +272,24 @@ def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         with _logged(log, state):
             steps.warm()
     return {"signature": apart.signature()}, []
+
+
+def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """The trail of one case in which the decision at a place of the host code ends the other way, and how often it did.
+
+    No kernel runs. What is decided does not count as seen; it is told, of all such cases of this decision so far.
+    """
+    evaluator = state.values["evaluator"]
+    path, line, column, in_kernel, text = meta["turned"]
+    place = (path, line, column, in_kernel, text)
+    apart = state.values.setdefault("turned", {}).setdefault(place, Decisions())
+    evaluator.turned, evaluator.turns = place, 0
+    try:
+        with _deciding_apart(state, apart):
+            trail = _trail(state, meta, tensors, dry=True)
+    finally:
+        evaluator.turned = None
+    return {"trail": trail, "turns": evaluator.turns, "decisions": apart.to_json()}, []
 
 
 def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -441,5 +459,5 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled, "decided": decided,
+    "sampled": sampled, "decided": decided, "turned": turned,
 }  # fmt: skip

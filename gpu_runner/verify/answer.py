@@ -207,6 +207,17 @@ def trail_of(reply: ChildReply) -> CaseTrail:
         return _read_trail(reply.meta["trail"])
 
 
+def read_turned(reply: ChildReply) -> tuple[CaseTrail, int, Mapping[SeenDecision, int]]:
+    """Read a trail that a decision left which ended the other way, how often it did, and what was decided then.
+
+    Raises:
+        ProtocolError: it is not of the form that the role gives.
+    """
+    with _of_the_form():
+        meta = reply.meta
+        return _read_trail(meta["trail"]), int(meta["turns"]), dict(_read_decisions(meta["decisions"]))
+
+
 def read_signature(reply: ChildReply) -> Signature:
     """Read what host code decided in a call of which nothing else was asked.
 

@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -39,6 +39,7 @@ from gpu_runner.verify.answer import (
     expecting,
     read_answer,
     read_signature,
+    read_turned,
     trail_of,
 )
 from gpu_runner.verify.cases import (
@@ -69,7 +70,14 @@ from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failur
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.measures import THREADS, keep_pages
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.one_sided import demanded, functions_of, kept_functions, one_sided, with_indices_outside
+from gpu_runner.verify.one_sided import (
+    MOST_FOLLOWED,
+    demanded,
+    functions_of,
+    kept_functions,
+    one_sided,
+    with_indices_outside,
+)
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
@@ -93,6 +101,7 @@ MOST_PENDING = (
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
+LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
@@ -690,6 +699,7 @@ def _try(
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 _decide_outside(trial, session, cases, overwrites)
+                _decide_as_original(trial, session, cases)
                 is_alone = all(peer.answer is None for _, peer in cases)
                 _try_at_scale(trial, session, () if session.gpu else scaled, cases[0][0].scale if is_alone else None)
     except ScratchError as error:
@@ -715,6 +725,35 @@ def _decide_outside(
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
+
+
+def _decide_as_original(trial: _Trial, session: ChildSession, cases: Sequence[tuple[Proof, Peer]]) -> None:
+    """Count the other outcome of a decision with which the candidate leaves the original's trail: it does what stands then.
+
+    So a guard says in which calls other kernels are taken, as the one in front of a fast path. Each of several cases must show it.
+    """
+    known = [
+        (make_call(proof, poison=True, tolerant=True), peer.answer.trail)
+        for proof, peer in cases
+        if peer.answer is not None and proof.case.content is Content.ordinary
+        if not (proof.case.is_empty or proof.case.measured or proof.case.gpu or proof.case.compiling)
+    ][:MOST_TURNED]
+    if trial.imported or len(known) < LEAST_TURNED:
+        return
+    single = [one for one, seen in trial.decisions.items() if seen != BOTH and not one.in_kernel]
+    for decision in sorted(single)[:MOST_FOLLOWED]:
+        meta = {"turned": [decision.path, decision.line, decision.column, False, decision.text]}
+        decided: Mapping[SeenDecision, int] = {}
+        try:
+            for call, trail in known:
+                left, turns, decided = read_turned(session.call("turned", call.meta | meta, call.tensors))
+                if not turns or left.whole != trail.whole:
+                    break
+            else:  # what is decided there alone is demanded, or stands in the original
+                trial.decisions = {**decided, **trial.decisions, decision: BOTH}
+                trial.refused.append(Check("otherwise_the_original", decision.text, True))
+        except ChildError:
+            continue  # it does something else then, and fails
 
 
 def _try_at_scale(

@@ -17,6 +17,7 @@ from gpu_runner.program import language
 from gpu_runner.program.budget import (
     bounded_format,
 )
+from gpu_runner.program.coverage import place_of
 from gpu_runner.program.evaluator.calls import HANDS_ON, Calls
 from gpu_runner.program.evaluator.names import own_frame
 from gpu_runner.program.evaluator.values import check_mangled
@@ -64,6 +65,8 @@ class Expressions(Calls):
         value = handler(self, node, frame)
         if self.loading:
             return value
+        if self.turned is not None and isinstance(value, bool) and place_of(frame.module.path, node) == self.turned:
+            value, self.turns = not value, self.turns + 1
         self.decisions.see(node, value)
         level = self.level
         if not isinstance(node, _HANDING):

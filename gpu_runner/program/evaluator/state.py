@@ -58,6 +58,8 @@ class EvaluationState:
         # Of the arguments of the call that begins, by place and by name; None where nobody knows.
         self.argument_levels: tuple[list[int], dict[str, int]] | None = None
         self.returned_levels: Levels | None = None  # of what a function of the program returned last
+        self.turned: Place | None = None  # a decision that ends the other way, and how often it did
+        self.turns = 0
         self.saw_call = False  # whether a value depended on the call since a `try` began
         self.is_called_by_judge = False  # whether the call that begins is the judge's own
         self.call_place: Place | None = None  # of the library call that is open, where it depends on the program's call
