@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -23,7 +24,9 @@ from gpu_runner.verify.scalars import (
     WHOLE,
     Scalar,
     far_scalars,
+    moved_of_workloads,
     moved_scalars,
+    moved_together,
     moved_whole,
     other_words,
     scalars_at_an_end,
@@ -57,7 +60,7 @@ BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around t
 LEAST_WIDE, WIDEST_DRAWN = 4100, 2**14
 LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usual sizes have every remainder
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
-MOST_WORDS = 4  # cases for what text a scalar may be
+MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 FEW_PROCESSORS = 2  # of them: the first has one multiprocessor, the second two
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
@@ -92,6 +95,7 @@ class MemoryLayout(StrEnum):
     sliced = "sliced"  # some columns of a wider tensor, a step apart
     broadcast = "broadcast"  # stride zero along one dimension
     level = "level"  # inputs alone: stride zero along the columns
+    slices = "slices"  # a gap after each slice along the first of several dimensions, as of ``x[:, :-1]``; of one case
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
     expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
     ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
@@ -286,6 +290,7 @@ class Case:
 
 _WORDS: dict[str, str] = {
     MemoryLayout.apart: "rows apart",
+    MemoryLayout.slices: "slices apart",
     MemoryLayout.shifted: "at an odd offset",
     MemoryLayout.permuted: "dimensions permuted",
     MemoryLayout.sliced: "columns sliced",
@@ -390,7 +395,7 @@ class _Plan:
         cases += self._extremes()
         if not self.quick:
             cases += [*self._wide(), *self._beyond_together()]
-        cases = self._on_other_gpus(self._covered(self._with_scalars(cases)))
+        cases = self._on_other_gpus([*self._covered(self._with_scalars(cases)), *self._of_slices()])
         return cases + self._divided() + ([] if self.quick else self._complete(cases, self._related()))
 
     def measured(self, dtypes: tuple[str, ...], workloads: tuple[Workload, ...]) -> list[Case]:
@@ -676,18 +681,49 @@ class _Plan:
                 _, size = stream.choice(case.sizes)
                 moved |= usual_scalar(self.problem, moved, max(2, size) ** stream.choice((-1.0, -0.5)), stream)
             found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
-        if self.quick:
-            return found
-        for place, kind in enumerate((*WHOLE, "near")):
+        return found if self.quick else [*found, *self._of_other_scalars(fixed, able, ruled)]
+
+    def _of_slices(self) -> list[Case]:
+        """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""
+        if self.quick or not any(is_activation(spec) and len(spec.dims) > 2 for spec in self.problem.inputs):
+            return []
+        case = self._case("slices", self._sizes("slices", (20, 90), (3, 9)), may_raise=True)
+        return [replace(case, layout=MemoryLayout.slices, upstream=MemoryLayout.slices)]
+
+    def _of_other_scalars(self, fixed: dict[str, Scalar], able: set[str], ruled: set[str]) -> list[Case]:
+        """Cases of their own for whole numbers, texts, and floats that people write or that lie far out: a kernel may refuse most.
+
+        What workloads say, ``fixed``, is one value of many too, but of ``ruled``, which sizes hang on.
+        """
+        found: list[Case] = []
+        epsilons = usual_epsilons(self.problem, able)
+        small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
+        able = able | set(fixed) - ruled
+        flags = [spec.name for spec in self.problem.scalars if spec.name in able and isinstance(spec.default, int)]
+        kinds = [*WHOLE, "near", *["near"] * (min(len(flags), MOST_FLAGS) - len(WHOLE))]
+        often: Counter[str] = Counter()
+        for place, kind in enumerate(kinds):
             stream = self.draws.stream(f"whole scalars {place}")
             tries = [moved_whole(self.problem, able, stream, drawn) for drawn in [kind] * 6 + ["near"] * 3]
-            tries = [moved for moved in tries if moved]
+            tries += [moved_whole(self.problem, [name], stream, kind) for name in flags]
+            tries = sorted(filter(None, tries), key=lambda moved: often[next(iter(moved))])
             if tries:
+                often.update(tries[0].keys())
                 sizes = self._sizes(f"whole scalars {place}", (20, 90), (3, 9))
                 given = [tuple((fixed | moved).items()) for moved in tries]
                 case = self._case("other whole scalars", sizes, scalars=given[0], spare=tuple(given[1:]))
                 found.append(replace(case, may_raise=True))
+        for place, moved in enumerate(
+            moved_of_workloads(self.problem, fixed, ruled, self.draws.stream("of workloads"))
+        ):
+            case = self._case("scalars beside", self._sizes(f"scalars beside {place}", (20, 90), (3, 9)))
+            case = replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),))
+            found.append(replace(case, may_raise=True))
         words = other_words(self.problem, able)
+        for place, moved in enumerate(moved_together(self.problem, able, words, self.draws.stream("together"))):
+            sizes, dtype = self._sizes(f"together {place}", (33, 90), (3, 9)), self.dtypes[place % len(self.dtypes)]
+            case = self._case("other scalars together", sizes, dtype, scalars=tuple((fixed | moved).items()))
+            found.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
         for place, word in enumerate(self.draws.stream("words").sample(words, min(len(words), MOST_WORDS))):
             sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
@@ -710,10 +746,9 @@ class _Plan:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
                 found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
-        for place, moved in enumerate(usual_epsilons(self.problem, able)):
+        for place, moved in enumerate(epsilons):
             case = self._case("usual epsilon", self._sizes(f"usual epsilon {place}", (33, 200), (5, 9)))
             found.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
-        small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
         if small:
             sizes = self._sizes("small epsilon", (33, 200), (8, 14))
             case = self._case(_SMALL_EPSILON, sizes, self._most_exact(), scalars=tuple((fixed | small).items()))

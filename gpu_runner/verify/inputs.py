@@ -115,7 +115,7 @@ def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
     )
     places = {}
     for spec in problem.inputs:
-        free = spec.name in able or not (is_weight(spec) or spec.name in problem.mutates)
+        free = not is_weight(spec) and (spec.name in able or spec.name not in problem.mutates)  # a weight is one piece
         others = (MemoryLayout.dense, MemoryLayout.apart, MemoryLayout.shifted) if free else (MemoryLayout.dense,)
         if spec.name in able and case.layout is not MemoryLayout.shifted:
             others = (*others, MemoryLayout.permuted, MemoryLayout.sliced)

@@ -46,6 +46,7 @@ class Placement:
     shift: int = 0  # of the storage offset
     broadcast: int | None = None  # the dimension of stride zero
     advance: int = 0  # elements from one row to the next, where rows overlap
+    apart: int = 0  # elements after each slice along the outermost of several dimensions
 
     def repeated(self, values: torch.Tensor) -> torch.Tensor:
         """The values as they are where elements lie in several places: equal along a stride of zero, and where rows overlap."""
@@ -72,6 +73,7 @@ class Placement:
             steps[dim] = step
             step *= shape[dim] if place or not self.advance else self.advance
             step += self.gap if place == 0 else 0
+            step += self.apart if place == len(shape) - 2 else 0
         return tuple(steps)
 
 
@@ -85,6 +87,8 @@ def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random
         if rank > 1 and stream.random() < 0.5:
             return Placement(gap=shape[-1], shift=stream.choice((0, shape[-1])))
         return Placement(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
+    if layout is MemoryLayout.slices and rank > 2:
+        return Placement(apart=shape[-1] * stream.randint(1, 2))
     if layout is MemoryLayout.shifted:
         return Placement(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
     if layout is MemoryLayout.permuted and rank > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
 from gpu_runner.contracts.reading import UNPARSABLE, parse
@@ -18,6 +18,8 @@ SMALL_EPSILONS = (1e-12, 1e-10)
 USUAL_EPSILONS = (1e-5, 1e-8)  # of most models, and of most optimizers; no draw from a range gives them
 FAR_OUT, CLOSE_TO_ZERO = (10.0, 1e4), (1e-7, 1e-5)  # times the default, at least one: a temperature, a weight of a loss
 FILLS = (-1e4, -1e9)  # what masked places are filled with
+TOGETHER = 4  # cases in which several scalars are others
+MOST_SAID = 3  # floats that workloads say and that are others in a case each
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
 SEEDS = (2**16, 2**31 - 1)
@@ -64,6 +66,37 @@ def moved_whole(problem: Problem, names: Collection[str], stream: random.Random,
     spec = stream.choice(picked)
     value = _whole(problem, spec, stream, kind)
     return {} if value == spec.default else {spec.name: value}
+
+
+def moved_of_workloads(
+    problem: Problem, fixed: Mapping[str, Scalar], ruled: Collection[str], stream: random.Random
+) -> list[dict[str, Scalar]]:
+    """Another number for each float that a workload says, of at most as many as ``MOST_SAID``."""
+    said = [name for name, value in fixed.items() if isinstance(value, float) and name not in ruled]
+    return [{name: _number(float(fixed[name]), stream)} for name in said[:MOST_SAID]]
+
+
+def moved_together(
+    problem: Problem, names: Collection[str], words: Sequence[dict[str, Scalar]], stream: random.Random
+) -> Iterator[dict[str, Scalar]]:
+    """Other values for several of these scalars at once, where one of them is a whole number, a truth value or text.
+
+    Each is a drawn half of those that can be moved, and in the first all of them are.
+    """
+    able = [spec for spec in problem.scalars if spec.name in names]
+    chosen = [spec for spec in able if not isinstance(spec.default, float)]
+    if len(able) < 2 or not chosen:
+        return
+    for turn in range(TOGETHER):
+        moved = moved_scalars(problem, names, stream)
+        for spec in chosen:
+            moved |= moved_whole(problem, [spec.name], stream, "near")
+        for word in stream.sample(words, len(words)):
+            moved |= word
+        if turn:
+            moved = {name: value for name, value in moved.items() if stream.random() < 0.5}
+        if len(moved) > 1:
+            yield moved
 
 
 def other_words(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:

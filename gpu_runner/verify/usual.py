@@ -21,6 +21,7 @@ from gpu_runner.verify.combinations import Seen, Signature, meetings
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.reach import with_held
+from gpu_runner.verify.scalars import Scalar
 from gpu_runner.verify.scale import AtScale, Comparable, features_of, kinds_of
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
@@ -42,6 +43,7 @@ MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
+OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
 
 
@@ -89,21 +91,46 @@ def at_usual_sizes(
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
+        scalars = kind.scalars if kind in plain[:1] else _drawn_scalars(kind, cases, stream)
         try:
-            proof = oracle.asked(replace(case, may_raise=True, spare=()))
-            wanted = () if place == 0 else proof.wanted
-            # Special rows may lie at a step of the function: the truth of shaken inputs shows what a rounding moves there.
-            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=kind in plain)
-        except ChildError:
-            continue  # such as a width that cannot be split as it wants
+            proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, kind in plain)
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
-        if kind.content is Content.odd:
-            proof = with_held(proof)
-        elif not is_sound(proof):
+        if proof is None:
             continue
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
+
+
+def _proof(
+    oracle: Oracle, case: Case, given: Iterable[tuple[tuple[str, Scalar], ...]], without_gradients: bool, roughly: bool
+) -> Proof | None:
+    """The call with the first scalars with which the reference has an answer; None without any, as at a width that it cannot split.
+
+    Special rows may lie at a step of the function: the truth of shaken inputs shows what a rounding moves there, but ``roughly``.
+    """
+    for scalars in given:
+        try:
+            proof = oracle.asked(replace(case, scalars=scalars, may_raise=True, spare=()))
+            wanted = () if without_gradients else proof.wanted
+            proof = oracle.with_truth(replace(proof, wanted=wanted), None, roughly=roughly)
+        except ChildError:
+            continue
+        if case.content is Content.odd:
+            return with_held(proof)
+        if is_sound(proof):
+            return proof
+    return None
+
+
+def _drawn_scalars(kind: Case, cases: Sequence[Case], stream: random.Random) -> tuple[tuple[str, Scalar], ...]:
+    """Scalars of a case, but for whole numbers, truth values and texts: of these each is what a drawn case has."""
+    known: dict[str, list[Scalar]] = {}
+    for name, value in itertools.chain.from_iterable(case.scalars for case in cases):
+        if not isinstance(value, float) and value not in known.setdefault(name, []):
+            known[name].append(value)
+    drawn = {name: stream.choice(values) for name, values in known.items() if stream.random() < OFTEN_OTHERS}
+    return tuple((dict(kind.scalars) | drawn).items())
 
 
 def _at(kind: Case, sizes: Mapping[str, int], seed: int) -> Case:
