@@ -164,4 +164,6 @@ HONEST: dict[str, Honest] = {
     "row_sum_split": Honest("row_sum", "parts of rows by one kernel, joined by a second"),
     "transpose_block_pointers": Honest("transpose", "block pointers with bounds, strides of both matrices"),
     "add_in_place_autotuned": Honest("add_in_place", "triton.autotune that restores what it overwrites"),
+    "flags_of_four": Honest("four_flags", "four flags that change the formula one by one"),
+    "words_of_six": Honest("six_words", "six words, each with a formula of its own"),
 }
