@@ -75,6 +75,10 @@ def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str
     if applied.returncode != 0:
         return tuple(findings)
     touched = touched_python_files(patch.read_text(encoding="utf-8", errors="surrogateescape"))
+    changed = f"{len(touched)} Python files" if touched else "the job proposed nothing"
+    findings.append(LookedAt("the patch changes the library", bool(touched), changed))
+    if not touched:
+        return tuple(findings)
     for arguments in (["check"], ["format", "--check"]):
         done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
         what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
