@@ -41,13 +41,12 @@ def reconcile(runtime: Runtime) -> Reconciled:
     given_up = _given_up(runtime, now)
     with runtime.database.write() as session:
         jobs = attempts.unheard_jobs(session, now, since)
-        waiting = gpu_work.waiting(session, now)  # asked before anything is offered again: a host may take that at once
         requests = gpu_work.unheard_gpu_requests(session, now, since)
         freed = leases.free_expired(session, now)
         known = tuple(request_id for request_id, _ in requests)
-        stuck = tuple(item for item in waiting if item.request_id in known)
-        for item in stuck:
-            gpu_work.show(session, item, now)
+        stuck = tuple(waiting for waiting in gpu_work.waiting(session, now) if waiting.request_id in known)
+        for waiting in stuck:
+            gpu_work.show(session, waiting, now)
         give_up_lost(session, now)
         patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
         reminded, expired = attend(session, patience, now)

@@ -380,14 +380,9 @@ def counts(session: Session, now: float) -> dict[str, int]:
 
 
 def _in_vain(now: float) -> ColumnElement[bool]:
-    # A request that was never offered again is one that a host may be taking in this moment: also one whose host was lost, for
-    # that host may be back.
-    was_offered = or_(GpuWork.notified_at > _waits_since(), GpuWork.trouble.is_not(None))
-    return and_(or_(lost(now), GpuWork.state == "pending"), was_offered)
-
-
-def _waits_since() -> ColumnElement[float]:
-    return case((GpuWork.state == "running", GpuWork.lease_until), else_=GpuWork.created_at)
+    # A request that was never offered again is one that a host may be taking in this moment.
+    was_offered = or_(GpuWork.notified_at > GpuWork.created_at, GpuWork.trouble.is_not(None))
+    return or_(lost(now), and_(GpuWork.state == "pending", was_offered))
 
 
 def _live(now: float) -> ColumnElement[bool]:
@@ -486,7 +481,7 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
             # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host
             # that comes back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
             or_(
-                now - GpuWork.notified_at >= GpuWork.notified_at - _waits_since(),
+                now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
                 now - GpuWork.notified_at >= LONGEST_PAUSE_S,
                 GpuWork.notified_at > now,  # by a clock that has been put back since
             ),
