@@ -1775,11 +1775,4 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "So are those of the upstream gradient.",
     ),
-    "strides_without_dilation": NewCheat(
-        "depthwise_conv",
-        7,
-        "forward",
-        "whole",
-        "With a stride the dilation is left out.",
-    ),
 }
