@@ -253,14 +253,15 @@ def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterat
     decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
     apart = apart or Decisions()
     decisions.is_paused = True
+    broken = None if evaluator is None else evaluator.broken
     if evaluator is not None:
         evaluator.decisions = apart
     try:
         yield apart
     finally:
         decisions.is_paused = False
-        if evaluator is not None:
-            evaluator.decisions = decisions
+        if evaluator is not None:  # what leaves the language there ends no call that counts
+            evaluator.decisions, evaluator.broken = decisions, broken
 
 
 def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -277,7 +278,8 @@ def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """The trail of one case in which the decision at a place of the host code ends the other way, and how often it did.
 
-    No kernel runs. What is decided does not count as seen; it is told, of all such cases of this decision so far.
+    No kernel runs. What is decided does not count as seen; what is decided there alone is told, of all such cases of this decision
+    so far.
     """
     evaluator = state.values["evaluator"]
     path, line, column, in_kernel, text = meta["turned"]
@@ -289,7 +291,7 @@ def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
             trail = _trail(state, meta, tensors, dry=True)
     finally:
         evaluator.turned = None
-    return {"trail": trail, "turns": evaluator.turns, "decisions": apart.to_json()}, []
+    return {"trail": trail, "turns": evaluator.turns, "decisions": apart.to_json(state.values["decisions"])}, []
 
 
 def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:

@@ -167,9 +167,16 @@ class Decisions:
                 setattr(self, name, value)
             raise
 
-    def to_json(self) -> list[list[Any]]:
-        """Its plain form."""
-        rows = [*(self.aside | self.outcomes).items(), *((place, FAILED) for place in self.constants())]
+    def to_json(self, besides: Decisions | None = None) -> list[list[Any]]:
+        """Its plain form, but for what was decided or computed ``besides`` too."""
+        other = besides or Decisions()
+        alone = replace(
+            self,
+            computed={node: path for node, path in self.computed.items() if node not in other.computed},
+            lanes={key: lanes for key, lanes in self.lanes.items() if key not in other.lanes},
+        )
+        rows = [*(self.aside | self.outcomes).items(), *((place, FAILED) for place in alone.constants())]
+        rows = [row for row in rows if row[0] not in other.outcomes]
         if len(rows) > MOST_DECISIONS:  # none may be left out: it could be the one that matters
             raise _too_many()
         return [[*place, outcome] for place, outcome in rows]

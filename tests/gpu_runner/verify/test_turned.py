@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Verdict
+from gpu_runner.errors import ChildError
 from gpu_runner.verify.cases import Content
 from gpu_runner.verify.judge import LEAST_TURNED, judge_by
-from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.opening import loaded
+from gpu_runner.verify.proof import Proof, make_call
 from tests.cheats.trial import proofs, surroundings
 from tests.honest.table import source_of
 
@@ -72,3 +74,20 @@ def test_no_guard_counts_behind_which_something_else_is_done(before: str, after:
 def test_what_is_decided_behind_a_guard_alone_is_demanded() -> None:
     verdict = judged(GUARDED.replace("        ctx.save_for_backward(a, b)\n        ctx.block = block", ELSEWHERE, 1))
     assert excused(verdict) and "`n_cols > 1000000` was always false" in one_sided(verdict)
+
+
+def test_what_leaves_the_language_behind_a_guard_ends_no_later_call() -> None:
+    """As a way to have no call at the size of a workload: each would raise what the turned one raised."""
+    head, _, tail = GUARDED.partition(FAST)
+    text = f"{head}{FAST}{tail.replace('        y = torch.empty_like(a)', '        y = torch.relu(a)', 1)}"
+    (case, *_) = cases()
+    candidate = CandidateSource((SourceFile("candidate.py", text),))
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if GUARD in each)
+    call = make_call(case, poison=True, tolerant=True)
+    with loaded("candidate", candidate, case.form, surroundings()) as session:
+        with pytest.raises(ChildError):
+            session.call(
+                "turned", call.meta | {"turned": ["candidate.py", line, 11, False, f"`{GUARD}`"]}, call.tensors
+            )
+        plain = make_call(case, poison=True)
+        assert session.call("run", plain.meta, plain.tensors).meta["launched"]
