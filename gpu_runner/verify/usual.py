@@ -91,7 +91,7 @@ def at_usual_sizes(
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
-        scalars = kind.scalars if kind in plain[:1] else _drawn_scalars(kind, cases, stream)
+        scalars = kind.scalars if kind in plain else _drawn_scalars(problem, kind, cases, stream)
         try:
             proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, kind in plain)
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
@@ -123,14 +123,18 @@ def _proof(
     return None
 
 
-def _drawn_scalars(kind: Case, cases: Sequence[Case], stream: random.Random) -> tuple[tuple[str, Scalar], ...]:
-    """Scalars of a case, but for whole numbers, truth values and texts: of these each is what a drawn case has."""
-    known: dict[str, list[Scalar]] = {}
-    for name, value in itertools.chain.from_iterable(case.scalars for case in cases):
-        if not isinstance(value, float) and value not in known.setdefault(name, []):
-            known[name].append(value)
-    drawn = {name: stream.choice(values) for name, values in known.items() if stream.random() < OFTEN_OTHERS}
-    return tuple((dict(kind.scalars) | drawn).items())
+def _drawn_scalars(
+    problem: Problem, kind: Case, cases: Sequence[Case], stream: random.Random
+) -> tuple[tuple[str, Scalar], ...]:
+    """Scalars of a case; whole numbers, truth values and texts that it leaves at their default are what a drawn case has."""
+    own = dict(kind.scalars)
+    drawn: dict[str, Scalar] = {}
+    for spec in problem.scalars:
+        is_free = not isinstance(spec.default, float) and own.get(spec.name, spec.default) == spec.default
+        values = [dict(case.scalars)[spec.name] for case in cases if spec.name in dict(case.scalars)]
+        if is_free and values and stream.random() < OFTEN_OTHERS:
+            drawn[spec.name] = stream.choice(list(dict.fromkeys(values)))
+    return tuple((own | drawn).items())
 
 
 def _at(kind: Case, sizes: Mapping[str, int], seed: int) -> Case:
