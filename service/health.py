@@ -174,10 +174,10 @@ class _Rows:
                 rows.add_metric([table, state], count)
         yield rows
         left = GaugeMetricFamily(
-            "kernelsmith_github_rate_limit_remaining", "Requests left in this hour.", labels=["credentials"]
+            "kernelsmith_github_rate_limit_remaining", "Requests left in this hour.", labels=["signed_as"]
         )
-        for credentials, count in self._health.remaining().items():
-            left.add_metric([credentials], count)
+        for signed_as, count in self._health.remaining().items():
+            left.add_metric([signed_as], count)
         yield left
 
     def _counts(self) -> dict[str, dict[str, int]]:

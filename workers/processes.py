@@ -37,7 +37,7 @@ from workers.errors import WorkersError
 from workers.gpu_host.runner import detect, detect_uuid
 from workers.mortal import mortal
 from workers.settings import Settings, environment_with
-from workers.store.gpu_work import ANY
+from workers.store.gpu_work import ANY, forget_offers
 from workers.store.private import private_folder
 
 log = structlog.get_logger(__name__)
@@ -177,7 +177,11 @@ def serve_workers(
             settings = stack.enter_context(_embedded_redis(settings, logs))
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
-        runtimes.current().database.migrate()
+        database = runtimes.current().database
+        database.migrate()
+        if only is None:
+            with database.write() as session:
+                forget_offers(session)
         if only is not HostPart.gpu:
             stack.enter_context(_clock(settings))
         placed = tuple(_with_temporary(command, temporary) for command in commands(settings, app, only))

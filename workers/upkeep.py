@@ -41,7 +41,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
     given_up = _given_up(runtime, now)
     with runtime.database.write() as session:
         jobs = attempts.unheard_jobs(session, now, since)
-        requests = gpu_work.unheard_gpu_requests(session, now, since)
+        requests = gpu_work.unheard_gpu_requests(session, now, runtime.settings.renotify_after_s)
         freed = leases.free_expired(session, now)
         known = tuple(request_id for request_id, _ in requests)
         stuck = tuple(waiting for waiting in gpu_work.waiting(session, now) if waiting.request_id in known)

@@ -23,9 +23,9 @@ from pydantic import SecretStr
 
 from deploy.demo import library, recorded_gpu
 from deploy.demo.library import LibraryError
-from deploy.demo.play import KEPT_PORTS, headline, say, transcript
+from deploy.demo.play import headline, say, transcript
 from deploy.demo.recorded_gpu import Machine
-from deploy.demo.theatre import MAINTAINER, REPOSITORY, DemoError, free_port, register
+from deploy.demo.theatre import MAINTAINER, REPOSITORY, DemoError, free_port, kept_ports, register
 from deploy.localhub.conversation import CommentEntry
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HOST, HubServer
@@ -114,12 +114,13 @@ def play_nights(out: Path, keep: bool = False, archive: Path | None = None) -> i
     started = time.monotonic()
     observability.configure("ERROR")
     try:
+        ports = kept_ports() if keep else (0, 0)
         source = archive or library.fetch(out.parent / "library")
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         with tempfile.TemporaryDirectory() as scratch:
             untouched = library.unpack(source, Path(scratch))
-            with _open(out, untouched, KEPT_PORTS if keep else (0, 0), started) as stage:
+            with _open(out, untouched, ports, started) as stage:
                 passed = _month(stage, out)
                 if keep:
                     _stay(stage)

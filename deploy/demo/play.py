@@ -12,7 +12,7 @@ import typer
 from deploy.demo import library
 from deploy.demo.library import audit
 from deploy.demo.scripts import SCRIPTS, Script
-from deploy.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
+from deploy.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, kept_ports, open_theatre
 from deploy.localhub.conversation import CommentEntry, CommitEntry, Entry, OpeningEntry, ReviewEntry
 from workers import artifacts, inbox
 from workers.contracts import JobState, JobView, StageState
@@ -56,7 +56,6 @@ def _quoted(body: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in body.strip().splitlines()) + "\n"
 
 
-KEPT_PORTS = (8900, 8901)
 LIMIT_S = 900.0
 POLL_S = 0.5
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
@@ -66,13 +65,14 @@ def play(out: Path, keep: bool = False, archive: Path | None = None, script: Scr
     """Play it and give the exit status: 0 only if the job is done and its patch applies to the untouched library."""
     started = time.monotonic()
     try:
+        ports = kept_ports() if keep else (0, 0)
         source = archive or library.fetch(out.parent / "library")
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         with tempfile.TemporaryDirectory() as scratch:
             untouched = library.unpack(source, Path(scratch))
             say(started, f"{library.PROJECT} {library.VERSION} is unpacked; starting localhub and the bot")
-            with open_theatre(out, untouched, KEPT_PORTS if keep else (0, 0)) as theatre:
+            with open_theatre(out, untouched, ports) as theatre:
                 passed = _act(theatre, script, out, untouched, started)
                 if keep:
                     _stay(theatre)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import secrets
 import signal
 import socket
@@ -162,6 +163,26 @@ def _ready_status(service_url: str) -> int | None:
         return None
     finally:
         connection.close()
+
+
+KEPT_PORTS = (8900, 8901)
+
+
+def kept_ports() -> tuple[int, int]:
+    """The ports of localhub and of the bot in a demo that stays up, so that its addresses are known.
+
+    Raises:
+        DemoError: something listens on one of them.
+    """
+    for port in KEPT_PORTS:
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError as error:
+            raise DemoError(
+                f"port {port}: {os.strerror(error.errno or 0)}. A demo that stays up may still run: stop what listens there "
+                "(`ss -ltnp` names it), or leave out KEEP=1 (`--keep`)"
+            ) from error
+    return KEPT_PORTS
 
 
 def free_port() -> int:

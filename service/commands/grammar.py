@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -450,6 +450,12 @@ GRAMMAR: tuple[Rule, ...] = (
 )
 
 VERBS = tuple(rule.verb.value for rule in GRAMMAR)
+# Words of a sentence around a name, and words that begin what is said about it.
+FILLERS = (
+    *("a", "an", "the", "our", "my", "new", "existing", "kernel", "kernels", "called", "named", "for", "please", "me"),
+    *("fast", "faster", "efficient", "optimized", "triton"),
+)
+PROSE = ("that", "which", "to", "of", "with", "this", "it", "and", "in", "on")
 OPTION_NAMES = tuple(dict.fromkeys(option.name for rule in GRAMMAR for option in rule.options))
 
 
@@ -459,7 +465,7 @@ def verb_of(word: str) -> Verb | None:
     return next((rule.verb for rule in GRAMMAR if plain == rule.verb.value or plain in rule.synonyms), None)
 
 
-def meant_verb(word: str, others: Iterable[str] = ()) -> str | None:
+def meant_verb(word: str, others: Sequence[str] = ()) -> str | None:
     """The verb that was probably meant by a word that is none, with those behind it; None where nobody can tell."""
     plain = word.lower().lstrip("-")[:64]
     listed = next((rule.verb.value for rule in GRAMMAR if plain in rule.suggested_for), None)
@@ -467,8 +473,16 @@ def meant_verb(word: str, others: Iterable[str] = ()) -> str | None:
     sought = {other.lower().strip(".,:;!?") for other in others}.intersection(rule_of(Verb.optimize).suggested_for)
     if sought and listed in (None, Verb.create.value):
         return Verb.optimize.value
+    if listed == Verb.create.value and _is_to_behave(others):
+        return Verb.modify.value
     near = listed or nearest(plain, (*VERBS, *(word for rule in GRAMMAR for word in rule.synonyms)))
     return None if near is None else (verb_of(near) or Verb.help).value
+
+
+def _is_to_behave(words: Sequence[str]) -> bool:
+    """Whether a name comes first and what it shall do behind it, as in "make geglu take a bias"; "a geglu ..." is a new one."""
+    name, behind = (word.lower() for word in (*words, "", "")[:2])
+    return name not in FILLERS and behind.isalpha() and behind not in (*FILLERS, *PROSE, "from")
 
 
 def rule_of(verb: Verb) -> Rule:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from service.commands.command import Command, CommandError, ErrorCode, ParsedComment
 from service.commands.grammar import (
+    FILLERS,
     GPU_MODELS,
     JOB_ID,
     MAX_COMMANDS,
     MAX_KERNELS,
     OPTION_NAMES,
     PREFIX,
+    PROSE,
     REF,
     SHA,
     VERBS,
@@ -56,11 +58,6 @@ from workers.contracts import ProblemKind, ProblemText, Verb
 
 TRUE = ("", "true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
-FILLERS = (
-    *("a", "an", "the", "our", "my", "new", "existing", "kernel", "kernels", "called", "named", "for", "please", "me"),
-    *("fast", "faster", "efficient", "optimized", "triton"),
-)
-PROSE = ("that", "which", "to", "of", "with", "this", "it", "and", "in", "on")
 NAME_FIRST = "The name stands behind the command, as in `/kernel create reglu`, and words about it behind the name."
 
 

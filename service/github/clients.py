@@ -20,7 +20,6 @@ from service.github.client import GitHubClient
 from service.github.clock import GitHubClock
 from service.github.credentials import (
     TIMEOUT_S,
-    TOKEN,
     AppCredentials,
     Credential,
     CredentialLog,
@@ -259,7 +258,7 @@ class GitHubClients:
             return TokenCheck(True, f"signed in as {self._credentials.login()}")
         except GitHubError as error:
             is_answer = isinstance(error, UnauthorizedError) or not isinstance(error, TransientError)
-            return TokenCheck(False, str(error), is_answer)
+            return TokenCheck(False, f"signed as {self._credentials.label}: {error}", is_answer)
 
     def _make_credentials(self) -> Credentials:
         configuration = self._configuration
@@ -308,7 +307,7 @@ class GitHubClients:
     def _whose(self, auth: Auth.Auth) -> str:
         github = self._open_connection(auth)
         try:
-            with self._outcomes.watching(TOKEN), translated():
+            with self._outcomes.watching(TokenCredentials.label), translated():
                 return github.get_user().login
         finally:
             self._close_connection(github)

@@ -64,7 +64,7 @@ PERMISSIONS: dict[CredentialPurpose, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Credential:
-    """What requests are signed with; ``label`` names it in metrics and for rate limits, and is no secret."""
+    """What requests are signed with; ``label`` is no secret: logs and metrics have it as ``signed_as``."""
 
     label: str
     auth: Auth.Auth
@@ -112,7 +112,9 @@ class CredentialLog:
 
 
 class Credentials(Protocol):
-    """Where credentials come from."""
+    """Where credentials come from. ``label`` names those that ask who the bot is."""
+
+    label: str
 
     def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """What requests to a repository are signed with."""
@@ -127,11 +129,10 @@ class Credentials(Protocol):
         ...
 
 
-TOKEN, APP = "token", "app"
-
-
 class TokenCredentials:
     """One plain token for everything."""
+
+    label = "token"
 
     def __init__(self, token: str, who: Callable[[Auth.Auth], str]) -> None:
         self._auth = Auth.Token(token)
@@ -139,7 +140,7 @@ class TokenCredentials:
 
     def give(self, full_name: str, installation_id: int | None, purpose: CredentialPurpose) -> Credential:
         """The token."""
-        return Credential(TOKEN, self._auth)
+        return Credential(self.label, self._auth)
 
     def forget(self, full_name: str, purpose: CredentialPurpose) -> None:
         """Keep the token: there is no other."""
@@ -158,6 +159,8 @@ class _Held:
 
 class AppCredentials:
     """Installation tokens of a GitHub App, each cached until shortly before it expires."""
+
+    label = "app"
 
     def __init__(
         self, app_id: int, private_key: str, base_url: str, clock: GitHubClock, outcomes: CredentialLog
@@ -231,7 +234,7 @@ class AppCredentials:
             GitHubError: whatever went wrong.
         """
         try:
-            with self._outcomes.watching(APP), translated(), self._connection:
+            with self._outcomes.watching(self.label), translated(), self._connection:
                 return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
         except UnauthorizedError:
             self._clock.forget()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
-from tests.faults.installation import Installation
+from tests.faults.installation import REPOSITORY, Installation
 from tests.faults.processes import parent_of
+from workers import inbox
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -80,6 +83,20 @@ def test_redis_is_killed_at_every_boundary_and_inside_of_every_stage(installatio
             installation.pause("stage_claimed")
         installation.approve(stage)
     assert_one_of_everything(installation, issue)
+
+
+def test_a_gpu_host_that_is_back_with_its_machine_is_not_said_to_be_gone(
+    install: Callable[..., Installation],
+) -> None:
+    installation = install({"KERNELSMITH_RENOTIFY_AFTER_S": "60"})
+    installation.pause("runner.capture")
+    ask(installation)
+    installation.paused("runner.capture")
+    installation.kill_service()
+    installation.release("runner.capture")
+    installation.waits("analyze")
+    assert "gpu_host_lost" in {event.kind for event in inbox.find_jobs(REPOSITORY)[0].timeline}
+    assert "no_gpu_host" not in installation.logged()
 
 
 # In `make test` the same strikes a night: test_night_killed.

@@ -88,6 +88,7 @@ def ask(
         state="pending",
         created_at=now,
         notified_at=now,
+        offers=1,
     )
     session.add(work)
     jobs.record(session, job, "gpu_requested", f"{request.action.value}: {key}", now)
@@ -112,7 +113,7 @@ def claim(session: Session, request_id: str, token: str, host: str, now: float, 
     tries, lost_host = work.tries, work.host if work.state == "running" else None
     lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
-    notified = lost_host is not None or work.trouble is not None or work.notified_at > work.created_at
+    notified = lost_host is not None or work.trouble is not None or work.offers >= IN_VAIN
     job = jobs.locked(session, work.job_id) if notified else None
     taken = swapped(
         session,
@@ -127,6 +128,7 @@ def claim(session: Session, request_id: str, token: str, host: str, now: float, 
             not_before=now + loss_pause_s(lost_so_far, lease_s),
             host=host,
             trouble=None,
+            offers=0,
             started_at=now,
         ),
     )
@@ -200,6 +202,7 @@ def offer_again(session: Session, request_id: str, token: str, now: float) -> st
             lease_token=None,
             lease_until=None,
             notified_at=now,
+            offers=1,
         ),
     )
     return (
@@ -295,6 +298,7 @@ def _charge(session: Session, job: Job, request_id: str, result: GpuResult, now:
 
 
 BETWEEN_REQUESTS_S = 60.0
+IN_VAIN = 2  # offers, after which no host can be taking it in this moment
 SHOWN_S = 7 * 86_400.0  # a host that took nothing for so long is not shown
 
 
@@ -380,9 +384,9 @@ def counts(session: Session, now: float) -> dict[str, int]:
 
 
 def _in_vain(now: float) -> ColumnElement[bool]:
-    # A request that was never offered again is one that a host may be taking in this moment.
-    was_offered = or_(GpuWork.notified_at > GpuWork.created_at, GpuWork.trouble.is_not(None))
-    return or_(lost(now), and_(GpuWork.state == "pending", was_offered))
+    # Offers are counted and not dated: a clock that is put back, or a host that is back after a kill, makes none of them vain.
+    was_offered = or_(GpuWork.offers >= IN_VAIN, GpuWork.trouble.is_not(None))
+    return and_(or_(lost(now), GpuWork.state == "pending"), was_offered)
 
 
 def _live(now: float) -> ColumnElement[bool]:
@@ -457,6 +461,7 @@ def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:
 
 
 LONGEST_PAUSE_S = 600.0
+MAX_DOUBLINGS = 10
 
 
 def next_gpu_request(
@@ -471,29 +476,27 @@ def next_gpu_request(
     return session.scalar(query.limit(1))
 
 
-def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tuple[str, str], ...]:
-    """Waiting GPU requests, with their architecture, that were not announced since ``since``; marked as announced now."""
-    query = (
-        select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
-        .where(
-            claimable(now),
-            is_over(GpuWork.notified_at, since),
-            # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host
-            # that comes back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
-            or_(
-                now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
-                now - GpuWork.notified_at >= LONGEST_PAUSE_S,
-                GpuWork.notified_at > now,  # by a clock that has been put back since
-            ),
-        )
-        .order_by(GpuWork.id)
-    )
-    notified = []
-    for row_id, request_id, architecture in session.execute(query).all():
-        marked = swapped(
-            session,
-            update(GpuWork).where(GpuWork.id == row_id, is_over(GpuWork.notified_at, since)).values(notified_at=now),
-        )
-        if marked == 1:
-            notified.append((request_id, architecture))
-    return tuple(notified)
+def unheard_gpu_requests(session: Session, now: float, pause_s: float) -> tuple[tuple[str, str], ...]:
+    """Waiting GPU requests, with their architecture, whose last offer is longer ago than a pause; counted as offered now."""
+    query = select(GpuWork.id, GpuWork.request_id, GpuWork.architecture, GpuWork.offers, GpuWork.notified_at)
+    offered = []
+    for row_id, request_id, architecture, offers, at in session.execute(
+        query.where(claimable(now)).order_by(GpuWork.id)
+    ):
+        if not offers or has_run_out(at + _offer_pause_s(offers, pause_s), now):
+            counted = update(GpuWork).where(GpuWork.id == row_id, GpuWork.offers == offers, claimable(now))
+            if swapped(session, counted.values(offers=offers + 1, notified_at=now)) == 1:
+                offered.append((request_id, architecture))
+    return tuple(offered)
+
+
+def _offer_pause_s(offers: int, first_s: float) -> float:
+    # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host that comes
+    # back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
+    doubled_s = first_s * 2.0 ** min(offers - 2, MAX_DOUBLINGS)
+    return max(first_s, min(doubled_s, LONGEST_PAUSE_S))
+
+
+def forget_offers(session: Session) -> None:
+    """Count no offer that was made to hosts of before, as where those of one machine have just been started again."""
+    swapped(session, update(GpuWork).where(GpuWork.state.in_(("pending", "running"))).values(offers=0))

@@ -138,7 +138,8 @@ class GpuWork(Base):
     """A GPU request and, in the end, its result.
 
     ``tries`` counts claims but for those that were given back, ``losses`` the hosts that were lost, ``runner_kills`` the hosts
-    that said that their runner was killed. ``trouble`` names the last host that declined it, and why.
+    that said that their runner was killed. ``trouble`` names the last host that declined it, and why. ``offers`` counts how often
+    hosts were told of it since it waits.
     """
 
     __tablename__ = "gpu_requests"
@@ -167,6 +168,7 @@ class GpuWork(Base):
     host: Mapped[str | None] = mapped_column(String(200))
     trouble: Mapped[str | None] = mapped_column(Text)
     notified_at: Mapped[float] = mapped_column(Float, default=0.0)
+    offers: Mapped[int] = mapped_column(default=0, server_default="0")
     created_at: Mapped[float] = mapped_column(Float)
     started_at: Mapped[float | None] = mapped_column(Float)
     ended_at: Mapped[float | None] = mapped_column(Float)

@@ -309,7 +309,13 @@ def test_a_word_that_means_a_command_is_taken_for_it(typed: str, verb: Verb) -> 
         ("make geglu faster", "optimize"),
         ("please make rms_norm smaller, thanks", "optimize"),
         ("get softmax faster!", "optimize"),
+        ("make geglu take a bias", "modify"),
+        ("make `rms_norm` accept any dtype", "modify"),
         ("make a fast geglu", "create"),
+        ("make a geglu take a bias", "create"),
+        ("make geglu with a bias", "create"),
+        ("make geglu from src/geglu.py", "create"),
+        ("make swiglu: silu(a) * b", "create"),
         ("make reglu", "create"),
     ],
 )

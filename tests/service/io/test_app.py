@@ -65,7 +65,7 @@ def test_numbers_are_there_for_whoever_watches(bench: Bench) -> None:
         r'kernelsmith_updates_total\{kind="CommitUpdate",outcome="published"\} [1-9]',
         r'kernelsmith_deliveries_total\{event="issue_comment",outcome="handled"\} [1-9]',
         r'kernelsmith_webhooks_total\{status="202"\} [1-9]',
-        r'kernelsmith_github_rate_limit_remaining\{credentials="installation \d+"\} \d',
+        r'kernelsmith_github_rate_limit_remaining\{signed_as="installation \d+"\} \d',
     ):
         assert re.search(expected, text), expected
     assert SECRET not in text
@@ -81,7 +81,7 @@ def test_metrics_outlive_the_database() -> None:
         answer = client.get("/metrics")
     assert answer.status_code == 200
     assert [(entry["event"], entry["numbers"]) for entry in logs] == [("numbers_missing", "rows")]
-    assert 'kernelsmith_github_rate_limit_remaining{credentials="token"} 4321.0' in answer.text
+    assert 'kernelsmith_github_rate_limit_remaining{signed_as="token"} 4321.0' in answer.text
 
 
 def test_the_pages_show_the_jobs_that_there_are(bench: Bench) -> None:

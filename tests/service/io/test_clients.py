@@ -179,7 +179,7 @@ def test_the_check_of_a_token_that_was_revoked_says_so(with_token: Bench) -> Non
     with_token.hub.world.state.tokens.clear()
     found = with_token.parts.clients.check()
     assert not found.ok
-    assert "401" in found.detail
+    assert found.detail.startswith("signed as token: ") and "401" in found.detail
 
 
 def refusals(events: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -236,6 +236,7 @@ def test_an_app_whose_key_is_refused_is_told_of_once_and_one_refusal_not_at_all(
         for _ in range(4):
             with pytest.raises(UnauthorizedError) as refused:
                 bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)
+        assert bench.parts.clients.check().detail.startswith("signed as app: ")
         assert refused.value.retry_after_s == CREDENTIALS_RETRY_S
         app.public_key_pem = key
         bench.parts.clients.client(bench.repository, None, CredentialPurpose.publish)

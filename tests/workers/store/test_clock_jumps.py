@@ -12,6 +12,7 @@ from workers.gpu_host.supervise import serve
 from workers.models.ledger import Budget, BudgetScope, BudgetUnit
 from workers.store import gpu_work, jobs, spending
 from workers.store.models import LedgerEntry
+from workers.upkeep import reconcile
 
 DAY_S = 86_400.0
 REPOSITORY = "acme/kernels"
@@ -92,7 +93,11 @@ def test_a_host_of_a_clock_that_was_put_back_is_not_taken_for_one_at_work(world:
     with world.runtime.database.write() as session:
         assert gpu_work.claim(session, request_id, "token", "host", world.clock.now, 60) is not None
     world.clock.advance(-DAY_S)
-    assert inbox.gpu_hosts_ready()[0] is False
+    assert inbox.gpu_hosts_ready() == (True, "0 at work, 1 waiting")
+    for _ in range(2):
+        reconcile(world.runtime)
+        world.clock.advance(61)
+    assert inbox.gpu_hosts_ready()[0] is False, "offered again in vain"
     with world.runtime.database.read() as session:
         (host,) = gpu_work.hosts(session, world.clock.now)
     assert (host.running, host.lost) == (0, 1)

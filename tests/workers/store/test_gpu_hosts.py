@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from gpu_runner.contracts import GpuResult
 from tests.workers.engine.fakes import DiedError, request
@@ -39,6 +40,13 @@ def lose_a_host(world: World) -> None:
     world.clock.advance(61)
 
 
+def alarmed(world: World) -> bool:
+    """Make one pass of upkeep, and tell whether it says that no GPU host is at work."""
+    with capture_logs() as events:
+        reconcile(world.runtime)
+    return any(event["event"] == "no_gpu_host" for event in events)
+
+
 def claim(world: World) -> GpuLease | None:
     with world.runtime.database.write() as session:
         return gpu_work.claim(session, world.messages.gpu_requests[0][0], "token", "host", world.clock.now, 60)
@@ -69,7 +77,11 @@ def test_request_whose_host_was_lost_is_told_and_counted_apart(world: World) -> 
     job_id = asked(world)
     lose_a_host(world)
     statuses(world)
-    reconcile(world.runtime)
+    assert not alarmed(world), "the host may be back, and is offered it in this moment"
+    assert inbox.gpu_hosts_ready()[0]
+    assert statuses(world) == 0
+    world.clock.advance(61)
+    assert alarmed(world)
     job = world.job(job_id)
     assert (job.no_host_since, job.host_lost) == ("2027-01-15T08:01:00.000+00:00", True)
     assert inbox.counts()["gpu_requests"] == {"lost": 1}
@@ -79,10 +91,44 @@ def test_request_whose_host_was_lost_is_told_and_counted_apart(world: World) -> 
     assert statuses(world) == 1
 
 
+@pytest.mark.parametrize("jump_s", [-86_400, -600, 0, 600, 86_400])
+def test_clock_that_jumps_while_no_host_is_at_work_neither_hides_that_nor_tells_it_early(
+    world: World, jump_s: float
+) -> None:
+    asked(world)
+    lose_a_host(world)
+    assert not alarmed(world)
+    world.clock.advance(jump_s)
+    told = []
+    for _ in range(30):
+        told.append(alarmed(world))
+        world.clock.advance(61)
+    assert told.index(True) <= 11, "as late as the clock is behind, in minutes"
+    assert not inbox.gpu_hosts_ready()[0]
+
+
+@pytest.mark.parametrize("down_s", [-600, 5, 3600])
+def test_installation_that_was_started_again_offers_what_waits_before_it_tells_that_nobody_takes_it(
+    world: World, down_s: float
+) -> None:
+    asked(world)
+    world.clock.advance(down_s)
+    with world.runtime.database.write() as session:
+        gpu_work.forget_offers(session)
+    sent = len(world.messages.gpu_requests)
+    assert not alarmed(world)
+    assert inbox.gpu_hosts_ready() == (True, "0 at work, 1 waiting")
+    assert len(world.messages.gpu_requests) == sent + 1, "its Redis may have been emptied"
+    world.clock.advance(61)
+    assert alarmed(world)
+
+
 def test_host_that_takes_what_was_told_to_wait_has_that_told_as_well(world: World) -> None:
     job_id = asked(world)
     lose_a_host(world)
-    reconcile(world.runtime)
+    alarmed(world)
+    world.clock.advance(61)
+    assert alarmed(world)
     statuses(world)
     seen = []
     world.runtime.at_boundary = lambda name: seen.append(world.job(job_id)) if name == "gpu_claimed" else None

@@ -1,0 +1,30 @@
+"""What a demo needs before it begins."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.demo import theatre
+from deploy.demo.table import DEMOS
+from service.cli import app
+
+
+@pytest.mark.parametrize("played", DEMOS)
+def test_a_demo_that_shall_stay_up_where_its_port_is_taken_says_so_and_touches_nothing(
+    played: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "out" / "transcript.md"
+    kept.parent.mkdir()
+    kept.write_text("of a demo that still runs")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(theatre, "KEPT_PORTS", (theatre.free_port(), port))
+        ended = CliRunner().invoke(app, ["demo", played, "--keep", "--out", str(kept.parent)])
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith(f"The demo stopped: port {port}: Address already in use. ")
+    assert "`ss -ltnp`" in ended.stderr and "KEEP=1" in ended.stderr
+    assert kept.exists()
