@@ -935,7 +935,7 @@ class _Plan:
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:
-            gpus[0] = AMD
+            gpus[FEW_PROCESSORS] = AMD  # behind those with few, of which a persistent kernel of NVIDIA's GPUs must see both
         places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
             # Of one row a program has one block, on any GPU.

@@ -27,17 +27,22 @@ class _EscapesError(Exception):
 
 @dataclass(eq=False)
 class _Function:
-    """A function of the file, with what is known to depend on the decision: its names, and items of what it returns."""
+    """A function of the file, with what is known to depend on the decision: its names, items of its dicts, and of what it returns."""
 
     node: ast.FunctionDef
     is_plain: bool  # at the top of the file, bound once and undecorated, so that a call by its name calls it
     local: frozenset[str]  # all that it binds
     names: set[str] = field(default_factory=set)
-    returns: set[int] = field(default_factory=set)
+    items: dict[str, set[str]] = field(default_factory=dict)  # of a name that is a dict, the keys of what depends
+    returns: set[int | str] = field(default_factory=set)  # places of a tuple, keys of a dict
 
     def parameters(self) -> list[str]:
         taken = self.node.args
         return [arg.arg for arg in (*taken.posonlyargs, *taken.args)]
+
+    def touched(self) -> set[str]:
+        """The names that depend, or are dicts of which items do."""
+        return self.names | self.items.keys()
 
 
 class HostCode:
@@ -80,7 +85,7 @@ class HostCode:
         self._decision = decision
         self._attributes = set()
         for function in self._functions:
-            function.names, function.returns = set(), set()
+            function.names, function.items, function.returns = set(), {}, set()
         try:
             self._follow()
         except _EscapesError:
@@ -111,7 +116,9 @@ class HostCode:
         raise _EscapesError
 
     def _state(self) -> tuple[int, ...]:
-        sizes = (len(function.names) + len(function.returns) for function in self._functions)
+        sizes = (
+            len(each.names) + len(each.returns) + sum(map(len, each.items.values())) for each in self._functions
+        )
         return len(self._attributes), *sizes
 
     def _check_uses(self) -> None:
@@ -163,7 +170,7 @@ class HostCode:
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             self._closed(node)
         elif isinstance(node, ast.Global | ast.Nonlocal):
-            if self._names():
+            if self._function.touched():
                 raise _EscapesError
         elif not isinstance(node, ast.Pass | ast.Break | ast.Continue | ast.Import | ast.ImportFrom):
             self._apart(node)
@@ -203,7 +210,7 @@ class HostCode:
 
     def _apart(self, node: ast.stmt) -> None:
         """Let a statement pass that has nothing to do with what is followed."""
-        if any(part is self._decision for part in ast.walk(node)) or self._names() & _names_in(node):
+        if any(part is self._decision for part in ast.walk(node)) or self._function.touched() & _names_in(node):
             raise _EscapesError
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.stmt):
@@ -227,6 +234,9 @@ class HostCode:
     def _return(self, value: ast.expr | None) -> None:
         if value is None:
             return
+        if (keys := self._keys(value)) is not None:
+            self._function.returns |= keys
+            return
         items = value.elts if isinstance(value, ast.Tuple) else [value]
         found = {place for place, item in enumerate(items) if self._depends(item)}
         if found:
@@ -235,7 +245,11 @@ class HostCode:
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         items = target.elts if isinstance(target, ast.Tuple | ast.List) else None
-        if items is None or any(isinstance(item, ast.Starred) for item in items):
+        if (keys := self._keys(value)) is not None:
+            if not isinstance(target, ast.Name):
+                raise _EscapesError
+            self._function.items.setdefault(target.id, set()).update(keys)
+        elif items is None or any(isinstance(item, ast.Starred) for item in items):
             if self._depends(value):
                 self._bind(target)
         elif isinstance(value, ast.Tuple) and len(value.elts) == len(items):
@@ -247,7 +261,31 @@ class HostCode:
                 if ALL in found or place in found:
                     self._bind(item)
 
-    def _items(self, value: ast.expr) -> set[int]:
+    def _keys(self, value: ast.expr) -> set[str] | None:
+        """The keys of what depends in a dict; None where no item of a dict does."""
+        if isinstance(value, ast.Name):
+            return self._function.items.get(value.id)
+        if isinstance(value, ast.Call):
+            self._depends(value)
+            function = self._called(value)
+            keys = set() if function is None else {each for each in function.returns if isinstance(each, str)}
+            if function is not None and keys and (keys != function.returns or value is self._decision):
+                raise _EscapesError
+            return keys or None
+        if not isinstance(value, ast.Dict):
+            return None
+        found: set[str] = set()
+        for key, item in zip(value.keys, value.values, strict=True):
+            within = self._keys(item) if key is None else None
+            if within is not None:
+                found |= within
+            elif self._depends(item) or (key is not None and self._depends(key)):
+                if not (isinstance(key, ast.Constant) and isinstance(key.value, str)) or self._depends(key):
+                    raise _EscapesError
+                found.add(key.value)
+        return found or None
+
+    def _items(self, value: ast.expr) -> set[int | str]:
         """Which items of a value depend on the decision."""
         depends = self._depends(value)
         function = self._called(value) if isinstance(value, ast.Call) else None
@@ -275,7 +313,13 @@ class HostCode:
         if isinstance(node, ast.Call):
             return self._call(node) or node is self._decision
         if isinstance(node, ast.Name):
+            if node.id in self._function.items:
+                raise _EscapesError
             return node.id in self._names() or node is self._decision
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.ctx, ast.Load):
+            keys, key = self._function.items.get(node.value.id), node.slice
+            if keys is not None and isinstance(key, ast.Constant) and node.value.id not in self._names():
+                return key.value in keys or node is self._decision
         if isinstance(node, ast.Lambda):
             self._closed(node)
             return False
@@ -302,7 +346,7 @@ class HostCode:
 
     def _closed(self, node: ast.AST) -> None:
         """A function within a function may be called at any time, by anybody."""
-        if self._names() & _names_in(node):
+        if self._function.touched() & _names_in(node):
             raise _EscapesError
 
     def _pure(self, node: ast.AST | None) -> None:
@@ -353,9 +397,15 @@ class HostCode:
         parameters = function.parameters()
         for place, name in _followed(node, depends):
             taken = name if name is not None else parameters[place] if place < len(parameters) else None
-            if taken is None or (name is not None and name not in _parameters(function.node)):
+            known = function.node.args
+            if taken is None or taken in [arg.arg for arg in known.posonlyargs if name is not None]:
                 raise _EscapesError
-            function.names.add(taken)
+            if name is None or name in _parameters(function.node):
+                function.names.add(taken)
+            elif known.kwarg is not None:
+                function.items.setdefault(known.kwarg.arg, set()).add(taken)
+            else:
+                raise _EscapesError
 
     def _launch(self, node: ast.Call, depends: Sequence[bool]) -> None:
         """Let settings of the launch of a kernel pass; a kernel that takes a setting as its own argument computes with it."""

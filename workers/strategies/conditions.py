@@ -156,11 +156,9 @@ class Coverage:
         contiguous: bool,
         least_elements: int = 0,
         loose: frozenset[str] = frozenset(),
-        choice: str | None = None,
         limits: tuple[Limit, ...] = (),
     ) -> None:
         self.limits = limits
-        self.choice = choice
         self.may_be_float32 = loose
         self.least_elements = least_elements
         self.problem, self.graph, self.called, self.contiguous = problem, graph, called, contiguous
@@ -288,8 +286,7 @@ class Coverage:
         return conditions
 
     def _constants(self) -> list[str]:
-        free = [] if self.choice is None else [f"isinstance({self.choice}, bool)"]
-        return [_equals(name, node) for name, node in self.called.fixed if name != self.choice] + free
+        return [_equals(name, node) for name, node in self.called.fixed]
 
     def _ranges(self) -> list[str]:
         """One wait for the GPU a condition, by operators that files with such checks have of their own: no mask is reduced."""

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 from gpu_runner.contracts import TABLE, Problem, Workload, WorkloadTiming
 from gpu_runner.contracts.reading import walk
-from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 from workers.contracts import Notes, PlannedStrategy, Variant
 from workers.layouts.python_source import Import, read_imports, with_import
-from workers.strategies.conditions import CalledFunction, UncallableError, bound_call, scalar_sentence, sentence
+from workers.strategies.conditions import UncallableError, bound_call, scalar_sentence, sentence
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.search import GOAL_PASSES, comparison_with_original
-from workers.strategies.source import KernelFile, parsed
-from workers.strategies.splicing import Splice, SpliceNames, choices_of_memory, loosened, with_choice
+from workers.strategies.source import parsed
+from workers.strategies.splicing import Splice, SpliceNames, loosened
 from workers.tuned_table import with_tuned
 
 # Shares of the floor that compiled kernels were seen to reach on an H200, docs/measurements.
@@ -71,9 +71,8 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
         if answer.signature is None:
             return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
-        choice, text = _with_choice(situation, file, called, style, answer)
         free = TABLE not in {n.id for n in walk(file.tree) if isinstance(n, ast.Name)}
-        section = _with_free_table(text, style.prefix) if free else text
+        section = _with_free_table(answer.source, style.prefix) if free else answer.source
         loose = loosened(file, called, situation.problem, section, SpliceNames(style, answer.signature))
         parts = (
             situation.problem,
@@ -84,7 +83,6 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             situation.overwrites,
             least_elements,
             loose.loose,
-            choice,
             loose.dtype_inputs,
             answer.limits,
         )
@@ -103,22 +101,6 @@ def _sizes(situation: Situation) -> tuple[Workload, ...]:
     """All sizes that matter: the problem's own, and those of the library's benchmark script, at which v0 was measured."""
     measured = (row.workload for row in situation.benchmark.rows)
     return tuple(dict.fromkeys((*situation.problem.workloads, *measured)))
-
-
-def _with_choice(
-    situation: Situation, file: KernelFile, called: CalledFunction, style: SourceStyle, answer: Proposal
-) -> tuple[str | None, str]:
-    """A call that wants its upstream gradients left alone is covered too, where one boolean is all that says so."""
-    choices = choices_of_memory(file, called)
-    if len(choices) != 1 or not situation.overwrites or any(not n.startswith("upstream") for n in situation.overwrites):
-        return None, answer.source
-    assert situation.graph is not None, "what was written had a graph"
-    brief = Brief(situation.kernel.name, situation.problem, situation.graph, style, sizes=_sizes(situation))
-    plain = situation.author.propose(brief)
-    if isinstance(plain, AuthorRefusal) or (plain.signature, plain.knobs) != (answer.signature, answer.knobs):
-        return None, answer.source
-    joined = with_choice(answer.source, plain.source, style.backward_function, choices[0])
-    return (None, answer.source) if joined is None else (choices[0], joined)
 
 
 def _with_free_table(section: str, prefix: str) -> str:

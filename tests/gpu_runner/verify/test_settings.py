@@ -71,6 +71,22 @@ class Function(torch.autograd.Function):
     def backward(ctx, dy):
         _kernel[(1,)](dy, dy, dy.numel(), BLOCK=64, STAGES=2, num_warps=ctx.warps)
 """,
+    "by way of a table of settings": """
+TUNED = {}
+
+def tuned(size, **settings):
+    if not TUNED:
+        return settings
+    for largest, found in TUNED.get("sm_90", ()):
+        if size <= largest:
+            return {**settings, **found}
+    return settings
+
+def forward(x, y, n):
+    chosen = tuned(n, BLOCK=64, num_warps=8 if n > 100 else 4)
+    BLOCK, warps = chosen["BLOCK"], chosen["num_warps"]
+    _kernel[(1,)](x, y, n, BLOCK=BLOCK, STAGES=chosen["BLOCK"], num_warps=warps)
+""",
     "refused": """
 def forward(x, y, n):
     if n > 100:
@@ -161,6 +177,68 @@ def f(x, y, n):
     d = {}
     d["k"] = n > 100
     _kernel[(1,)](x, y, d["k"], BLOCK=64, STAGES=2)
+""",
+    "another item of a table of settings": """
+def tuned(size, **settings):
+    return {**settings, "size": size}
+
+def f(x, y, n):
+    chosen = tuned(n, k=n > 100, num_warps=4)
+    _kernel[(1,)](x, y, chosen["k"], BLOCK=64, STAGES=2, num_warps=chosen["num_warps"])
+""",
+    "a parameter by place that is named as an item": """
+def tuned(num_warps, /, **settings):
+    return settings["num_warps"]
+
+def f(x, y, n):
+    _kernel[(1,)](x, y, tuned(1, num_warps=n > 100), BLOCK=64, STAGES=2)
+""",
+    "all items of a table": """
+def tuned(**settings):
+    return settings
+
+def f(x, y, n):
+    chosen = tuned(num_warps=8 if n > 100 else 4)
+    _kernel[(1,)](x, y, sum(chosen.values()), BLOCK=64, STAGES=2)
+""",
+    "a table under another name": """
+def f(x, y, n):
+    chosen = {"num_warps": 8 if n > 100 else 4}
+    other = chosen
+    _kernel[(1,)](x, y, other["num_warps"], BLOCK=64, STAGES=2)
+""",
+    "a table by a key that is computed": """
+def f(x, y, n, key):
+    chosen = {"num_warps": 8 if n > 100 else 4}
+    _kernel[(1,)](x, y, chosen[key], BLOCK=64, STAGES=2)
+""",
+    "a key of a table": """
+def f(x, y, n):
+    chosen = {("a" if n > 100 else "b"): 8, "b": 4}
+    _kernel[(1,)](x, y, chosen["b"], BLOCK=64, STAGES=2)
+""",
+    "a table handed on": """
+def run(x, y, n, chosen):
+    _kernel[(1,)](x, y, chosen["num_warps"], BLOCK=64, STAGES=2)
+
+def f(x, y, n):
+    chosen = {"num_warps": 8 if n > 100 else 4}
+    run(x, y, n, chosen)
+""",
+    "a table within a table": """
+def f(x, y, n):
+    chosen = {"inner": {"num_warps": 8 if n > 100 else 4}}
+    _kernel[(1,)](x, y, chosen["inner"]["num_warps"], BLOCK=64, STAGES=2)
+""",
+    "a table for one name of several": """
+def f(x, y, n):
+    chosen, other = {"num_warps": 8 if n > 100 else 4}, 2
+    _kernel[(1,)](x, y, chosen["num_warps"], BLOCK=64, STAGES=2)
+""",
+    "a table within a lambda": """
+def f(x, y, n):
+    chosen = {"num_warps": 8 if n > 100 else 4}
+    _kernel[lambda meta: (chosen["num_warps"],)](x, y, n, BLOCK=64, STAGES=2)
 """,
     "where something is put": """
 def f(x, y, n):
