@@ -384,7 +384,7 @@ def counts(session: Session, now: float) -> dict[str, int]:
 
 
 def _in_vain(now: float) -> ColumnElement[bool]:
-    # Offers are counted and not dated: a clock that is put back, or a host that is back after a kill, makes none of them vain.
+    # Offers are counted, not dated: no clock that is put back makes one look vain, or hides that it was.
     was_offered = or_(GpuWork.offers >= IN_VAIN, GpuWork.trouble.is_not(None))
     return and_(or_(lost(now), GpuWork.state == "pending"), was_offered)
 
