@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import itertools
 import math
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ EXPANDED = 64  # a number of which at least as many elements are views is a numb
 MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN
 MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
+_FROM = re.compile(r"^from ([\w.]+) import\b", re.MULTILINE)
 
 
 def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -56,13 +58,12 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         guard_memory()
         watch_blocks(decisions)
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
-        tiles.stand_in()
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     if state.gpu and meta["mode"] == IMPORTED:
         fill_compiled_lanes()
-    if state.gpu and _is_of_tiles(state, meta):
-        tiles.watch_real()
+    if _is_of_tiles(state, meta):
+        tiles.watch_real() if state.gpu else tiles.stand_in()
     watch_launches(lambda: _current[-1] if _current else None)
     state.values["meta"] = meta
     try:
@@ -78,10 +79,16 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
 
 
 def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
-    """Whether a file of the candidate imports cuTile, which is not imported for others."""
-    return any(
-        tiles.of_tiles((state.work / path).read_text("utf-8", "replace")) for path in meta["written"] or meta["own"]
-    )
+    """Whether a file of the candidate imports cuTile, which is not imported for others: libraries look whether it is there.
+
+    In the interpreter, where another stands in for it, so does a file of the library that one of these imports from.
+    """
+    texts = [(state.work / path).read_text("utf-8", "replace") for path in meta["written"] or meta["own"]]
+    if not state.gpu:
+        modules = {name.replace(".", "/") for text in texts for name in _FROM.findall(text)}
+        paths = [state.work / root / f"{name}.py" for root in meta["roots"] for name in modules]
+        texts += [path.read_text("utf-8", "replace") for path in paths if path.is_file()]
+    return any(map(tiles.of_tiles, texts))
 
 
 def _evaluate(state: ChildState, device: Device | None) -> None:

@@ -25,6 +25,7 @@ from gpu_runner.program.scopes import names_in
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_SIGNED = 4096  # outcomes and numbers that are told of a call of which nothing counts
 MOST_LETTERS = 100
+_LEFT_OUT = "…"
 MOST_ITEMS = 64  # of a tuple that is looked at
 MOST_DEPTH = 3  # of containers in each other
 ALIKE = 1e-6  # of a number: as far apart are two that a sum in another order gives
@@ -131,14 +132,18 @@ class Decisions:
         """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.
 
         A product, quotient or power of sizes is at all sizes what it is at few, unless it comes closer to one: then it had little
-        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. By path, line and text, with the number
-        and those between which it was seen.
+        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. What is read of a tensor goes with no
+        size. By path, line and text, with the number and those between which it was seen.
         """
         for node, path in self.computed.items():
             least, most = self.fractions.get(node, (math.nan, math.nan))
             for number in other.fractions.get(node, ()):
                 is_new = number < least - ALIKE * abs(least) or number > most + ALIKE * abs(most)
-                if is_new and not (_is_product(node) and _goes_away_from_one(number, least, most)):
+                if (
+                    is_new
+                    and not _is_read(node)
+                    and not (_is_product(node) and _goes_away_from_one(number, least, most))
+                ):
                     yield path, node.lineno, text_of(node), number, least, most
                     break
 
@@ -227,6 +232,13 @@ def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
     return value if value == value else "nan"
 
 
+def _is_read(node: ast.expr) -> bool:
+    """Whether an expression is an element of a tensor, or its magnitude."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs" and node.args:
+        node = node.args[0]
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+
+
 def _is_product(node: ast.expr) -> bool:
     """Whether an expression is a product, quotient, power or root, or a conversion of one."""
     if isinstance(node, ast.BinOp):
@@ -266,6 +278,12 @@ def _is_number(value: Any, number: int) -> bool:
 
 @functools.cache
 def text_of(node: ast.expr | ast.pattern) -> str:
-    """An expression or pattern as decisions quote it."""
+    """An expression or pattern as decisions quote it: no two that begin at the same place are quoted alike."""
     text = ast.unparse(node)
-    return f"`{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}`"
+    left = len(text) - MOST_LETTERS
+    return f"`{text}`" if left <= 0 else f"`{text[:MOST_LETTERS]}{_LEFT_OUT} {left} more`"
+
+
+def quoted_in(message: str) -> str:
+    """The text that a message quotes first, as far as ``text_of`` quotes it."""
+    return message.partition("`")[2].partition("`")[0].partition(_LEFT_OUT)[0]

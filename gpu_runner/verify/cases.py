@@ -62,7 +62,9 @@ LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usu
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
-FEW_PROCESSORS = 2  # of them: the first has one multiprocessor, the second two
+FEW_PROCESSORS = 4  # of them: two multiprocessors for the widest rows, one for others
+NARROWER = 4  # each of these has a width of at most one in so many of the one before, where there is such a case
+EVEN_ELEMENTS = 2**13  # of rows times columns that are powers of two, in one case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
 OF_A_SIZE = 0.3  # the share of moved scalars that are the reciprocal of a size, or of its root
@@ -491,8 +493,11 @@ class _Plan:
         steps = [1] if self.quick else [-1, 0, 1]
         stream.shuffle(steps)
         for step in steps:
-            power = 2 ** stream.randint(5, 9) + step
+            power = 2 ** stream.randint(5 if step else 7, 9) + step
             sizes = self._sizes(f"power {step}", (power, power))
+            if not step:  # whole tiles alone: kernels may load them without masks
+                rows = EVEN_ELEMENTS // power
+                sizes = self._sizes("whole tiles", (power, power), (rows, rows))
             if self.interpreted or sizes:
                 cases.append(self._case(_POWER, sizes))
         if self.quick:
@@ -554,10 +559,15 @@ class _Plan:
         cases = []
         # Beyond the largest number there that something is compared with, in one dtype.
         cut = max((value for value in self.compared if LEAST_WIDE <= value < WIDEST_DRAWN), default=LEAST_WIDE)
+        # In each dtype a part of the range, so that one is twice as wide as most blocks: kernels may pair the halves of a row.
+        parts = self.draws.stream("wide").sample(range(len(self.dtypes)), len(self.dtypes))
+        step = math.log(WIDEST_DRAWN / LEAST_WIDE) / len(self.dtypes)
         for place, dim in enumerate(columns_of(self.problem)[:2]):
-            for dtype in self.dtypes:
-                label, least = f"wide {place} {dtype}", cut + 1 if dtype == self.dtypes[0] else LEAST_WIDE
-                width = round(math.exp(self.draws.stream(label).uniform(math.log(least), math.log(WIDEST_DRAWN))))
+            for part, dtype in zip(parts, self.dtypes, strict=True):
+                label, least = f"wide {place} {dtype}", math.log(LEAST_WIDE) + part * step
+                width = round(math.exp(self.draws.stream(label).uniform(least, least + step)))
+                if dtype == self.dtypes[0] and width <= cut:
+                    width = self.draws.stream(f"beyond {label}").randint(cut + 1, WIDEST_DRAWN)
                 sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
                 # What is saved for a backward is tried twice where it is wide too.
                 cases.append(self._case(_WIDE, sizes, dtype, again=not place and dtype == self._most_exact()))
@@ -935,16 +945,15 @@ class _Plan:
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         if self.interpreted and not self.quick:
-            gpus[FEW_PROCESSORS] = AMD  # behind those with few, of which a persistent kernel of NVIDIA's GPUs must see both
+            gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
-            # Of one row a program has one block, on any GPU.
-            largest = sorted(usual, key=lambda place: _least_and_all(cases[place]), reverse=True)[:FEW_PROCESSORS]
+            largest = self._largest_by_width(cases, usual)[:FEW_PROCESSORS]
             places = [*largest, *(place for place in places if place not in largest)][: len(places)]
         for at, (gpu, place) in enumerate(zip(gpus, places, strict=False)):
             # The first have so few that a persistent kernel has more blocks than programs.
             most = gpu.multiprocessors
-            few = at + 1 if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
+            few = (1 if at else 2) if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         left = [place for place in usual if place not in places]
@@ -953,6 +962,18 @@ class _Plan:
             place = stream.choice(plain or left)
             cases[place] = replace(cases[place], compiling=True)
         return cases
+
+    def _largest_by_width(self, cases: Sequence[Case], places: Sequence[int]) -> list[int]:
+        """Places of the largest cases first, one of each width: a kernel for narrow rows may leave the widest to another one."""
+        columns = columns_of(self.problem)
+        # Of one row a program has one block, on any GPU.
+        left = sorted(places, key=lambda place: _least_and_all(cases[place]), reverse=True)
+        widths = {place: math.prod(cases[place].size_of[dim] for dim in columns) for place in left}
+        found: list[int] = []
+        for place in left:
+            if not found or widths[place] * NARROWER <= widths[found[-1]]:
+                found.append(place)
+        return found + [place for place in left if place not in found]
 
     def _related(self) -> list[Case]:
         """Elements in several places at once, one tensor for two inputs, parts of one, weights in another dtype, no rows."""

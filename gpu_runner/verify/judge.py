@@ -102,6 +102,7 @@ COMPARING = 2  # at once, where each has threads of its own: torch starts all th
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
 LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
+MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
@@ -337,7 +338,13 @@ def judge_by(
             standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest)
+    again = None if original is None else _door_of_original(original, context)
+    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, again)
+
+
+def _door_of_original(original: CandidateSource, context: RunContext) -> Door:
+    """The door to a child of an original in Triton's interpreter."""
+    return lambda form: loaded("candidate", original, form, context, ORIGINAL, gpu=False)
 
 
 def _described(
@@ -348,7 +355,7 @@ def _described(
     for (_, peer), found in zip(standing.cases, examined, strict=True):
         trial.take(found, () if peer.answer is None else peer.answer.launched)
     verdict = _verdict(_beside(frame, standing), standing.proofs, trial)
-    return replace(verdict, overwrites=tuple(standing.overwrites))  # it was put back before anybody looked
+    return replace(verdict, overwrites=standing.may_be_overwritten())  # it was put back before anybody looked
 
 
 def _beside(frame: Verdict, standing: Standing) -> Verdict:
@@ -364,8 +371,9 @@ def judge_beside(
     beside: _Interpreting | None = None,
     scaled: Sequence[AtScale] = (),
     rest: Rest = _no_more,
+    original: Door | None = None,
 ) -> Verdict:
-    """Run a candidate on the cases in which an original is known, and say what came of it.
+    """Run a candidate on the cases in which an original is known, and say what came of it; ``original`` is asked again at scale.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -378,7 +386,9 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
-        trial = _try(door, standing.cases, tuple(standing.overwrites), context, scaled, rest, importing)
+        written = [file.path for file in screened_files(candidate)]
+        overwrites = tuple(standing.overwrites)
+        trial = _try(door, standing.cases, overwrites, context, scaled, rest, importing, original, written)
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -674,8 +684,13 @@ def _try(
     scaled: Sequence[AtScale] = (),
     rest: Rest = _no_more,
     importing: _Importing | None = None,
+    original: Door | None = None,
+    written: Collection[str] = (),
 ) -> _Trial:
-    """Run a candidate in all cases; those of ``rest`` are added to the others."""
+    """Run a candidate in all cases; those of ``rest`` are added to the others.
+
+    ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
+    """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
     check, workload = "load", None
     try:
@@ -699,9 +714,10 @@ def _try(
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 _decide_outside(trial, session, cases, overwrites)
-                _decide_as_original(trial, session, cases)
-                is_alone = all(peer.answer is None for _, peer in cases)
-                _try_at_scale(trial, session, () if session.gpu else scaled, cases[0][0].scale if is_alone else None)
+                _decide_as_original(trial, session, cases, written)
+                scale = cases[0][0].scale if original is None else None
+                again = None if original is None else functools.partial(original, cases[0][0].form)
+                _try_at_scale(trial, session, () if session.gpu else scaled, scale, again)
     except ScratchError as error:
         trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -727,42 +743,58 @@ def _decide_outside(
             trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
 
 
-def _decide_as_original(trial: _Trial, session: ChildSession, cases: Sequence[tuple[Proof, Peer]]) -> None:
+def _decide_as_original(
+    trial: _Trial, session: ChildSession, cases: Sequence[tuple[Proof, Peer]], written: Collection[str]
+) -> None:
     """Count the other outcome of a decision with which the candidate leaves the original's trail: it does what stands then.
 
-    So a guard says in which calls other kernels are taken, as the one in front of a fast path. Each of several cases must show it.
+    So a guard says in which calls other kernels are taken, as the one in front of a fast path. Each of several cases in which it is
+    decided must show it.
     """
     known = [
         (make_call(proof, poison=True, tolerant=True), peer.answer.trail)
         for proof, peer in cases
         if peer.answer is not None and proof.case.content is Content.ordinary
         if not (proof.case.is_empty or proof.case.measured or proof.case.gpu or proof.case.compiling)
-    ][:MOST_TURNED]
-    if trial.imported or len(known) < LEAST_TURNED:
+    ][:MOST_ASKED]
+    if trial.imported:
         return
-    single = [one for one, seen in trial.decisions.items() if seen != BOTH and not one.in_kernel]
+    single = [
+        one for one, seen in trial.decisions.items() if seen != BOTH and not one.in_kernel and one.path in written
+    ]
     for decision in sorted(single)[:MOST_FOLLOWED]:
         meta = {"turned": [decision.path, decision.line, decision.column, False, decision.text]}
         decided: Mapping[SeenDecision, int] = {}
+        shown = 0  # cases in which it is decided, each of which left the original's trail so far
         try:
             for call, trail in known:
                 left, turns, decided = read_turned(session.call("turned", call.meta | meta, call.tensors))
-                if not turns or left.whole != trail.whole:
+                if turns and left.whole != trail.whole:
+                    shown = 0
                     break
-            else:  # what is decided there alone is demanded, or stands in the original
-                trial.decisions = {**decided, **trial.decisions, decision: BOTH}
-                trial.refused.append(Check("otherwise_the_original", decision.text, True))
+                shown += bool(turns)
+                if shown == MOST_TURNED:
+                    break
         except ChildError:
             continue  # it does something else then, and fails
+        if shown >= LEAST_TURNED:  # what is decided there alone is demanded, or stands in the original
+            trial.decisions = {**decided, **trial.decisions, decision: BOTH}
+            trial.refused.append(Check("otherwise_the_original", decision.text, True))
 
 
 def _try_at_scale(
-    trial: _Trial, session: ChildSession, scaled: Iterable[AtScale], scale: Scale | None, *, numbers: bool = True
+    trial: _Trial,
+    session: ChildSession,
+    scaled: Iterable[AtScale],
+    scale: Scale | None,
+    original: Callable[[], AbstractContextManager[ChildSession]] | None = None,
+    *,
+    numbers: bool = True,
 ) -> None:
     """Call the candidate at the size of workloads, and at sizes that models have: by far wrong there is `unproved`.
 
     ``numbers``: so is a number of the host that no case had, where no place tells an answer. ``scale``: what torch computes there
-    is held against it.
+    is held against it. ``original``: where it is wrong too, or fails, nothing is asked.
     """
     for call in scaled:
         try:
@@ -772,10 +804,28 @@ def _try_at_scale(
             if isinstance(error, ChildError):
                 continue  # it reads what no program has written there, or refuses such sizes
             return  # it took too long or too much memory: the process is gone, and was needed for nothing else
-        trial.examined.append(Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None))
-        trial.findings += trial.examined[-1].findings
+        examined = Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None)
+        wrong = {finding.evidence.output for finding in examined.findings}
+        if wrong and original is not None and wrong <= _wrong_at_scale(original, call, wrong):
+            trial.refused.append(Check("at_scale_left_out", call.label(), True))
+            continue
+        trial.examined.append(examined)
+        trial.findings += examined.findings
         if not trial.imported:  # what CPython carries out says nothing of it here
             trial.findings += honest_at_scale(call, reply, scale)
+
+
+def _wrong_at_scale(
+    original: Callable[[], AbstractContextManager[ChildSession]], call: AtScale, asked: set[str | None]
+) -> set[str | None]:
+    """What is wrong of an original's answer to a call at scale: all that is ``asked`` where it has none."""
+    try:
+        with original() as session:
+            reply = session.call("sampled", *_sent(call.call()))
+    except (ChildFailed, ProtocolError):
+        return asked
+    _, findings = examined_at_scale(call, reply, numbers=False)
+    return {finding.evidence.output for finding in findings}
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -1034,7 +1084,9 @@ class _Interpreting:
             with door as child:
                 # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
                 due = itertools.takewhile(lambda _: not self._left, scaled)
-                _try_at_scale(seen, child, due, None, numbers=False)
+                original = None if self._original is None else _door_of_original(self._original, self._context)
+                again = None if original is None else functools.partial(original, form)
+                _try_at_scale(seen, child, due, None, again, numbers=False)
         except (ChildFailed, ProtocolError) as error:  # the child of the other cases tells what is wrong
             seen.refused.append(Check("at_scale_left_out", str(error)[:200], True))
         return seen

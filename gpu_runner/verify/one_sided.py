@@ -11,7 +11,7 @@ import torch
 
 from gpu_runner.contracts.reading import SourceError, parse_bounded
 from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
-from gpu_runner.program.coverage import BOTH, HELD, text_of
+from gpu_runner.program.coverage import BOTH, HELD, quoted_in, text_of
 from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
 from gpu_runner.program.scopes import binds, bound_names, names_in, own_nodes
 from gpu_runner.verify.answer import SeenDecision
@@ -97,7 +97,7 @@ def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[s
 
     def is_known(evidence: Evidence) -> bool:
         heads = [_head(by_line[evidence.line]) for by_line in statements if evidence.line in by_line]
-        return any(_quoted(evidence.message) in head and head in known for head in heads)
+        return any(quoted_in(evidence.message) in head and head in known for head in heads)
 
     new = [evidence for evidence in verdict.one_sided if not is_known(evidence)]
     if not new:
@@ -197,7 +197,3 @@ def _calls_what_it_is_given(node: ast.stmt) -> bool:
         if any(names_in(each) & given for each in run):
             return True
     return False
-
-
-def _quoted(message: str) -> str:
-    return message.partition("`")[2].partition("`")[0].removesuffix("…")

@@ -112,6 +112,17 @@ class Standing:
     dropped: dict[str, str] = field(default_factory=dict)  # case in which it does not run -> why not
     looks: list[Look] = field(default_factory=list)  # one a case
 
+    def may_be_overwritten(self) -> tuple[str, ...]:
+        """What a backward may write to: upstream gradients that the original overwrites, and inputs with which no second backward
+        of it is right anyway."""
+        again = [
+            proof
+            for proof, peer in self.cases
+            if proof.case.content is Content.ordinary and proof.has_backward and proof.other is not None
+            if "second backward" not in peer.failed
+        ]
+        return tuple(name for name in self.overwrites if name.startswith("upstream") or not again)
+
     @property
     def proofs(self) -> list[Proof]:
         """Give the cases that count."""

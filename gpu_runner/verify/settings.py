@@ -27,7 +27,7 @@ class _EscapesError(Exception):
 
 @dataclass(eq=False)
 class _Function:
-    """A function of the file, with what is known to depend on the decision: its names, items of its dicts, and of what it returns."""
+    """A function of the file, with what is known to depend on the decision: its names, items of dicts and of what it returns."""
 
     node: ast.FunctionDef
     is_plain: bool  # at the top of the file, bound once and undecorated, so that a call by its name calls it
@@ -116,9 +116,7 @@ class HostCode:
         raise _EscapesError
 
     def _state(self) -> tuple[int, ...]:
-        sizes = (
-            len(each.names) + len(each.returns) + sum(map(len, each.items.values())) for each in self._functions
-        )
+        sizes = (len(each.names) + len(each.returns) + sum(map(len, each.items.values())) for each in self._functions)
         return len(self._attributes), *sizes
 
     def _check_uses(self) -> None:

@@ -67,6 +67,13 @@ class Deciding(Effects):
             always = held and node in self.tensor_questions  # as the arguments of a problem are
             self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
 
+    def _note_zero_question(self, node: ast.Compare) -> None:
+        """Know a number as one of which nothing is used but whether it is zero, which its comparison notes."""
+        is_equality = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+        other = node.comparators[0]
+        if is_equality and isinstance(node.left, ast.BinOp) and isinstance(other, ast.Constant) and other.value == 0:
+            self.zero_questions.add(node.left)
+
     def _note_question(self, node: ast.Call, function: Any, args: Sequence[Any]) -> None:
         """Know whether a call asks if something is a tensor."""
         is_asked = function_name(function) == "isinstance" and len(args) == 2 and args[1] is torch.Tensor
@@ -168,6 +175,8 @@ class Deciding(Effects):
             self._note_cuts(node, owner, key, level, frame)
 
     def _note_operation(self, node: ast.BinOp, left: Any, value: Any, frame: CallFrame) -> None:
+        if node in self.zero_questions:
+            return
         if isinstance(node.op, _LOSES) and isinstance(value, int):
             self._note_event(node, self.level, bool(value), frame, "not zero")
             if isinstance(node.op, ast.Mod | ast.BitAnd) and not isinstance(value, bool):

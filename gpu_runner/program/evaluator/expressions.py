@@ -165,6 +165,7 @@ class Expressions(Calls):
             and ast.unparse(node) == "__name__ == '__main__'"
         ):
             return False
+        self._note_zero_question(node)
         left = self.value(node.left, frame)
         value: Any = True
         level = self.last_level

@@ -69,6 +69,7 @@ class EvaluationState:
         # -- the rest
         self.refusing: frozenset[ast.AST] = frozenset()  # conditions of what does nothing but raise
         self.tensor_questions: set[ast.AST] = set()  # calls that asked the last time whether something is a tensor
+        self.zero_questions: set[ast.AST] = set()  # numbers of which it is asked alone whether they are zero
         self.refusals: set[ast.AST] = set()  # tests of which it is known what ``refusing`` has of them
         self.examined: dict[ast.AST, bool] = {}  # functions, by whether they may change something
         self.line: int | None = None

@@ -31,6 +31,14 @@ ONE_SIDED = {
         {"`31` is the minimum": FAILED, "`x.shape[0]` is the minimum": BOTH},
     ),
     "a quotient": ("n = x.shape[0] // 31", {"`x.shape[0] // 31` is not zero": FAILED}),
+    "a remainder of which it is asked alone whether it is zero": (
+        "if x.shape[0] % 7 == 0: x = x + 1",
+        {"`x.shape[0] % 7 == 0`": HELD},
+    ),
+    "a long one": (
+        f"flag = x.shape[0] + {'0 + ' * 30}0 > 31",
+        {f"`x.shape[0] + {'0 + ' * 21}0 +… 39 more`": FAILED},
+    ),
     "a rounded quotient": ("n = int(x.shape[0] / 31)", {"`int(x.shape[0] / 31)` is not zero": FAILED}),
     "an entry of a table": ("n = {31: 1}.get(x.shape[0], 0)", {"`{31: 1}.get(x.shape[0], 0)` is found": FAILED}),
     "a loop": (
@@ -482,6 +490,11 @@ BEYOND = {
     "a root of a size": ("math.sqrt(x.shape[0])", []),
     "a share": ("x.shape[0] / x.numel()", []),
     "a number that a case had": ("1.0 + x.shape[0] % 7", []),
+    "an element of a tensor": ("abs((x + x.shape[0] / 7).sum().item())", []),
+    "a sum with an element": (
+        "(x.sum() + x.shape[0] ** 0.5).item() + 1.0",
+        ["`(x.sum() + x.shape[0] ** 0.5).item() + 1.0`"],
+    ),
 }
 
 

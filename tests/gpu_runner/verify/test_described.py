@@ -93,6 +93,18 @@ def test_what_it_overwrites_and_lets_torch_compute_is_named_as_ever() -> None:
     assert verdict.kernels == ("_forward", "_backward")
 
 
+def test_inputs_with_which_a_second_backward_is_right_may_not_be_overwritten() -> None:
+    """As a loss overwrites the logits in forward: what overwrites them in backward would fail where it is called again."""
+    text = source_of("reglu").files[0].text
+    forward = "        ctx.save_for_backward(a, b)\n"
+    assert forward in text
+    text = text.replace(forward, "        ctx.save_for_backward(a.clone(), b)\n        a.zero_()\n")
+    again = [proof for proof in proofs("reglu") if proof.other is not None and not proof.case.measured][:1]
+    standing = learn(of(text), [*again, *_workload()], surroundings())
+    assert set(standing.overwrites) == {"a"}
+    assert standing.may_be_overwritten() == ()
+
+
 def test_a_race_of_the_original_in_one_case_leaves_the_others() -> None:
     """A backward that writes over its inputs races where one input is the other, some rows further on."""
     text = source_of("reglu").files[0].text.replace("torch.empty_like(a), torch.empty_like(b)", "a, b")

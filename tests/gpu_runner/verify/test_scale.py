@@ -13,6 +13,7 @@ from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.verify import scale
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
+from gpu_runner.verify.judge import _Trial, _try_at_scale
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.truth import Oracle
@@ -138,6 +139,20 @@ def test_what_is_smooth_in_a_size_is_wrong_at_scale(name: str) -> None:
     )
     assert [finding.evidence.output for finding in findings][:1] == ["output 0"]
     assert {finding.status for finding in findings} == {Status.unproved}
+
+
+@pytest.mark.parametrize("is_wrong_too", [True, False])
+def test_what_the_original_gets_wrong_at_scale_is_left_out(is_wrong_too: bool) -> None:
+    changes = [(before, after.replace("{scale}", SMOOTH["elements"])) for before, after in SCALED]
+    candidate, found, trial = changed("rms_norm", changes), calls(source_of_problem("rms_norm")), _Trial()
+    original = candidate if is_wrong_too else source_of("rms_norm")
+    form = found[0].proof.form
+    with loaded("candidate", candidate, form, surroundings()) as session:
+        beside = functools.partial(loaded, "candidate", original, form, surroundings())
+        _try_at_scale(trial, session, found, None, beside)
+    left_out = [check.name for check in trial.refused]
+    assert bool(trial.findings) is not is_wrong_too
+    assert ("at_scale_left_out" in left_out) is is_wrong_too
 
 
 def test_what_a_kernel_makes_of_its_place_is_wrong_at_scale() -> None:

@@ -76,6 +76,20 @@ def test_what_is_decided_behind_a_guard_alone_is_demanded() -> None:
     assert excused(verdict) and "`n_cols > 1000000` was always false" in one_sided(verdict)
 
 
+def test_a_guard_counts_that_some_cases_alone_come_to() -> None:
+    plain = f"a.is_contiguous() and b.is_contiguous() and {GUARD}"
+    verdict = judged(GUARDED.replace(f"if {GUARD}:", f"if {plain}:"))
+    assert not verdict.evidence
+    assert f"`{GUARD}`" in excused(verdict) and GUARD not in one_sided(verdict)
+
+
+def test_a_guard_counts_that_begins_where_a_longer_condition_does() -> None:
+    known = f"all(type(each) in (torch.Tensor, torch.nn.Parameter) for each in (a, b)) and {GUARD} and {GUARD.replace('a', 'b', 1)}"
+    verdict = judged(GUARDED.replace(f"if {GUARD}:", f"if {known}:"))
+    assert not verdict.evidence
+    assert len(excused(verdict)) >= 4 and GUARD not in one_sided(verdict)
+
+
 def test_what_leaves_the_language_behind_a_guard_ends_no_later_call() -> None:
     """As a way to have no call at the size of a workload: each would raise what the turned one raised."""
     head, _, tail = GUARDED.partition(FAST)

@@ -42,13 +42,13 @@ def test_what_a_component_saves_has_a_name_that_no_other_has() -> None:
 
 def test_each_gradient_takes_the_memory_of_its_own_upstream_gradient() -> None:
     source = formed("rope_heads", section_style("rope_heads"), ("upstream 0", "upstream 1")).source
-    assert "dx = dy  # every element of dy is read before it is written" in source
+    assert "dx = dy.detach()  # every element of dy is read before it is written" in source
     assert "dq takes the memory of dy_0. dk takes the memory of dy_1." in source
 
 
 def test_where_one_part_may_overwrite_and_another_may_not_each_has_functions_of_its_own() -> None:
     source = formed("rope_heads", section_style("rope_heads"), ("upstream 0",)).source
-    assert "dq = dy_0  # every element of dy_0 is read before it is written" in source
+    assert "dq = dy_0.detach()  # every element of dy_0 is read before it is written" in source
     assert "dk = torch.empty" in source
 
 

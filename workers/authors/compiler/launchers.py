@@ -89,7 +89,8 @@ def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str |
     device = f"device={schedule.source}.device"
     if store.name in dict(schedule.overwrites):
         taken = dict(schedule.overwrites)[store.name]
-        return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
+        # Detached, or autograd would take a gradient for the tensor whose memory it has.
+        return f"{store.buffer} = {taken}.detach()  # every element of {taken} is read before it is written"
     if schedule.leaves_partials(store) or node is None:
         shape = schedule.partials(store) if schedule.leaves_partials(store) else "n_rows"
         kept = "int64" if store.value.integer else "float32"
