@@ -227,6 +227,7 @@ class Case:
     gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
     multiprocessors: int = 0
     compiling: bool = False  # host code is told that torch.compile traces it
+    dimensions: int = 0  # of tensors, so many more than the problem names; ``verify.ranks``
     spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
 
     @property
@@ -261,6 +262,8 @@ class Case:
             ("weights in float32", self.mixed),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
             ("as while torch.compile traces", self.compiling),
+            (f"dimensions more: {self.dimensions}", self.dimensions > 0),
+            ("one dimension fewer", self.dimensions < 0),
         )
 
     def gentler(self) -> Iterator[Case]:

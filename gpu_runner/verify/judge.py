@@ -83,6 +83,7 @@ from gpu_runner.verify.original import BadOriginal, Standing, describe, is_origi
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
+from gpu_runner.verify.ranks import in_other_ranks
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale, honest_at_scale
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
@@ -249,6 +250,8 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             proofs = proving.first()
             if interpreted:
                 _at_scale(request, draws, scaled, proving.oracle, [proof.case for proof in proofs], context)
+            if request.original is not None and not request.quick:
+                proofs += in_other_ranks(problem, proofs)
             proving.begin_rest()
             bounds = _bounds(problem, request, cases, interpreted)
             frame = replace(frame, checks=(*(passed_over(case) for case in proving.left_out), *bounds))

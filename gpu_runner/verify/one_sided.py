@@ -20,6 +20,7 @@ from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.settings import HostCode
 
 MOST_QUOTED = 5
+_SIDES = ("body", "orelse")
 IGNORED = -100  # what torch's losses ignore unless they are told another class
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMBINING = ("reduce", "associative_scan")  # what a kernel hands its own function to
@@ -60,9 +61,10 @@ def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
 
 def _evidence(decision: SeenDecision, outcome: int) -> Evidence:
     is_role = re.fullmatch(r"(`.*`(?: \(.*?\))?) is ([^`]*)", decision.text)
-    message = (
-        "{} was never {}.".format(*is_role.groups()) if is_role else f"{decision.text} was always {_word(outcome)}."
-    )
+    if is_role:
+        message = "{} was {} {}.".format(is_role[1], "always" if outcome == HELD else "never", is_role[2])
+    else:
+        message = f"{decision.text} was always {_word(outcome)}."
     return Evidence("one_sided", message, line=decision.line)
 
 
@@ -89,21 +91,52 @@ def _is_of_settings(decision: SeenDecision, code: HostCode | None) -> bool:
 
 
 def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[str]) -> Verdict:
-    """Prove nothing of a candidate in which a decision had one outcome, unless a statement of the original decides the same."""
+    """Prove nothing of a candidate in which a decision had one outcome, unless a statement of the original decides the same.
+
+    Of one with statements in it, what it does on the other side must be the original's too.
+    """
     if verdict.status is not Status.passed or verdict.quick:
         return verdict
-    known = {_head(node) for text in original for node in ast.walk(parse_bounded(text)) if isinstance(node, ast.stmt)}
+    before = [node for text in original for node in ast.walk(parse_bounded(text)) if isinstance(node, ast.stmt)]
+    known = {(_head(node), *side) for node in before for side in _sides(node)}
     statements = [_statements_by_line(file.text) for file in files] if known else []
 
     def is_known(evidence: Evidence) -> bool:
-        heads = [_head(by_line[evidence.line]) for by_line in statements if evidence.line in by_line]
-        return any(quoted_in(evidence.message) in head and head in known for head in heads)
+        text = quoted_in(evidence.message)
+        nodes = [by_line[evidence.line] for by_line in statements if evidence.line in by_line]
+        return any(
+            text in head and all((head, *side) in known for side in _other_sides(node, evidence.message, text))
+            for node in nodes
+            for head in (_head(node),)
+        )
 
     new = [evidence for evidence in verdict.one_sided if not is_known(evidence)]
     if not new:
         return verdict
     evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
     return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
+
+
+def _sides(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """What a statement does on each of its sides; of most it is the statement itself."""
+    if not isinstance(node, ast.If):
+        yield "", ""
+        return
+    for name in _SIDES:
+        yield name, "\n".join(map(ast.unparse, getattr(node, name)))
+
+
+def _other_sides(node: ast.stmt, message: str, text: str) -> list[tuple[str, str]]:
+    """Of the sides of a statement those that one outcome of a decision in it has left out; both where that is not plain."""
+    sides = list(_sides(node))
+    is_plain = isinstance(node, ast.If) and not any(
+        isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) for part in ast.walk(node.test)
+    )
+    if not is_plain or not message.startswith(f"`{text}"):
+        return sides
+    if "` was always true." in message:
+        return [side for side in sides if side[0] == "orelse"]
+    return [side for side in sides if side[0] == "body"] if "` was always false." in message else sides
 
 
 def _statements_by_line(text: str) -> dict[int | None, ast.stmt]:

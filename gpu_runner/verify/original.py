@@ -47,6 +47,13 @@ class Look:
             runs += ["second backward"] if self._proof.has_backward else []
         return frozenset(run for run in runs if self.wrong_by_far(run) is not None)
 
+    def is_another_function(self) -> bool:
+        """Say whether the first run has other shapes than the truth, or is wrong by far."""
+        got = self._answer.runs.get("first", {})
+        wanted = {label: item.shape for label, item in self._proof.expected().items() if item is not None}
+        has_other = any(label not in got or got[label].shape != shape for label, shape in wanted.items())
+        return has_other or self.wrong_by_far("first") is not None
+
     def wrong_by_far(self, run: str) -> str | None:
         """Say what is wrong by far in a run; None where nothing is."""
         proof = self._proof
@@ -190,18 +197,22 @@ def learn_case(
     try:
         answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:
+        is_fit = isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
+        if proof.case.dimensions:
+            return is_fit
         found = failure_of(error, "launch", label)
         if found.status is Status.out_of_bounds and "writes" in found.evidence.message:
             raise BadOriginal(
                 f"what stands in the repository damages memory: {found.evidence.message} ({label})"
             ) from error
         standing.dropped[label] = found.evidence.message
-        # On a GPU an error may have spoilt the device for the rest of the process.
-        return isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
+        return is_fit  # on a GPU an error may have spoilt the device for the rest of the process
     failed, look = frozenset(answer.failed), Look(proof, answer)
     if proof.case.content is Content.ordinary:  # on others, what it gives is all that can be asked of its successor
         with span("comparing"):
             failed |= look.runs_wrong_by_far()
+            if proof.case.dimensions and look.is_another_function():
+                return True
     standing.cases.append((proof, Peer(answer, failed)))
     standing.looks.append(look)
     standing.overwrites |= dict.fromkeys(answer.overwritten)

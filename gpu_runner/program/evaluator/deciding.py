@@ -323,7 +323,10 @@ class Deciding(Effects):
     ) -> None:
         """Note what ``table.get(key)`` and ``getitem(table, key)`` look up."""
         if isinstance(owner, dict):
-            self._note_event(node, levels[0], args[0] in owner, frame, "found")
+            is_found, may_lack = args[0] in owner, len(args) > 1 and not _is_dtype_passed(args[0], levels[0])
+            if levels[0] and not self.loading and node not in self.refusing:
+                outcome = (HELD if may_lack else BOTH) if is_found else FAILED
+                self.decisions.add(frame.module.path, node, outcome, "found")
             if args[0] in owner:
                 self._note_entry(node, (owner, FIXED), (args[0], levels[0]), value, frame)
         elif len(args) == 2:
@@ -336,6 +339,11 @@ class Deciding(Effects):
                 kind = "" if handler.type is None else f" {ast.unparse(handler.type)}"
                 place = (frame.module.path, handler.lineno, handler.col_offset, False, f"`except{kind}` is taken")
                 self.decisions.add_at(place, BOTH if handler is taken else FAILED)
+
+
+def _is_dtype_passed(key: Any, level: int) -> bool:
+    """Whether a key is the dtype of what was passed: a verdict names the dtypes in which it judged."""
+    return isinstance(key, torch.dtype) and level == PASSED
 
 
 def is_word(value: Any) -> bool:

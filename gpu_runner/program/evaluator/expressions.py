@@ -6,6 +6,7 @@ A rule adds the levels of the parts to ``level``; ``value`` then takes it for th
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, ClassVar
@@ -65,8 +66,8 @@ class Expressions(Calls):
         value = handler(self, node, frame)
         if self.loading:
             return value
-        if self.turned is not None and isinstance(value, bool) and place_of(frame.module.path, node) == self.turned:
-            value, self.turns = not value, self.turns + 1
+        if self.turned is not None:
+            value = self._as_turned(node, value, frame)
         self.decisions.see(node, value)
         level = self.level
         if not isinstance(node, _HANDING):
@@ -76,6 +77,13 @@ class Expressions(Calls):
         if not isinstance(node, ast.Tuple | ast.Call):
             self.item_levels = None
         self.last_level, self.level = level, max(outer, level)
+        return value
+
+    def _as_turned(self, node: ast.expr, value: Any, frame: CallFrame) -> Any:
+        """How a decision ends where it is the one that ends the other way."""
+        if isinstance(value, bool) and place_of(frame.module.path, node) == self.turned:
+            self.turns += 1
+            return not value
         return value
 
     def _decide(self, node: ast.expr, frame: CallFrame) -> bool:
@@ -169,7 +177,7 @@ class Expressions(Calls):
         left = self.value(node.left, frame)
         value: Any = True
         level = self.last_level
-        for operator_, each in zip(node.ops, node.comparators, strict=True):
+        for at, (operator_, each) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = self.value(each, frame)
             name = type(operator_).__name__
             if name in ("Is", "IsNot"):
@@ -178,8 +186,12 @@ class Expressions(Calls):
             level = max(level, self.last_level)
             if right is None and level == PASSED:
                 level = FIXED
-            if isinstance(value, bool):
-                self._note_decision(node if len(node.ops) == 1 else each, level, value, frame)
+            if isinstance(value, bool) and len(node.ops) == 1:
+                self._note_decision(node, level, value, frame)
+            elif isinstance(value, bool) and each not in self.refusing:
+                link = _link_of(node, at)
+                value = value if self.turned is None else self._as_turned(link, value, frame)
+                self._note_decision(link, level, value, frame)
             if name in ("In", "NotIn"):
                 self._note_members(node, left, (right, self.last_level), level, frame)
             self.level = level if level == FIXED else level_of_computed(value, level)
@@ -429,3 +441,10 @@ def _check_identity(left: Any, right: Any) -> None:
     named = (type, torch.dtype, torch.Tensor, Class, Instance, Function, list, dict, set, Enum)
     if not isinstance(left, named) or not isinstance(right, named):
         raise Violation("identity", "`is` compares values by where they lie in memory; use `==`.")
+
+
+@functools.cache
+def _link_of(node: ast.Compare, at: int) -> ast.Compare:
+    """One comparison of a chain, at the place of its right side."""
+    left = node.comparators[at - 1] if at else node.left
+    return ast.copy_location(ast.Compare(left, [node.ops[at]], [node.comparators[at]]), node.comparators[at])
