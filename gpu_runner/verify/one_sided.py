@@ -129,14 +129,13 @@ def _sides(node: ast.stmt) -> Iterator[tuple[str, str]]:
 def _other_sides(node: ast.stmt, message: str, text: str) -> list[tuple[str, str]]:
     """Of the sides of a statement those that one outcome of a decision in it has left out; both where that is not plain."""
     sides = list(_sides(node))
-    is_plain = isinstance(node, ast.If) and not any(
-        isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) for part in ast.walk(node.test)
-    )
-    if not is_plain or not message.startswith(f"`{text}"):
+    found = re.match(r" was always (true|false)\.", message.removeprefix(f"`{text}`"))
+    if not isinstance(node, ast.If) or found is None:
         return sides
-    if "` was always true." in message:
-        return [side for side in sides if side[0] == "orelse"]
-    return [side for side in sides if side[0] == "body"] if "` was always false." in message else sides
+    is_turned = isinstance(node.test, ast.UnaryOp) and ast.unparse(node.test.operand) == text
+    if not is_turned and any(isinstance(part, ast.Not) for part in ast.walk(node.test)):
+        return sides
+    return [side for side in sides if (side[0] == "orelse") is ((found[1] == "true") is not is_turned)]
 
 
 def _statements_by_line(text: str) -> dict[int | None, ast.stmt]:

@@ -176,7 +176,9 @@ def test_what_stands_may_go_on_to_decide_in_the_same_words() -> None:
 @pytest.mark.parametrize(
     ("original", "status"),
     [
-        ("def f(d, x):\n    if not d:\n        x += 1\n    return x\n", Status.passed),
+        ("def f(d, x):\n    if not d:\n        return x\n    return 3 * x\n", Status.passed),
+        ("def f(d, x):\n    if not d:\n        return x\n    else:\n        return 3 * x\n", Status.passed),
+        ("def f(d, x):\n    if not d:\n        x += 1\n    return x\n", Status.unproved),  # does something else
         ("def f(d, x):\n    return not d\n", Status.unproved),  # as text it is there
         ("def f(d, x):\n    if not d and x:\n        x += 1\n", Status.unproved),
         ("", Status.unproved),
@@ -186,3 +188,20 @@ def test_a_decision_is_the_originals_where_a_whole_statement_is(original: str, s
     file = SourceFile("candidate.py", "def f(d, x):\n    if not d:\n        return x\n    return 2 * x\n")
     seen = Evidence("one_sided", "`d` was always true.", line=2)
     assert demanded(Verdict(Status.passed, one_sided=(seen,)), [file], [original]).status is status
+
+
+@pytest.mark.parametrize(
+    ("test", "said", "status"),
+    [
+        ("d > 1", "`d > 1` was always true.", Status.passed),
+        ("d > 1", "`d > 1` was always false.", Status.unproved),
+        ("d > 1 and x", "`d > 1` was always true.", Status.passed),
+        ("d > min(x, 2)", "`2` was never the minimum.", Status.unproved),
+        ("not (x and not d > 1)", "`d > 1` was always true.", Status.unproved),
+    ],
+)
+def test_of_a_condition_the_side_that_no_case_took_is_the_originals(test: str, said: str, status: Status) -> None:
+    text = f"def f(d, x):\n    if {test}:\n        return 2 * x\n    else:\n        return x\n"
+    file = SourceFile("candidate.py", text.replace("2 * x", "x + x"))
+    verdict = Verdict(Status.passed, one_sided=(Evidence("one_sided", said, line=2),))
+    assert demanded(verdict, [file], [text]).status is status

@@ -196,7 +196,7 @@ def _sum_partials(partials, dtype):
             partials,
             n_partials,
             n_cols,
-            BLOCK_ROWS=128,
+            BLOCK_ROWS=256,
             BLOCK_SIZE=32,
             num_warps=4,
         )
