@@ -38,7 +38,9 @@ class Flat(Schedule):
         """Lines that choose the settings by the number of elements."""
         even = _fills_blocks(self.program, self.form)
         full = not self.form.tunable and _fixed_elements(self.program) >= FLAT_BLOCK  # in every call that has elements
-        most = str(FLAT_BLOCK) if full else f"min(max(n_elements, 1), {FLAT_BLOCK})"
+        # Guards leave calls without elements to other code: nothing must be decided for them.
+        some = "n_elements + 1" if self.form.tunable else "max(n_elements, 1)"
+        most = str(FLAT_BLOCK) if full else f"min({some}, {FLAT_BLOCK})"
         rule = f"BLOCK_SIZE, num_warps = calculate_settings({most})"
         if even:  # a mask would keep other shapes than the problem's from memory of others
             message = f'raise ValueError(f"{{n_elements}} elements are no multiple of {FLAT_BLOCK}")'
