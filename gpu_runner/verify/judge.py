@@ -770,7 +770,9 @@ def _decide_as_original(
         decided: Mapping[SeenDecision, int] = {}
         shown = 0  # cases in which it is decided, each of which left the original's trail so far
         try:
-            for call, trail in known:
+            for asked, (call, trail) in enumerate(known):
+                if asked == MOST_TURNED and not shown:
+                    break
                 left, turns, decided = read_turned(session.call("turned", call.meta | meta, call.tensors))
                 if turns and left.whole != trail.whole:
                     shown = 0
