@@ -132,18 +132,14 @@ class Decisions:
         """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.
 
         A product, quotient or power of sizes is at all sizes what it is at few, unless it comes closer to one: then it had little
-        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. What is read of a tensor goes with no
-        size. By path, line and text, with the number and those between which it was seen.
+        effect in all cases, and has more. A sum, or a function, may be anything elsewhere. By path, line and text, with the number
+        and those between which it was seen.
         """
         for node, path in self.computed.items():
             least, most = self.fractions.get(node, (math.nan, math.nan))
             for number in other.fractions.get(node, ()):
                 is_new = number < least - ALIKE * abs(least) or number > most + ALIKE * abs(most)
-                if (
-                    is_new
-                    and not _is_read(node)
-                    and not (_is_product(node) and _goes_away_from_one(number, least, most))
-                ):
+                if is_new and not (_is_product(node) and _goes_away_from_one(number, least, most)):
                     yield path, node.lineno, text_of(node), number, least, most
                     break
 
@@ -230,13 +226,6 @@ def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
     if not isinstance(value, _IMMUTABLE):
         return OPAQUE
     return value if value == value else "nan"
-
-
-def _is_read(node: ast.expr) -> bool:
-    """Whether an expression is an element of a tensor, or its magnitude."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs" and node.args:
-        node = node.args[0]
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
 
 
 def _is_product(node: ast.expr) -> bool:

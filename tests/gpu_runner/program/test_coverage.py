@@ -490,11 +490,6 @@ BEYOND = {
     "a root of a size": ("math.sqrt(x.shape[0])", []),
     "a share": ("x.shape[0] / x.numel()", []),
     "a number that a case had": ("1.0 + x.shape[0] % 7", []),
-    "an element of a tensor": ("abs((x + x.shape[0] / 7).sum().item())", []),
-    "a sum with an element": (
-        "(x.sum() + x.shape[0] ** 0.5).item() + 1.0",
-        ["`(x.sum() + x.shape[0] ** 0.5).item() + 1.0`"],
-    ),
 }
 
 
