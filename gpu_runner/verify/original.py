@@ -121,14 +121,16 @@ class Standing:
 
     def may_be_overwritten(self) -> tuple[str, ...]:
         """What a backward may write to: upstream gradients that the original overwrites, and inputs with which no second backward
-        of it is right anyway."""
-        again = [
-            proof
+        of it is right anyway, but where all gradients are zero."""
+        is_right_again = any(
+            proof.case.content is Content.ordinary
+            and proof.other is not None
+            and "second backward" not in peer.failed
+            and any(item is not None and bool(item.truth.exact.any()) for item in proof.gradients.values())
             for proof, peer in self.cases
-            if proof.case.content is Content.ordinary and proof.has_backward and proof.other is not None
-            if "second backward" not in peer.failed
-        ]
-        return tuple(name for name in self.overwrites if name.startswith("upstream") or not again)
+            if proof.has_backward
+        )
+        return tuple(name for name in self.overwrites if name.startswith("upstream") or not is_right_again)
 
     @property
     def proofs(self) -> list[Proof]:

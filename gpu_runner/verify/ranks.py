@@ -33,11 +33,10 @@ def in_other_ranks(problem: Problem, proofs: Sequence[Proof]) -> Iterator[Proof]
             words = [value for _, value in proof.scalars if isinstance(value, bool | str)]
             by_kind.setdefault((proof.case.dtype, *words), (proof, parts))
     split = list(by_kind.values())[:MOST_KINDS]
-    for place, (proof, (few, many)) in enumerate(split):
-        yield _reshaped(proof, lead, problem, (few, *([1] if place % 2 else []), many))
+    for proof, parts in split:
+        yield _reshaped(proof, lead, problem, parts)
     for proof, (few, many) in split[:1]:
         yield _reshaped(proof, lead, problem, (few, 1, many))
-    for proof, (few, many) in split[:1]:
         yield _reshaped(proof, lead, problem, (few, many), is_apart=True)
     for proof in [proof for proof in plain if proof.case.size_of[lead] == 1][:1]:
         if all(len(spec.dims) > 1 for spec in problem.inputs if lead in spec.dims):
@@ -79,38 +78,35 @@ def _reshaped(proof: Proof, lead: str, problem: Problem, leading: tuple[int, ...
     def shaped(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.reshape(*leading, *tensor.shape[1:])
 
-    def expected(item: Expected | None, *, whole: bool) -> Expected | None:
-        if item is None or whole or not item.shape or item.shape[0] != size:
+    def expected(item: Expected) -> Expected:
+        if not item.shape or item.shape[0] != size:
             return item
         exact = shaped(item.truth.exact)
         return replace(item, truth=_truth(item.truth, exact.shape), shape=tuple(exact.shape), stride=exact.stride())
 
     inputs = {name: shaped(value) if name in own else value for name, value in proof.inputs.items()}
     laid = dict(proof.laid)
-    for place, name in enumerate(own & laid.keys()):
+    for place, name in enumerate(name for name in proof.laid if name in own):
         apart = Placement(apart=inputs[name].shape[-1]) if is_apart and inputs[name].dim() > 2 else Placement()
         laid[name] = lay(shaped(proof.laid[name].view()), apart, guard_seed=proof.case.seed + place)
-    outputs = [expected(item, whole=False) for item in proof.outputs]
+    outputs = [expected(item) for item in proof.outputs]
     upstream = [
         one if one is None or item is before else lay(shaped(one.view()))
         for one, item, before in zip(proof.upstream, outputs, proof.outputs, strict=True)
     ]
     layout = MemoryLayout.slices if is_apart else MemoryLayout.dense
-    case = replace(
-        proof.case,
-        dimensions=len(leading) - 1,
-        layout=layout,
-        upstream=MemoryLayout.dense,
-        again=False,
-    )
+    dimensions = len(leading) - 1
+    case = replace(proof.case, dimensions=dimensions, layout=layout, upstream=MemoryLayout.dense, again=False)
     return replace(
         proof,
         case=case,
         inputs=inputs,
         laid=laid,
-        outputs=tuple(item for item in outputs if item is not None),
+        outputs=tuple(outputs),
         upstream=tuple(upstream),
-        gradients={name: expected(item, whole=name not in own) for name, item in proof.gradients.items()},
+        gradients={
+            name: expected(item) if item is not None and name in own else item for name, item in proof.gradients.items()
+        },
         other=None,
         uses=(),
         directions={},

@@ -6,6 +6,7 @@ import functools
 from dataclasses import replace
 
 import pytest
+import torch
 
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
@@ -103,6 +104,15 @@ def test_inputs_with_which_a_second_backward_is_right_may_not_be_overwritten() -
     standing = learn(of(text), [*again, *_workload()], surroundings())
     assert set(standing.overwrites) == {"a"}
     assert standing.may_be_overwritten() == ()
+    # Where the upstream gradient is zero what was overwritten does not matter, so that a second backward says nothing.
+    (proof, peer), *_ = standing.cases
+    vanishing = {
+        name: replace(item, truth=replace(item.truth, exact=torch.zeros_like(item.truth.exact)))
+        for name, item in proof.gradients.items()
+        if item is not None
+    }
+    standing.cases[:] = [(replace(proof, gradients=vanishing), peer)]
+    assert standing.may_be_overwritten() == ("a",)
 
 
 def test_a_race_of_the_original_in_one_case_leaves_the_others() -> None:

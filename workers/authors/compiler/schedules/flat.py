@@ -38,7 +38,7 @@ class Flat(Schedule):
         """Lines that choose the settings by the number of elements."""
         even = _fills_blocks(self.program, self.form)
         full = not self.form.tunable and _fixed_elements(self.program) >= FLAT_BLOCK  # in every call that has elements
-        # Guards leave calls without elements to other code: nothing must be decided for them.
+        # Behind a guard no call is without elements: a choice for none would be one of which no case sees the other side.
         some = "n_elements + 1" if self.form.tunable else "max(n_elements, 1)"
         most = str(FLAT_BLOCK) if full else f"min({some}, {FLAT_BLOCK})"
         rule = f"BLOCK_SIZE, num_warps = calculate_settings({most})"
