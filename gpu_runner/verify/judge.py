@@ -48,6 +48,9 @@ from gpu_runner.verify.cases import (
     INTERPRETED_WORK,
     Case,
     Content,
+    MemoryLayout,
+    Special,
+    Upstream,
     beyond_reach,
     few_rows,
     largest_first,
@@ -436,11 +439,23 @@ def choose_cases(
     )
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
+    again = next((case for case in cases if case.again), None)
+    if again is not None and is_original(request.candidate, request.original):
+        cases += (_as_a_loss_begins(again, draws),)
     fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
     if fractions:
         cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
+
+
+def _as_a_loss_begins(case: Case, draws: Draws) -> Case:
+    """A case with an upstream gradient of one: the only one with which an original may be right that scales what it saved by it.
+
+    Whether its second backward is right says what a candidate may overwrite.
+    """
+    plain = replace(case, layout=MemoryLayout.dense, special=Special.none, wild=False, gradients=Upstream.normal)
+    return replace(plain, upstream=MemoryLayout.full, seed=draws.seed("as a loss begins"))
 
 
 def _interpreted_proofs(

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from gpu_runner import verify
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
-from gpu_runner.verify.cases import Relation
-from gpu_runner.verify.judge import judge_by
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest, parse_problem
+from gpu_runner.verify.cases import MemoryLayout, Relation
+from gpu_runner.verify.judge import choose_cases, judge_by
 from gpu_runner.verify.original import is_original, learn
 from gpu_runner.verify.proof import Proof
 from tests.cheats.trial import HERE, proofs, seen_through, source, surroundings
@@ -92,6 +92,17 @@ def test_what_it_overwrites_and_lets_torch_compute_is_named_as_ever() -> None:
     assert set(verdict.overwrites) == {"a", "b"}
     assert {"second_backward", "values"} <= set(verdict.allowances)
     assert verdict.kernels == ("_forward", "_backward")
+
+
+def test_an_original_alone_has_a_case_with_an_upstream_gradient_of_one() -> None:
+    """A loss that has its gradient in the place of its logits is right there in a second backward, and nowhere else."""
+    text = problem_source("cross_entropy")
+    alone, beside = (
+        choose_cases(VerifyRequest(text, of(ORIGINAL), original=of(other), quick=True), parse_problem(text), True)
+        for other in (ORIGINAL, FAR)
+    )
+    assert (alone[-1].upstream, alone[-1].again) == (MemoryLayout.full, True)
+    assert len(alone) == len(beside) + 1
 
 
 def test_inputs_with_which_a_second_backward_is_right_may_not_be_overwritten() -> None:
