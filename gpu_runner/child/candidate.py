@@ -78,6 +78,16 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     return {}, []
 
 
+def select(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Take another callable of the module that was loaded."""
+    state.values["meta"] |= {"symbol": meta["symbol"]}
+    if state.values.get("imported"):
+        _import(state, state.values["meta"])
+    else:
+        _evaluate(state, None)
+    return {}, []
+
+
 def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
     """Whether a file of the candidate imports cuTile, which is not imported for others: libraries look whether it is there.
 
@@ -302,12 +312,15 @@ def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
 
 
 def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the trail of one case, without running its kernels unless that is another one than the trail that is ``expected``."""
+    """Give the trail of one case, without running its kernels unless that is another one than the trail that is ``expected``.
+
+    ``dry``: none is expected.
+    """
     try:
         found = _trail(state, meta, tensors, dry=True)
     except Exception:  # noqa: BLE001 - host code that reads what a kernel wrote read what lay there
         found = None
-    if found is None or found["whole"] != meta["expected"]:
+    if found is None or (found["whole"] != meta["expected"] and not meta.get("dry")):
         found = _trail(state, meta, tensors, dry=False)
     return {"trail": found}, []
 
@@ -468,5 +481,5 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled, "decided": decided, "turned": turned,
+    "sampled": sampled, "decided": decided, "turned": turned, "select": select,
 }  # fmt: skip

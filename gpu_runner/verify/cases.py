@@ -63,7 +63,7 @@ BRANCH = 32.0  # times as often a size next to a number that something is compar
 MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 FEW_PROCESSORS = 4  # of them: two multiprocessors for the widest rows, one for others
-NARROWER = 4  # each of these has a width of at most one in so many of the one before, where there is such a case
+NARROWER = 2  # each of these has a width of at most one in so many of the one before, where there is such a case
 EVEN_ELEMENTS = 2**13  # of rows times columns that are powers of two, in one case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
@@ -965,7 +965,10 @@ class _Plan:
             gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
-            largest = self._largest_by_width(cases, usual)[:FEW_PROCESSORS]
+            dense = [
+                place for place in usual if _is_dense(cases[place])
+            ]  # a kernel may leave all others to another one
+            largest = (self._largest_by_width(cases, dense) + self._largest_by_width(cases, usual))[:FEW_PROCESSORS]
             places = [*largest, *(place for place in places if place not in largest)][: len(places)]
         for at, (gpu, place) in enumerate(zip(gpus, places, strict=False)):
             # The first have so few that a persistent kernel has more blocks than programs.

@@ -83,6 +83,7 @@ from gpu_runner.verify.one_sided import (
 )
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
+from gpu_runner.verify.other_calls import called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
@@ -282,7 +283,22 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, screened_files(request.candidate), before.values())
+        verdict = _called_otherwise(verdict, request, proofs, before.values(), draws, context)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _called_otherwise(
+    verdict: Verdict,
+    request: VerifyRequest,
+    proofs: Sequence[Proof],
+    texts: Collection[str],
+    draws: Draws,
+    context: RunContext,
+) -> Verdict:
+    original = request.original
+    if original is None or request.quick or verdict.status is not Status.passed:
+        return verdict
+    return called_otherwise(verdict, request.candidate, original, proofs, texts, draws, context)
 
 
 def _judge_composed(
