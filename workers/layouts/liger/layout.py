@@ -30,10 +30,10 @@ from workers.layouts.liger.files import (
     suite_source,
 )
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, ExistingKernel, FusedHome, Shared, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, Shared, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
-from workers.layouts.ruff import line_length, ruff_check
+from workers.layouts.ruff import line_length
 from workers.toml import read_toml, table_in
 from workers.tree import Tree
 
@@ -142,10 +142,6 @@ class LigerLayout(ExistingKernelLayout):
             screened=(paths.ops_path(design.name),),
         )
 
-    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """The target's own style check for the changed files."""
-        return ruff_check(changes, tree)
-
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         return SuiteRun("pytest", ("-q", paths.suite_path(design.name)), paths.IMPORT_ROOTS)
@@ -194,10 +190,6 @@ class LigerLayout(ExistingKernelLayout):
         if visualizer is None or original is None or text is None:
             return ()
         return plot_runs(original, text, tells_sweeps=SWEEP_OPTION in visualizer)
-
-    def module_of(self, path: str, tree: Tree) -> str:
-        """The import name of a kernel's main file."""
-        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The paths at which the test file may be, the conventional one first."""
