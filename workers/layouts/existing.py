@@ -32,6 +32,8 @@ from workers.layouts.reference import problem_in_suite
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.tree import Tree
 
+FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
+
 
 class ExistingKernelLayout(ABC):
     """What layouts do alike: existing kernels, style, a library without benchmark data. A layout defines where files are."""
@@ -153,12 +155,16 @@ class ExistingKernelLayout(ABC):
         return missing_files(kernel, *places)
 
     def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
-        """The problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
+        """The problem that a kernel solves: the repository's own file, what the library states, or what is known of it."""
         own = own_problem(kernel, tree)
         if own is not None:
             return own
-        stated = None if kernel.suite is None else problem_in_suite(tree.read(kernel.suite) or "")
-        return first_of((stated, self.catalogued(kernel.name)), tree.read(kernel.path) or "")
+        stated = [problem_in_suite(tree.read(path) or "") for path in self.problem_files(kernel)]
+        return first_of((*stated, self.catalogued(kernel.name)), tree.read(kernel.path) or "")
+
+    def problem_files(self, kernel: ExistingKernel) -> tuple[str, ...]:
+        """The library's files that may state the problem: the kernel's test file."""
+        return () if kernel.suite is None else (kernel.suite,)
 
     def form_of(
         self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str

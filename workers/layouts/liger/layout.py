@@ -9,7 +9,7 @@ from importlib.resources import files
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.existing import ExistingKernelLayout, first_there, required
+from workers.layouts.existing import FUNCTION_CLASS, ExistingKernelLayout, first_there, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
 from workers.layouts.liger import paths
 from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
@@ -51,7 +51,6 @@ def known_problems() -> dict[str, str]:
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
 SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
 VERSION = re.compile(r"[\w.+!-]+")
-FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
 class LigerLayout(ExistingKernelLayout):
