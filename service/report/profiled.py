@@ -315,6 +315,6 @@ def _strategies(summary: ProfileSummary) -> str:
 
 
 def _gain(item: PlannedStrategy) -> str:
-    if item.gain_low == item.gain_high == 1.0:
-        return "in memory"
+    if item.gain is None:
+        return "not known"
     return f"{ratio(item.gain_low)} to {ratio(item.gain_high)}"

@@ -71,7 +71,7 @@ These would be tried, in this order:
 |  | strategy | because | expected gain |
 | ---: | --- | --- | --- |
 | 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
+| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | not known |
 
 - Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
 
@@ -211,7 +211,7 @@ These would be tried, in this order:
 |  | strategy | because | expected gain |
 | ---: | --- | --- | --- |
 | 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
+| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | not known |
 
 - Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
 
