@@ -492,8 +492,8 @@ def rule_of(verb: Verb) -> Rule:
 
 def nearest(word: str, choices: tuple[str, ...]) -> str | None:
     """The choice that was probably meant; None where none is near."""
-    found = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def architecture(text: str) -> str | None:
