@@ -258,7 +258,7 @@ def _rows_table(result: BenchmarkResult, rows: tuple[WorkloadTiming, ...], title
     shown = [_title(name, titles) for name in names]
     header = ["workload", "pass", *shown, "host", f"against {_title(ORIGINAL, titles)} (95% interval)"]
     best = "against the best baseline" if ORIGINAL in names else "speedup"
-    header += [f"{best} (95% interval)", "floor", "of the floor", "so it is"]
+    header += [f"{best} (95% interval)", "floor", "of the floor", "verdict"]
     if result.predicted:
         header = ["workload", "pass", *(f"{name}, predicted" for name in shown), "least time", "bytes to move"]
     body = [_workload_row(row, names, titles, predicted=result.predicted) for row in rows]

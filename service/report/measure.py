@@ -37,7 +37,7 @@ MAX_NAMED = 5
 MAX_ROWS = 48
 MEMORY_MARGIN = 0.01  # peak memory is counted, not timed: a smaller difference is the allocator's
 LARGER = 1.05  # peak memory of head over base, beyond which it is named in the first line
-HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "so it is")
+HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "verdict")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
     if not summary.kernels:
         return "nothing, or name the kernels that should be compared: `/kernel bench NAME`."
     if kernels.wrong:
-        return f"mend {_codes(kernels.wrong)} first; how fast a wrong answer comes says nothing."
+        return f"fix {_codes(kernels.wrong)} first; timings of a wrong kernel mean nothing."
     worse = tuple(k for k in kernels.timed if k in kernels.slower or k in kernels.larger)
     if worse:
         return f"look at {_codes(worse)}, or say in the pull request what it is worth; the rows are below."

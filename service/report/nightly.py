@@ -49,7 +49,7 @@ EVIDENCE = {
     "right": "values are right",
     "faster": "below the week before",
 }
-HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
+HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "verdict", "why it was compared")
 
 
 def has_regressed(summary: NightlySummary) -> bool:

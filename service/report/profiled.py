@@ -246,7 +246,7 @@ def profile_section(result: ProfileResult) -> str:
         )
         for roofline in result.rooflines[:MAX_ROOFLINES]
     ]
-    header = ("workload", "pass", "bytes to move", "operations a byte", "by bytes", "by operations", "so it is")
+    header = ("workload", "pass", "bytes to move", "operations a byte", "by bytes", "by operations", "bound")
     counters = result.counters_error
     return paragraphs(
         f"**{_bounds(result)}** on {inline(result.gpu.name, 60)}",
