@@ -170,10 +170,10 @@ def _health(parts: Parts, loops: Loops, recorder: Recorder, workers: Ask | None)
         return True, "written to"
 
     def github() -> tuple[bool, str]:
-        found = parts.clients.check()
-        if not found.answered:
-            raise TimeoutError(found.detail)
-        return found.ok, found.detail
+        checked = parts.clients.check()
+        if not checked.answered:
+            raise TimeoutError(checked.detail)
+        return checked.ok, checked.detail
 
     def threads() -> tuple[bool, str]:
         dead = (*loops.dead(), *(() if recorder.is_alive else (recorder.name,)))

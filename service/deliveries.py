@@ -240,15 +240,15 @@ class Unheard:
 
     def step(self) -> bool:
         """Look once; there is never more to do at once."""
-        found = 0
+        missed = 0
         for repository, installation_id in self.repositories():
             try:
-                found += self._look(repository, installation_id)
+                missed += self._look(repository, installation_id)
             except GitHubError as error:
                 # One that cannot be read, such as a private one that was taken away, must not hide the others.
                 log.warning("comments_not_read", repository=repository, error=str(error))
-        if found:
-            log.warning("comments_were_missed", count=found, fix="see the webhook's recent deliveries at GitHub")
+        if missed:
+            log.warning("comments_were_missed", count=missed, fix="see the webhook's recent deliveries at GitHub")
             self.wake()
         return False
 
@@ -339,5 +339,5 @@ def _holds_command(written: dict[str, Any], bot: str, host: str) -> bool:
     user = written.get("user") or {}
     if user.get("login") == bot or user.get("type") != "User":
         return False
-    found = parse_comment(str(written.get("body") or ""), host=host)
-    return bool(found.commands or found.errors)
+    parsed = parse_comment(str(written.get("body") or ""), host=host)
+    return bool(parsed.commands or parsed.errors)

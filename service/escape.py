@@ -151,7 +151,7 @@ def _dead(text: str, *, first: bool = True) -> str:
 
 
 def _unlinked(text: str) -> str:
-    return COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), _without_references(text))
+    return COMMIT.sub(lambda match: "\u200b".join(re.findall(r".{1,6}", match[0])), _without_references(text))
 
 
 def _without_references(text: str) -> str:

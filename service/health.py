@@ -143,12 +143,12 @@ def health_router(health: Health) -> APIRouter:
 
     @router.get("/readyz")
     async def ready() -> Response:
-        found = await asyncio.gather(*(probe.check() for probe in probes))
+        checks = await asyncio.gather(*(probe.check() for probe in probes))
         body = {
             check.name: {"ok": check.ok, "detail": check.detail} | ({} if check.ok else {"fix": check.fix})
-            for check in found
+            for check in checks
         }
-        return JSONResponse(body, status_code=200 if all(check.ok for check in found if check.needed) else 503)
+        return JSONResponse(body, status_code=200 if all(check.ok for check in checks if check.needed) else 503)
 
     @router.get("/metrics")
     def metrics() -> Response:

@@ -71,8 +71,8 @@ class RepoConfig:
     @property
     def teams(self) -> tuple[tuple[str, str], ...]:
         """The teams of ``allow``: organisation and name."""
-        found = (TEAM.fullmatch(item) for item in self.allow)
-        return tuple((team["organisation"], team["slug"]) for team in found if team is not None)
+        matches = (TEAM.fullmatch(item) for item in self.allow)
+        return tuple((team["organisation"], team["slug"]) for team in matches if team is not None)
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def _read_issue(value: Any) -> int | None:
 
 def _read_gpus(value: Any) -> tuple[str, ...] | None:
     named = [_read_gpu(item) for item in value] if isinstance(value, list) and 0 < len(value) <= MOST_GPUS else []
-    found = tuple(dict.fromkeys(item for item in named if item is not None))
-    return found if found and None not in named else None
+    gpus = tuple(dict.fromkeys(item for item in named if item is not None))
+    return gpus if gpus and None not in named else None
 
 
 _DEFAULTS = LimitsConfig()
@@ -223,8 +223,8 @@ def parse_repo_config(source: str | bytes) -> RepoConfig:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
+        match = re.search(r"\(at line (\d+)", str(error))
+        line = int(match[1]) if match else text.count("\n") + 1
         reason = re.sub(r" \(at .*\)$", "", str(error))[:200]
         raise RepoConfigError(f"not TOML: {reason}", line, "Correct the line.") from error
     except (ValueError, RecursionError) as error:

@@ -77,8 +77,8 @@ class ServiceSettings(BaseSettings):
     def all_secrets(self) -> tuple[str, ...]:
         """Every secret among these settings."""
         held = (*self.webhook_secrets, self.pages_password, self.private_key, self.token)
-        found = [secret.get_secret_value() for secret in held if secret is not None]
-        return (*found, self.private_key_text() or "")
+        secrets = [secret.get_secret_value() for secret in held if secret is not None]
+        return (*secrets, self.private_key_text() or "")
 
     def secrets(self) -> tuple[bytes, ...]:
         """The webhook secrets as they key the signature."""

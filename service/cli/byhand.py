@@ -236,18 +236,18 @@ def calibrate(
 
     sources = [(kernel_name(path, None), text_of(path)) for path in problems or ()]
     with reporting(kernels=True):
-        found = byhand.calibrate(sources, byhand.Trials(comparisons, tries, slowdown), say)
+        trust = byhand.calibrate(sources, byhand.Trials(comparisons, tries, slowdown), say)
     facts = {
-        name: getattr(found, name)
+        name: getattr(trust, name)
         for name in ("words", "planted", "ratios", "slowdowns", "rows", "gpu", "host", "left_out")
     }
     if as_json:
         typer.echo(json.dumps({name: _plain(value) for name, value in facts.items()}))
     else:
         tell(calibration_section(Trust(**facts, slowdown=slowdown)))
-    if not found.words:
+    if not trust.words:
         raise typer.Exit(EXIT_ENVIRONMENT)
-    raise typer.Exit(EXIT_FAILED if found.false_words else 0)
+    raise typer.Exit(EXIT_FAILED if trust.false_words else 0)
 
 
 def _plain(value: object) -> object:

@@ -166,14 +166,14 @@ def simulate_nights(
 
 def _tally_line(tally: Tally) -> str:
     planted = tally.scenario.step > 1 and not tally.scenario.new_testbed
-    found = (f"{tally.found} of {tally.series}", f"{tally.at_once}", f"{tally.median_nights} nights")
+    counts = (f"{tally.found} of {tally.series}", f"{tally.at_once}", f"{tally.median_nights} nights")
     cells = (
         tally.scenario.name,
         f"{tally.nights}",
         f"{tally.candidates} ({tally.candidates / tally.nights:.2%})",
         f"{tally.false_alarms} ({tally.false_alarms / tally.nights:.4%})",
         f"{tally.undecided}",
-        *(found if planted else ("", "", "")),
+        *(counts if planted else ("", "", "")),
     )
     return f"| {' | '.join(cells)} |"
 

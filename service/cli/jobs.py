@@ -417,7 +417,7 @@ def open_state(checkout: Checkout, replay: Path | None = None) -> Path:
         if replay is not None:
             embedded.answer_from(replay)
     except embedded.WrongSettingsError as error:
-        raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
+        raise UserFacingError(Failure(FailureCode.environment, str(error), "Fix it, or unset it.")) from error
     except embedded.RecordingError as error:
         raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_FIX)) from error
     return state

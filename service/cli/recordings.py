@@ -51,7 +51,7 @@ def _use(path: Path) -> RecordingUse:
         fix = "Give the folder or the archive that `--record` wrote, or a record of a question from a job's page."
         raise UserFacingError(Failure(FailureCode.problem, str(error), fix)) from error
     except embedded.WrongSettingsError as error:
-        raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
+        raise UserFacingError(Failure(FailureCode.environment, str(error), "Fix it, or unset it.")) from error
 
 
 @app.command()

@@ -16,7 +16,7 @@ MAX_KERNELS = 16  # that one bench or verify names
 MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
-LAYOUTS = ("liger", "plain", "versioned")
+LAYOUTS = ("liger", "plain", "versioned", "fla")
 TARGETS = ("ascend", "cutile")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
@@ -492,8 +492,8 @@ def rule_of(verb: Verb) -> Rule:
 
 def nearest(word: str, choices: tuple[str, ...]) -> str | None:
     """The choice that was probably meant; None where none is near."""
-    found = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def architecture(text: str) -> str | None:

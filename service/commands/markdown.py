@@ -141,8 +141,8 @@ def _marked_lines(tokens: list[Token]) -> tuple[set[int], set[int]]:
         if token.type == "html_block":
             tags.follow(token.content)
         elif token.type == "inline" and parent in ("paragraph_open", "heading_open"):
-            found = set(_line_starts(token.children or [], tags))
-            (quoted if quotes else plain).update(found)
+            starts = set(_line_starts(token.children or [], tags))
+            (quoted if quotes else plain).update(starts)
         parent = token.type
     return plain, quoted
 

@@ -269,11 +269,11 @@ def _read_names(reading: _ArgumentReader, _below: str, _host: str) -> Command:
 
 def _name(reading: _ArgumentReader, word: CommandWord, kind: ArgumentKind) -> str:
     name = word.text.strip("`").rstrip(".,:;!?").strip("`").replace("\\_", "_")
-    found = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
-    if isinstance(found, NameFault):
-        fault = found
+    checked = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
+    if isinstance(checked, NameFault):
+        fault = checked
         raise reading.refuse(ErrorCode.bad_name, name, about="NAME", nearest=fault.suggestion, reason=fault.reason)
-    return found
+    return checked
 
 
 def _read_simple(reading: _ArgumentReader, _below: str, _host: str) -> Command:
@@ -410,10 +410,10 @@ def _found(read: CommandLines, number: int) -> FoundCommand:
     return FoundCommand(number, line, line[prefix.end() if prefix else 0 :].strip(), below.strip("\n").rstrip(), block)
 
 
-def _parse_line(found: FoundCommand, host: str) -> Command | CommandError:
-    words = split_words(found.rest[:MAX_LINE])
+def _parse_line(command_line: FoundCommand, host: str) -> Command | CommandError:
+    words = split_words(command_line.rest[:MAX_LINE])
     if not words:
-        return _placed(Command(Verb.help), found)
+        return _placed(Command(Verb.help), command_line)
     if len(words) > 1 and words[0].raw.lower() == "please":
         del words[0]
     first = words[0]
@@ -422,14 +422,14 @@ def _parse_line(found: FoundCommand, host: str) -> Command | CommandError:
     if verb is None:
         meant = "help" if word.lstrip("-") in ("help", "") else meant_verb(word, [each.text for each in words[1:]])
         error = CommandError(ErrorCode.unknown_verb, word=first.text, nearest=meant, choices=VERBS)
-        return _placed(error, found)
-    rest = found.rest.partition(first.raw)[2].lstrip()
-    outcome = read_arguments(rule_of(verb), words[1:], rest, found.below, host)
+        return _placed(error, command_line)
+    rest = command_line.rest.partition(first.raw)[2].lstrip()
+    outcome = read_arguments(rule_of(verb), words[1:], rest, command_line.below, host)
     if isinstance(outcome, Command) and verb is Verb.modify:
-        outcome = _with_target(outcome, found.block)
+        outcome = _with_target(outcome, command_line.block)
     elif isinstance(outcome, Command) and verb in TAKES_PROBLEM:
-        outcome = _with_block(outcome, found.block)
-    return _placed(outcome, found)
+        outcome = _with_block(outcome, command_line.block)
+    return _placed(outcome, command_line)
 
 
 def _with_block(command: Command, block: str | None) -> Command | CommandError:
@@ -466,8 +466,8 @@ def _with_block_above(outcome: Command | CommandError, body: str) -> Command | C
     return outcome
 
 
-def _placed(outcome: Command | CommandError, found: FoundCommand) -> Command | CommandError:
-    return replace(outcome, line=found.number + 1, raw=found.line.strip()[:MAX_RAW])
+def _placed(outcome: Command | CommandError, command_line: FoundCommand) -> Command | CommandError:
+    return replace(outcome, line=command_line.number + 1, raw=command_line.line.strip()[:MAX_RAW])
 
 
 def render(command: Command) -> str:

@@ -300,10 +300,10 @@ def _choice(option: Option, text: str) -> str:
 def _architecture(_option: Option, text: str) -> str:
     if text.lower() in ANY_GPU:
         return ""
-    found = architecture(text)
-    if found is None:
+    canonical = architecture(text)
+    if canonical is None:
         raise ValueError("An architecture is written like `sm_90`, `h100` or `hopper`; only NVIDIA GPUs are supported.")
-    return found
+    return canonical
 
 
 def _count(option: Option, text: str) -> str:

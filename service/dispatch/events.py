@@ -246,8 +246,8 @@ def _approved_by_merge(desk: Desk, job: JobView, event: PullEvent) -> bool:
 
 def _asked_there(desk: Desk, place: EventPlace) -> tuple[JobView, ...]:
     """The active jobs whose kernels are those of the pull request's head."""
-    found = desk.inbox.find_jobs(place.repository, number=place.number, active=True)
-    return tuple(job for job in found if job.request.origin.is_pull and job.request.verb not in ON_BASE)
+    jobs = desk.inbox.find_jobs(place.repository, number=place.number, active=True)
+    return tuple(job for job in jobs if job.request.origin.is_pull and job.request.verb not in ON_BASE)
 
 
 def _of_pull(desk: Desk, place: EventPlace) -> tuple[JobView, ...]:
@@ -330,8 +330,8 @@ Handler = Callable[[Desk, Payload], str]
 def _comment(desk: Desk, payload: Payload) -> str:
     text = comment_text(payload)
     written = moment(text.given_at)
-    found = parse_comment(text.body, host=desk.html_host)
-    if text.comment_id is not None and written is not None and (found.commands or found.errors):
+    parsed = parse_comment(text.body, host=desk.html_host)
+    if text.comment_id is not None and written is not None and (parsed.commands or parsed.errors):
         # What an edit that does not arrive has changed is known by this; the reaction says only that some version was seen.
         heard = json.dumps({"comment": {"body": text.body}}).encode()
         name = unheard_comment(text.comment_id, written)

@@ -101,10 +101,10 @@ def _check(source: str) -> None:
 def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> None:
     path = problem.path or ""
     try:
-        found = hearing.github.repository.text(path, sha)
+        text = hearing.github.repository.text(path, sha)
     except ConflictError as error:
         raise AnswerError(reply_failure(Failure(FailureCode.problem, str(error), "Name a Python file."))) from error
-    if found is None:
+    if text is None:
         fix = "A path is relative to the repository's root, such as `src/model.py:MLP`."
         raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", fix)))
 
@@ -137,8 +137,8 @@ def _gist_file(hearing: Hearing, link: GistLink) -> tuple[str, str | None]:
     Raises:
         ConflictError: the link names no file, and the gist has several.
     """
-    found = hearing.github.gists.files(link.gist, link.revision)
-    files = tuple(file for file in found if is_relative_path(file.name))
+    entries = hearing.github.gists.files(link.gist, link.revision)
+    files = tuple(file for file in entries if is_relative_path(file.name))
     if link.path:
         files = tuple(file for file in files if file.name == link.path)
     elif link.anchor:
@@ -428,10 +428,10 @@ def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, op
     if compared is None:
         raise AnswerError(reply_no_comparison(start.pull.base_branch, start.sha))
     before = hearing.desk.snapshot(hearing.github, compared.merge_base_sha)
-    found = hearing.desk.inbox.touched_kernel(before, snapshot, options.layout)
-    if isinstance(found, Failure):
-        raise AnswerError(reply_failure(found))
-    return found
+    touched = hearing.desk.inbox.touched_kernel(before, snapshot, options.layout)
+    if isinstance(touched, Failure):
+        raise AnswerError(reply_failure(touched))
+    return touched
 
 
 def origin(hearing: Hearing) -> Origin:
@@ -451,8 +451,8 @@ def origin(hearing: Hearing) -> Origin:
 def job_of(hearing: Hearing, key: str) -> JobView | None:
     """The job that this very command started, when its delivery was handled before."""
     place = hearing.text.place
-    found = hearing.desk.inbox.find_jobs(place.repository, number=place.number)
-    return next((job for job in found if job.request.key == key), None)
+    jobs = hearing.desk.inbox.find_jobs(place.repository, number=place.number)
+    return next((job for job in jobs if job.request.key == key), None)
 
 
 def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None:

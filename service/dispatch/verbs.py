@@ -169,10 +169,10 @@ def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
         job = inbox.get_job(job_id)
         ours = job is not None and job.request.origin.repository.lower() == place.repository.lower()
         return (job,) if job is not None and ours else ()
-    found = {job.job_id: job for job in inbox.find_jobs(place.repository, number=place.number)}
+    by_id = {job.job_id: job for job in inbox.find_jobs(place.repository, number=place.number)}
     if place.is_pull:
-        found |= {job.job_id: job for job in inbox.find_jobs(place.repository, pull_number=place.number)}
-    return tuple(sorted(found.values(), key=lambda job: job.created_at, reverse=True))
+        by_id |= {job.job_id: job for job in inbox.find_jobs(place.repository, pull_number=place.number)}
+    return tuple(sorted(by_id.values(), key=lambda job: job.created_at, reverse=True))
 
 
 def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
@@ -180,8 +180,8 @@ def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> J
     jobs = _jobs(hearing, command.job)
     if command.job is not None:
         return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))
-    found = [[job for job in jobs if job.state in wanted] for wanted in states]
-    fitting = next((some for some in found if some), [])
+    by_state = [[job for job in jobs if job.state in wanted] for wanted in states]
+    fitting = next((some for some in by_state if some), [])
     if len(fitting) > 1:
         return reply_which_job(command.verb, fitting)
     if fitting or jobs:

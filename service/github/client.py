@@ -34,33 +34,33 @@ class Conversation(RepositoryCalls):
     def comments(self, number: int, since: datetime | None = None) -> list[CommentInfo]:
         """The comments of a conversation, oldest first, at most 2,000."""
         issue = self._repository.get_issue(number)
-        found = self._listed(lambda: issue.get_comments(since=since or NotSet), MAX_COMMENTS)
-        return [CommentInfo(comment.id, login_of(comment.user), comment.body or "") for comment in found]
+        comments = self._listed(lambda: issue.get_comments(since=since or NotSet), MAX_COMMENTS)
+        return [CommentInfo(comment.id, login_of(comment.user), comment.body or "") for comment in comments]
 
     def written_since(self, since: datetime) -> list[dict[str, Any]]:
         """The comments of all conversations that were written or edited since a time, oldest first, as GitHub has them."""
-        found = self._listed(
+        comments = self._listed(
             lambda: self._repository.get_issues_comments(sort="updated", direction="asc", since=since), MAX_COMMENTS
         )
-        return [_as_listed(comment) for comment in found]
+        return [_as_listed(comment) for comment in comments]
 
     def who_reacted(self, comment_id: int, reaction: str) -> set[str]:
         """The logins of those who reacted to a comment in one way."""
-        found = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
-        return {login_of(each.user) for each in found if each.content == reaction}
+        reactions = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
+        return {login_of(each.user) for each in reactions if each.content == reaction}
 
     def updated_since(self, since: datetime) -> list[dict[str, Any]]:
         """The issues and pull requests in which something happened since a time, as GitHub has them among issues."""
-        found = self._listed(
+        issues = self._listed(
             lambda: self._repository.get_issues(state="all", sort="updated", since=since), MAX_COMMENTS
         )
-        return [_as_listed(issue) for issue in found]
+        return [_as_listed(issue) for issue in issues]
 
     def who_reacted_to_issue(self, number: int, reaction: str) -> set[str]:
         """The logins of those who reacted to the body of an issue or pull request in one way."""
         issue = self._repository.get_issue(number)
-        found = self._listed(issue.get_reactions, MAX_COMMENTS)
-        return {login_of(each.user) for each in found if each.content == reaction}
+        reactions = self._listed(issue.get_reactions, MAX_COMMENTS)
+        return {login_of(each.user) for each in reactions if each.content == reaction}
 
     def issue(self, number: int) -> dict[str, Any]:
         """An issue or a pull request, as GitHub has it among issues."""
@@ -116,17 +116,17 @@ class Pulls(RepositoryCalls):
     def find(self, branch: str) -> PullInfo | None:
         """The newest pull request, open or not, whose head is a branch of this repository; None where there is none."""
         owner = self.full_name.partition("/")[0]
-        found = self._listed(
+        matches = self._listed(
             lambda: self._repository.get_pulls(state="all", head=f"{owner}:{branch}", sort="created", direction="desc"),
             10,
         )
         # GitHub ignores a head filter that it does not understand, and then lists every pull request.
-        return next((info for info in map(_pull_info, found) if info.head_branch == branch), None)
+        return next((info for info in map(_pull_info, matches) if info.head_branch == branch), None)
 
     def of_commit(self, sha: str) -> list[PullInfo]:
         """The pull requests that brought a commit."""
         commit = self._repository.get_commit(sha)
-        return [_pull_info(found) for found in self._listed(commit.get_pulls, 10)]
+        return [_pull_info(pull) for pull in self._listed(commit.get_pulls, 10)]
 
     def create(self, title: str, body: str, head: str, base: str, *, draft: bool = True) -> PullInfo:
         """Open a pull request."""
@@ -150,9 +150,9 @@ class Pulls(RepositoryCalls):
         """Take a pull request out of draft; nothing happens where it is none."""
 
         def mark() -> None:
-            found = self._repository.get_pull(number)
-            if found.draft:
-                found.mark_ready_for_review()
+            pull = self._repository.get_pull(number)
+            if pull.draft:
+                pull.mark_ready_for_review()
 
         self._call(mark)
 
@@ -168,8 +168,8 @@ class Pulls(RepositoryCalls):
     def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
         """What a review said on lines, at most 200 comments."""
         pull = self._repository.get_pull(number)
-        found = self._listed(lambda: pull.get_single_review_comments(review_id), MAX_REVIEW_COMMENTS)
-        return self._call(lambda: tuple(_line_comment(comment) for comment in found))
+        comments = self._listed(lambda: pull.get_single_review_comments(review_id), MAX_REVIEW_COMMENTS)
+        return self._call(lambda: tuple(_line_comment(comment) for comment in comments))
 
 
 def _line_comment(comment: PullRequestComment) -> LineComment:
@@ -178,20 +178,20 @@ def _line_comment(comment: PullRequestComment) -> LineComment:
     return LineComment(comment.path, line, comment.body or "")
 
 
-def _pull_info(found: PullRequest) -> PullInfo:
-    pushed_at = found.head.repo.pushed_at if found.head.repo is not None else None
+def _pull_info(pull: PullRequest) -> PullInfo:
+    pushed_at = pull.head.repo.pushed_at if pull.head.repo is not None else None
     return PullInfo(
-        number=found.number,
-        title=found.title,
-        body=found.body or "",
-        author=login_of(found.user),
-        state=found.state,
-        draft=bool(found.draft),
-        head_branch=found.head.ref,
-        head_sha=found.head.sha,
-        head_repository=found.head.repo.full_name if found.head.repo is not None else None,
-        base_branch=found.base.ref,
-        html_url=found.html_url,
+        number=pull.number,
+        title=pull.title,
+        body=pull.body or "",
+        author=login_of(pull.user),
+        state=pull.state,
+        draft=bool(pull.draft),
+        head_branch=pull.head.ref,
+        head_sha=pull.head.sha,
+        head_repository=pull.head.repo.full_name if pull.head.repo is not None else None,
+        base_branch=pull.base.ref,
+        html_url=pull.html_url,
         head_pushed_at=pushed_at.isoformat() if pushed_at is not None else None,
     )
 
@@ -205,8 +205,8 @@ class Issues(RepositoryCalls):
     def by(self, login: str) -> list[IssueInfo]:
         """The issues that an account opened, open and closed, newest first, at most 1,000."""
         creator = cast("NamedUser", login)  # PyGithub takes a login as well; its annotation does not say so
-        found = self._listed(lambda: self._repository.get_issues(state="all", creator=creator), MAX_ISSUES)
-        issues = [issue for issue in found if issue.pull_request is None]
+        listed = self._listed(lambda: self._repository.get_issues(state="all", creator=creator), MAX_ISSUES)
+        issues = [issue for issue in listed if issue.pull_request is None]
         return [IssueInfo(issue.number, issue.title, issue.body or "", issue.state == "open") for issue in issues]
 
     def open(self, title: str, body: str, labels: tuple[str, ...] = ()) -> int:
@@ -258,8 +258,8 @@ class Checks(RepositoryCalls):
     def find(self, sha: str, external_id: str) -> CheckInfo | None:
         """The check run on a commit with an id of ours; None where there is none."""
         commit = self._repository.get_commit(sha)
-        found = self._listed(lambda: commit.get_check_runs(filter="all"), MAX_CHECKS)
-        return next((info for info in map(_check_info, found) if info.external_id == external_id), None)
+        matches = self._listed(lambda: commit.get_check_runs(filter="all"), MAX_CHECKS)
+        return next((info for info in map(_check_info, matches) if info.external_id == external_id), None)
 
     def create(self, name: str, sha: str, external_id: str, text: CheckText) -> int:
         """Make a check run; give its id."""
@@ -279,8 +279,8 @@ class Checks(RepositoryCalls):
         )
 
 
-def _check_info(found: CheckRun) -> CheckInfo:
-    return CheckInfo(found.id, found.name, found.head_sha, found.external_id or "", found.status, found.conclusion)
+def _check_info(check: CheckRun) -> CheckInfo:
+    return CheckInfo(check.id, check.name, check.head_sha, check.external_id or "", check.status, check.conclusion)
 
 
 class GitHubClient:

@@ -77,11 +77,11 @@ def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> t
     for attempt in attempts:
         tried.setdefault(attempt.delivery_id, []).append(attempt)
     lost = [
-        max(found, key=lambda attempt: attempt.delivered_at)
-        for found in tried.values()
-        if handles(found[0].event)
-        and len(found) < MOST_ATTEMPTS
-        and not any(attempt.status_code in SUCCESS for attempt in found)
+        max(tries, key=lambda attempt: attempt.delivered_at)
+        for tries in tried.values()
+        if handles(tries[0].event)
+        and len(tries) < MOST_ATTEMPTS
+        and not any(attempt.status_code in SUCCESS for attempt in tries)
     ]
     return tuple(sorted(lost, key=lambda attempt: attempt.delivered_at))
 
@@ -196,9 +196,9 @@ class GitHubClients:
         now_s = time.monotonic()
         if self._checked is not None and now_s - self._checked[0] <= CHECKED_FOR_S:
             return self._checked[1]
-        found = self._check()
-        self._checked = (now_s, found) if found.answered else None
-        return found
+        checked = self._check()
+        self._checked = (now_s, checked) if checked.answered else None
+        return checked
 
     def ask_for_missed(self, look_back: timedelta, handles: Callable[[str], bool]) -> int:
         """Have GitHub deliver again what did not arrive lately; give how many. A plain token has no log to look at.
@@ -209,10 +209,10 @@ class GitHubClients:
         if not isinstance(self._credentials, AppCredentials):
             return 0
         ask = self._credentials.ask
-        found = missed(last_attempts(ask, look_back), handles)
-        for attempt in found:
+        attempts = missed(last_attempts(ask, look_back), handles)
+        for attempt in attempts:
             ask_again(ask, attempt)
-        return len(found)
+        return len(attempts)
 
     def installed(self) -> Iterator[Installed]:
         """The repositories that the App is installed on, but for forks and archived ones. A plain token has no such list.
@@ -222,12 +222,12 @@ class GitHubClients:
         """
         if not isinstance(self._credentials, AppCredentials):
             return
-        for found in [item for page in paged(self._credentials.ask, "/app/installations") for item in page]:
-            if not found.get("suspended_at"):
+        for installation in [item for page in paged(self._credentials.ask, "/app/installations") for item in page]:
+            if not installation.get("suspended_at"):
                 try:
-                    yield from self._repositories(self._credentials, int(found["id"]))
+                    yield from self._repositories(self._credentials, int(installation["id"]))
                 except GitHubError as error:
-                    log.warning("repositories_not_listed", installation=found["id"], error=str(error))
+                    log.warning("repositories_not_listed", installation=installation["id"], error=str(error))
 
     def _repositories(self, credentials: AppCredentials, installation_id: int) -> list[Installed]:
         credential = credentials.listing(installation_id)

@@ -115,18 +115,18 @@ class Gists(Downloads):
     def _read(self, name: str) -> tuple[GistFile, ...]:
         base = self._session.github.requester.base_url
         content = self.fetch(f"{base}/gists/{name}", MAX_GIST_BYTES, "the gist")
-        found = self._call(lambda: json.loads(content))
-        files = found.get("files") if isinstance(found, dict) else None
+        parsed = self._call(lambda: json.loads(content))
+        files = parsed.get("files") if isinstance(parsed, dict) else None
         if not isinstance(files, dict):
             raise ConflictError("GitHub's answer names no files of the gist")
         return tuple(_gist_file(name, each) for name, each in files.items() if isinstance(each, dict))
 
 
-def _gist_file(name: str, found: dict[str, Any]) -> GistFile:
+def _gist_file(name: str, entry: dict[str, Any]) -> GistFile:
     text = (
-        str(found.get("content") or "").encode("utf-8", "replace").decode()
+        str(entry.get("content") or "").encode("utf-8", "replace").decode()
     )  # JSON may hold half of a pair of surrogates
-    if found.get("truncated") or len(text) > MAX_TEXT_BYTES:
+    if entry.get("truncated") or len(text) > MAX_TEXT_BYTES:
         raise ConflictError(f"`{name}` is larger than {MAX_TEXT_BYTES // 1024} KiB")
-    raw = urllib.parse.urlsplit(str(found.get("raw_url") or "")).path.split("/raw/")
+    raw = urllib.parse.urlsplit(str(entry.get("raw_url") or "")).path.split("/raw/")
     return GistFile(name, text, raw[-1].partition("/")[0] if len(raw) > 1 else "")

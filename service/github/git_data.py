@@ -27,11 +27,11 @@ class RepositoryReads(RepositoryCalls):
         """The repository."""
 
         def read() -> RepositoryInfo:
-            found = self._session.github.get_repo(self.full_name)
+            repository = self._session.github.get_repo(self.full_name)
             name = str(
-                found.raw_data["full_name"]
+                repository.raw_data["full_name"]
             )  # the attribute stays the name that was asked for, perhaps an old one
-            return RepositoryInfo(name, found.default_branch, bool(found.private), found.html_url)
+            return RepositoryInfo(name, repository.default_branch, bool(repository.private), repository.html_url)
 
         return self._call(read)
 
@@ -47,13 +47,13 @@ class RepositoryReads(RepositoryCalls):
         path = f"/orgs/{quote(organisation)}/teams/{quote(slug)}/memberships/{quote(login)}"
         requester = self._session.github.requester
         try:
-            _, found = self._call(lambda: requester.requestJsonAndCheck("GET", path))
+            _, membership = self._call(lambda: requester.requestJsonAndCheck("GET", path))
         except MissingError:
             return False
         except ForbiddenError as error:
             log.warning("team_not_read", team=f"{organisation}/{slug}", error=str(error))
             return False
-        return isinstance(found, dict) and found.get("state") == "active"
+        return isinstance(membership, dict) and membership.get("state") == "active"
 
     def text(self, path: str, ref: str) -> str | None:
         """A file's text at a commit or branch; None where there is no such file.
@@ -64,15 +64,15 @@ class RepositoryReads(RepositoryCalls):
         if not is_safe_path(path):
             return None
         try:
-            found = self._call(lambda: self._repository.get_contents(path, ref=ref))
+            content = self._call(lambda: self._repository.get_contents(path, ref=ref))
         except MissingError:
             return None
-        if not isinstance(found, ContentFile) or found.type != "file":
+        if not isinstance(content, ContentFile) or content.type != "file":
             raise ConflictError(f"`{path}` is not a file")
-        if found.size > MAX_TEXT_BYTES:
+        if content.size > MAX_TEXT_BYTES:
             raise ConflictError(f"`{path}` is larger than {MAX_TEXT_BYTES // 1024} KiB")
         try:
-            return self._call(lambda: found.decoded_content).decode("utf-8")
+            return self._call(lambda: content.decoded_content).decode("utf-8")
         except (UnicodeDecodeError, AssertionError) as error:
             raise ConflictError(f"`{path}` is not UTF-8 text") from error
 
@@ -102,8 +102,13 @@ class GitData(RepositoryCalls):
         """A commit."""
 
         def read() -> CommitInfo:
-            found = self._repository.get_git_commit(sha)
-            return CommitInfo(found.sha, found.tree.sha, found.message, tuple(parent.sha for parent in found.parents))
+            git_commit = self._repository.get_git_commit(sha)
+            return CommitInfo(
+                git_commit.sha,
+                git_commit.tree.sha,
+                git_commit.message,
+                tuple(parent.sha for parent in git_commit.parents),
+            )
 
         return self._call(read)
 
@@ -114,8 +119,8 @@ class GitData(RepositoryCalls):
         """
 
         def read() -> CompareInfo:
-            found = self._repository.compare(base, head)
-            return CompareInfo(found.base_commit.sha, found.merge_base_commit.sha)
+            comparison = self._repository.compare(base, head)
+            return CompareInfo(comparison.base_commit.sha, comparison.merge_base_commit.sha)
 
         try:
             return self._call(read)
@@ -130,10 +135,10 @@ class GitData(RepositoryCalls):
         """
 
         def read() -> tuple[CommitInfo, ...]:
-            found = self._repository.compare(good, bad)
-            if found.merge_base_commit.sha != found.base_commit.sha:
+            comparison = self._repository.compare(good, bad)
+            if comparison.merge_base_commit.sha != comparison.base_commit.sha:
                 return ()
-            known = {commit.sha: commit for commit in itertools.islice(found.commits, MAX_COMMITS)}
+            known = {commit.sha: commit for commit in itertools.islice(comparison.commits, MAX_COMMITS)}
             last = next(reversed(known), None)
             line: list[CommitInfo] = []
             while last is not None and last in known:
@@ -142,7 +147,7 @@ class GitData(RepositoryCalls):
                 line.append(CommitInfo(commit.sha, commit.commit.tree.sha, commit.commit.message, parents))
                 last = parents[0] if parents else None
             # Where the first parents lead past the good commit, it came by a merge: it is no part of this line.
-            first = found.base_commit
+            first = comparison.base_commit
             if last != first.sha:
                 return ()
             parents = tuple(parent.sha for parent in first.parents)
@@ -199,9 +204,9 @@ class GitData(RepositoryCalls):
         """
 
         def forward() -> None:
-            found = self._repository.get_git_ref(f"heads/{branch}")
+            reference = self._repository.get_git_ref(f"heads/{branch}")
             # Reading it first gives the address at which it can be changed, which is not the one at which it is read.
-            if found.object.sha != sha:
-                found.edit(sha, force=False)
+            if reference.object.sha != sha:
+                reference.edit(sha, force=False)
 
         self._call(forward)

@@ -41,8 +41,8 @@ class RangeSearch:
         self.good = good
         if self._verdict(bad) in WRONG:
             self.wrong = self._verdict(bad)
-            found = bisect(len(commits), self._steps(commits))
-            return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
+            result = bisect(len(commits), self._steps(commits))
+            return result.whole, tuple(one for culprit in result.culprits for one in self._suspects(commits, culprit))
         self.steps = 0
         whole = self._compared(good, bad)
         if whole.skipped is not None and whole.skipped.code is FailureCode.missing:
@@ -51,8 +51,8 @@ class RangeSearch:
         if not self.rows:
             return judged(whole, None), ()
         self.known[good, bad] = StepOutcome.slower
-        found = bisect(len(commits), self._steps(commits))
-        return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
+        result = bisect(len(commits), self._steps(commits))
+        return result.whole, tuple(one for culprit in result.culprits for one in self._suspects(commits, culprit))
 
     def _line(self, good: str, bad: str) -> tuple[str, ...]:
         """The commits of a branch from one to another: of a merge the merge itself, not what it brought."""
@@ -90,9 +90,9 @@ class RangeSearch:
     def _compared(self, old: str, new: str) -> MeasuredKernel:
         self.steps += 1
         # All of the time goes to the sizes that count: a step without one of them decides nothing.
-        found = self.compare(old, new, tuple(sorted({size for _, _, size in self.rows})))
-        self.gpu = (found.benchmark.gpu if found.benchmark is not None else None) or self.gpu
-        return found
+        comparison = self.compare(old, new, tuple(sorted({size for _, _, size in self.rows})))
+        self.gpu = (comparison.benchmark.gpu if comparison.benchmark is not None else None) or self.gpu
+        return comparison
 
     def _suspects(self, commits: Sequence[str], culprit: Culprit) -> tuple[Suspect, ...]:
         between = tuple(commits[culprit.good + 1 : culprit.bad + 1])
@@ -111,10 +111,10 @@ class RangeSearch:
         if start == parents[1]:
             return ()
         commits = self._line(start, parents[1])
-        found = bisect(len(commits), self._steps(commits))
+        result = bisect(len(commits), self._steps(commits))
         return tuple(
             Suspect(tuple(commits[one.good + 1 : one.bad + 1]), tuple(commits[place] for place in one.unjudged), commit)
-            for one in found.culprits
+            for one in result.culprits
         )
 
 

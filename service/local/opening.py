@@ -51,8 +51,8 @@ class OpenedPullRequest:
 def repository_at(remote: str, html_url: str) -> str | None:
     """The owner/name that the address of a git remote has at GitHub; None where it is elsewhere."""
     host = re.escape(re.sub(r"^https?://", "", html_url))
-    found = re.fullmatch(rf"(?:https?://(?:[^@/]+@)?|ssh://git@|git@){host}[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", remote)
-    return found[1] if found else None
+    match = re.fullmatch(rf"(?:https?://(?:[^@/]+@)?|ssh://git@|git@){host}[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", remote)
+    return match[1] if match else None
 
 
 def propose(configuration: GitHubConfiguration, repository: str, proposal: PullRequestContent) -> OpenedPullRequest:
@@ -77,8 +77,8 @@ def _propose(clients: GitHubClients, repository: str, proposal: PullRequestConte
     branch, change = proposal.branch, proposal.change
     if github.repository.text(change.path, info.default_branch) == change.text:
         return OpenedPullRequest(None, "there")
-    found = github.pulls.find(branch)
-    pull = found if found is not None and found.state == "open" else None
+    existing = github.pulls.find(branch)
+    pull = existing if existing is not None and existing.state == "open" else None
     moved = _allowed(refused, lambda: _commit(github, info.default_branch, proposal, is_open=pull is not None))
     if pull is not None:
         return OpenedPullRequest(pull, "updated" if moved else "open")

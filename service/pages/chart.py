@@ -131,21 +131,21 @@ def _drawn(
 
 
 def _marks(history: KernelHistory, places: dict[str, int], x: Callable[[str], float]) -> list[Mark]:
-    found = []
+    marks = []
     for line in history.lines:
         changed = {change.commit for change in line.changes}
-        found += [
+        marks += [
             Mark(_n(x(commit)), "change_point", f"change point at {commit[:12]}")
             for commit in line.change_points
             if commit not in changed
         ]
         for change in line.changes:
             if change.commit in places and change.state != "quiet":
-                found.append(Mark(_n(x(change.commit)), change.state, change_text(change)))
+                marks.append(Mark(_n(x(change.commit)), change.state, change_text(change)))
             if change.recovered_commit is not None and change.recovered_commit in places:
                 text = f"recovered at {change.recovered_commit[:12]}"
-                found.append(Mark(_n(x(change.recovered_commit)), "recovery", text))
-    return found
+                marks.append(Mark(_n(x(change.recovered_commit)), "recovery", text))
+    return marks
 
 
 def change_text(change: ChangeMark) -> str:

@@ -36,19 +36,19 @@ def add_error_pages(app: FastAPI, render: Render) -> None:
     """Answer browsers with pages wherever the application refuses a request."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        found = cast(AnyHTTPException, error)
+        http_error = cast(AnyHTTPException, error)
         if not _wants_page(request):
-            return await http_exception_handler(request, found)
-        fix = getattr(found, "fix", None) or FIXES.get(HTTPStatus(found.status_code), DEFAULT_FIX)
-        answer = render(found.status_code, str(found.detail), fix)
-        answer.headers.update(found.headers or {})
+            return await http_exception_handler(request, http_error)
+        fix = getattr(http_error, "fix", None) or FIXES.get(HTTPStatus(http_error.status_code), DEFAULT_FIX)
+        answer = render(http_error.status_code, str(http_error.detail), fix)
+        answer.headers.update(http_error.headers or {})
         return answer
 
     async def invalid(request: Request, error: Exception) -> Response:
-        found = cast(RequestValidationError, error)
+        validation_error = cast(RequestValidationError, error)
         if not _wants_page(request):
-            return await request_validation_exception_handler(request, found)
-        names = ", ".join(dict.fromkeys(f"`{item['loc'][-1]}`" for item in found.errors()))
+            return await request_validation_exception_handler(request, validation_error)
+        names = ", ".join(dict.fromkeys(f"`{item['loc'][-1]}`" for item in validation_error.errors()))
         status = HTTPStatus.UNPROCESSABLE_ENTITY
         return render(status, f"the address has no value, or an impossible one, for {names}", FIXES[status])
 

@@ -42,10 +42,10 @@ def export_pages(folder: Path, repository: str, repository_url: str | None, last
     for state in states:
         for shows in kernels.BADGE_SHOWS:
             write(site.badge(repository, state.kernel, state.gpu, shows), kernels.badge_of(state.kernel, state, shows))
-    for found in (chosen for first in firsts.values() for chosen in _every_choice(first, last)):
-        page = site.history(repository, found.kernel, found.chosen, last)
-        write(page, kernels.history_page(env, found, last))
-        write(f"api/{page.removesuffix('.html')}.json", _json(kernels.history_form(found)))
+    for choice in (chosen for first in firsts.values() for chosen in _every_choice(first, last)):
+        page = site.history(repository, choice.kernel, choice.chosen, last)
+        write(page, kernels.history_page(env, choice, last))
+        write(f"api/{page.removesuffix('.html')}.json", _json(kernels.history_form(choice)))
     for before, after in pairs:
         compared = history.compare_commits(repository, before, after)
         page = f"{file_name('compare', before, after)}.html"
@@ -61,10 +61,10 @@ def _every_choice(first: history.KernelHistory, last: int) -> Iterator[history.K
 
 
 def _history(repository: str, kernel: str, wanted: dict[str, str], last: int) -> history.KernelHistory:
-    found = history.kernel_history(repository, kernel, wanted, last)
-    if found is None:
+    shown = history.kernel_history(repository, kernel, wanted, last)
+    if shown is None:
         raise LookupError(f"{kernel} has no numbers any more")
-    return found
+    return shown
 
 
 def _json(form: dict[str, Any]) -> str:

@@ -154,19 +154,19 @@ def history_page(env: Environment, history: KernelHistory, last: int | None) -> 
 def comparison_page(
     env: Environment,
     repository: str,
-    found: CommitComparison | None,
+    comparison: CommitComparison | None,
     asked: Mapping[str, str],
     gpus: Sequence[str],
 ) -> str:
-    """The page on which two commits are compared; ``found`` None: none were named yet."""
+    """The page on which two commits are compared; ``comparison`` None: none were named yet."""
     return env.get_template("compare.html").render(
         repository=repository,
-        found=found,
+        comparison=comparison,
         asked=asked,
         gpus=gpus,
         metrics=[metric.value for metric in Metric],
-        counts=[] if found is None else _counts(found.rows),
-        rows=() if found is None else told_rows(found.rows),
+        counts=[] if comparison is None else _counts(comparison.rows),
+        rows=() if comparison is None else told_rows(comparison.rows),
     )
 
 
@@ -199,8 +199,8 @@ def overview_form(
     repository: str | None, repositories: Sequence[str], states: Sequence[KernelState], operation: Operation | None
 ) -> dict[str, Any]:
     """The overview for programs."""
-    found = {"repository": repository, "repositories": repositories, "kernels": states, "operation": operation}
-    return {name: _form(value) for name, value in found.items()}
+    form = {"repository": repository, "repositories": repositories, "kernels": states, "operation": operation}
+    return {name: _form(value) for name, value in form.items()}
 
 
 def history_form(history: KernelHistory) -> dict[str, Any]:
@@ -214,10 +214,10 @@ def history_form(history: KernelHistory) -> dict[str, Any]:
     return form
 
 
-def comparison_form(found: CommitComparison) -> dict[str, Any]:
+def comparison_form(comparison: CommitComparison) -> dict[str, Any]:
     """A comparison for programs."""
-    form = _fields(replace(found, rows=()))
-    form["rows"] = [_fields(row) for row in found.rows]
+    form = _fields(replace(comparison, rows=()))
+    form["rows"] = [_fields(row) for row in comparison.rows]
     for row in form["rows"]:
         metric = row["metric"]
         row[f"before_{metric}"], row[f"after_{metric}"] = row.pop("before"), row.pop("after")

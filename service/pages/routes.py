@@ -76,10 +76,10 @@ def _asked_history(
     length = None if last == ALL else int(last)
     wanted = {"gpu": gpu, "metric": metric, "timed_pass": timed_pass, "workload": workload, "library": library}
     wanted["commit"] = commit
-    found = history.kernel_history(repository, kernel, wanted, length)
-    if found is None:
+    shown = history.kernel_history(repository, kernel, wanted, length)
+    if shown is None:
         raise NoPageError("no number of this kernel was ever measured or imported", NO_NUMBERS_FIX)
-    return found, length
+    return shown, length
 
 
 AskedHistory = Annotated[tuple[KernelHistory, int | None], Depends(_asked_history)]
@@ -115,8 +115,8 @@ def add_kernel_routes(router: APIRouter, html_url: str) -> None:
             "gpu": gpu or next(iter(gpus), ALL),
             "metric": metric or Metric.time_us.value,
         }
-        found = _comparison(repository, asked) if before or after else None
-        return _page(kernels.comparison_page(env, repository, found, asked, gpus))
+        comparison = _comparison(repository, asked) if before or after else None
+        return _page(kernels.comparison_page(env, repository, comparison, asked, gpus))
 
     @router.get("/api/kernels/compare")
     def compare_json(repository: Text, before: Text, after: Text, gpu: Text = ALL, metric: Text = ALL) -> Response:
@@ -152,10 +152,10 @@ def _newest_two(repository: str | None) -> tuple[str, str] | None:
 
 
 def _gpus(repository: str) -> tuple[str, ...]:
-    found = history.gpus(repository)
-    if not found:
+    gpus = history.gpus(repository)
+    if not gpus:
         raise NoPageError("no number of this repository was ever measured or imported", NO_NUMBERS_FIX)
-    return found
+    return gpus
 
 
 def _comparison(repository: str, asked: dict[str, str]) -> CommitComparison:
@@ -226,17 +226,17 @@ def _pages_router(pages: Pages, templates: Environment) -> APIRouter:
 
     @router.get("/jobs/{job_id}")
     def job(job_id: str) -> Response:
-        found, now = _job(pages, job_id), datetime.now(UTC)
+        view, now = _job(pages, job_id), datetime.now(UTC)
         return page(
             "job.html",
-            job=found,
-            row=shown.row_of(found, now),
-            stages=shown.stages_of(found, now),
-            links=shown.links_of(found, pages.addresses),
-            events=shown.events_of(found, now),
-            tried=tried_of(found, pages.load),
-            refresh_s=None if found.state in ENDED else REFRESH_S,
-            inline={artifact.name: shown.served_type(artifact) for artifact in found.artifacts},
+            job=view,
+            row=shown.row_of(view, now),
+            stages=shown.stages_of(view, now),
+            links=shown.links_of(view, pages.addresses),
+            events=shown.events_of(view, now),
+            tried=tried_of(view, pages.load),
+            refresh_s=None if view.state in ENDED else REFRESH_S,
+            inline={artifact.name: shown.served_type(artifact) for artifact in view.artifacts},
         )
 
     @router.get("/jobs/{job_id}/artifacts/{name:path}")
@@ -266,10 +266,10 @@ def _pages_router(pages: Pages, templates: Environment) -> APIRouter:
 
 
 def _job(pages: Pages, job_id: str) -> JobView:
-    found = pages.get_job(job_id)
-    if found is None:
+    view = pages.get_job(job_id)
+    if view is None:
         raise NoPageError("there is no such job", NO_JOB_FIX)
-    return found
+    return view
 
 
 def _guard(password: str) -> Callable[[HTTPBasicCredentials], None]:

@@ -247,7 +247,7 @@ def tried_of(job: JobView, load: Callable[[str], bytes]) -> tuple[TriedStage, ..
     """What was tried, by stage; what cannot be read is left out."""
     digests = {artifact.name: artifact.digest for artifact in job.artifacts}
     books = [name for name in digests if name.startswith(PREFIX) and name.endswith(".json")][:MOST_STAGES]
-    found, left = [], MOST_RECORDS
+    records, left = [], MOST_RECORDS
     for name in books:
         book = _read(digests[name], load)
         stage, number = str(book.get("stage", "")), book.get("attempt", 0)
@@ -259,8 +259,8 @@ def tried_of(job: JobView, load: Callable[[str], bytes]) -> tuple[TriedStage, ..
             left -= known
             rows.append(TriedRow(attempt, _how(attempt), record if known else None, cost))
         if rows:
-            found.append(TriedStage(f"{stage}, attempt {number}", name, tuple(rows)))
-    return tuple(found)
+            records.append(TriedStage(f"{stage}, attempt {number}", name, tuple(rows)))
+    return tuple(records)
 
 
 def _attempts(book: dict[str, Any]) -> tuple[Attempt, ...]:

@@ -75,8 +75,8 @@ def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
 def write_once(publication: Publication, marker: Marker, body: str) -> int:
     """Write a comment, unless it is there already; give its id."""
     number = publication.conversation
-    for found, comment in publication.own_comments(number):
-        if found == marker:
+    for other, comment in publication.own_comments(number):
+        if other == marker:
             return comment.comment_id
     return publication.github.conversation.comment(number, body)
 
@@ -204,8 +204,8 @@ def _issue(publication: Publication, update: RegressionUpdate) -> IssueInfo | No
 
 
 def _marked(publication: Publication, wanted: Marker) -> IssueInfo | None:
-    found = publication.github.issues.by(publication.bot_login)
-    return next((issue for issue in found if find_marker(issue.body) == wanted), None)
+    issues = publication.github.issues.by(publication.bot_login)
+    return next((issue for issue in issues if find_marker(issue.body) == wanted), None)
 
 
 def _say_once(
@@ -217,7 +217,7 @@ def _say_once(
 
 def _write_once(publication: Publication, number: int, kind: MessageKind, body: str) -> int:
     marker = Marker(publication.job.job_id, kind, publication.update_id)
-    for found, comment in publication.own_comments(number):
-        if found == marker:
+    for other, comment in publication.own_comments(number):
+        if other == marker:
             return comment.comment_id
     return publication.github.conversation.comment(number, body)

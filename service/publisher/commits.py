@@ -184,18 +184,18 @@ def publish_pull_request(publication: Publication, update: PullRequestUpdate) ->
     job, pulls = publication.job, publication.github.pulls
     title = pull_request_title(update, job)
     body = pull_request_body(update, job, publication.links())
-    found = _ours(publication)
-    if found is None:
+    pull = _ours(publication)
+    if pull is None:
         try:
-            found = pulls.create(title, body, job.branch, job.request.base_ref)
+            pull = pulls.create(title, body, job.branch, job.request.base_ref)
         except ConflictError as error:
-            found = _ours(publication) or _without_draft(publication, title, body, error)
+            pull = _ours(publication) or _without_draft(publication, title, body, error)
     else:
         # The title tells the gain once that is known, unless a person has given it another one.
-        renamed = found.title != pull_request_title(replace(update, optimization=None), job)
-        if found.body != body or (not renamed and found.title != title):
-            pulls.edit(found.number, body, found.title if renamed else title)
-    return Effect(pull_number=found.number)
+        renamed = pull.title != pull_request_title(replace(update, optimization=None), job)
+        if pull.body != body or (not renamed and pull.title != title):
+            pulls.edit(pull.number, body, pull.title if renamed else title)
+    return Effect(pull_number=pull.number)
 
 
 def publish_ready(publication: Publication, _update: ReadyUpdate) -> Effect:
@@ -217,19 +217,17 @@ def publish_close(publication: Publication, _update: CloseUpdate) -> Effect:
 
 def _ours(publication: Publication) -> PullInfo | None:
     job, pulls = publication.job, publication.github.pulls
-    found = pulls.get(job.pull_number) if job.pull_number is not None else pulls.find(job.branch)
-    if found is None:
+    pull = pulls.get(job.pull_number) if job.pull_number is not None else pulls.find(job.branch)
+    if pull is None:
         return None
-    if (
-        found.head_repository or ""
-    ).lower() != job.request.origin.repository.lower() or found.head_branch != job.branch:
+    if (pull.head_repository or "").lower() != job.request.origin.repository.lower() or pull.head_branch != job.branch:
         return None
-    if found.state == "open":
-        if found.author != publication.bot_login:
-            raise _closed(f"#{found.number} was opened from the branch `{job.branch}` by somebody else")
-        return found
+    if pull.state == "open":
+        if pull.author != publication.bot_login:
+            raise _closed(f"#{pull.number} was opened from the branch `{job.branch}` by somebody else")
+        return pull
     if job.pull_number is not None:
-        raise _closed(f"#{found.number} was closed")
+        raise _closed(f"#{pull.number} was closed")
     return None
 
 
@@ -283,8 +281,8 @@ def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpd
     text = CheckText(output.title, output.summary, output.conclusion.value, url, buttons)
     key = external_id(job.job_id, publication.update_id)
     try:
-        found = checks.find(head_sha, key)
-        return found.check_run_id if found is not None else checks.create(output.name, head_sha, key, text)
+        check = checks.find(head_sha, key)
+        return check.check_run_id if check is not None else checks.create(output.name, head_sha, key, text)
     except (ForbiddenError, ConflictError) as error:
         # Only a GitHub App can make check runs; with a plain token the comments have to do.
         log.warning("check_run_not_made", error=str(error))

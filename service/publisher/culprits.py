@@ -29,15 +29,15 @@ class CulpritCommit:
 
 def of_regression(publication: Publication, update: RegressionUpdate) -> tuple[tuple[CulpritCommit, str], ...]:
     """The commits that are known to have made the kernel worse, each with its title: those alone between their two nights."""
-    found: dict[str, tuple[CulpritCommit, str]] = {}
+    culprits: dict[str, tuple[CulpritCommit, str]] = {}
     confirmed = [change for change in update.changes if change.state == "confirmed"]
     for change in sorted(confirmed, key=_grown, reverse=True):
-        line = publication.github.git.line(change.good, change.bad) if change.bad not in found else ()
+        line = publication.github.git.line(change.good, change.bad) if change.bad not in culprits else ()
         if len(line) == 2:
             wrong = change.metric == "wrong_values"
             culprit = CulpritCommit(update.kernel, update.gpu, change.bad, _grown(change) or None, wrong)
-            found[change.bad] = (culprit, (line[1].message.splitlines() or [""])[0])
-    return tuple(found.values())
+            culprits[change.bad] = (culprit, (line[1].message.splitlines() or [""])[0])
+    return tuple(culprits.values())
 
 
 def of_bisection(summary: BisectSummary) -> tuple[CulpritCommit, ...]:

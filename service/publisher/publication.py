@@ -63,9 +63,9 @@ class Publication:
     def own_comments(self, number: int) -> list[tuple[Marker, CommentInfo]]:
         """The bot's own comments about the job in a conversation, oldest first."""
         since = datetime.fromisoformat(self.job.created_at) - CLOCK_SKEW
-        found = []
+        own = []
         for comment in self.github.conversation.comments(number, since):
             marker = find_marker(comment.body) if comment.author == self.bot_login else None
             if marker is not None and marker.job_id == self.job.job_id:
-                found.append((marker, comment))
-        return found
+                own.append((marker, comment))
+        return own

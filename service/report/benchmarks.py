@@ -48,8 +48,8 @@ class PassResult:
 
 def by_pass(rows: Sequence[WorkloadTiming], baseline: str = ORIGINAL) -> tuple[PassResult, ...]:
     """Every pass that was timed, in the order of the passes."""
-    found = [(timed_pass, tuple(row for row in rows if row.timed_pass is timed_pass)) for timed_pass in Pass]
-    return tuple(_pass_result(timed_pass, members, baseline) for timed_pass, members in found if members)
+    groups = [(timed_pass, tuple(row for row in rows if row.timed_pass is timed_pass)) for timed_pass in Pass]
+    return tuple(_pass_result(timed_pass, members, baseline) for timed_pass, members in groups if members)
 
 
 def mean_speedup(rows: Iterable[WorkloadTiming], baseline: str = ORIGINAL) -> float | None:
@@ -84,8 +84,8 @@ def timing(row: WorkloadTiming, contender: str) -> Timing | None:
 
 def median_us(row: WorkloadTiming, contender: str) -> float | None:
     """A contender's time."""
-    found = timing(row, contender)
-    return found.median_us if found is not None else None
+    timed = timing(row, contender)
+    return timed.median_us if timed is not None else None
 
 
 def memory_ratio(rows: Iterable[WorkloadTiming]) -> float | None:
@@ -130,7 +130,7 @@ def word_of(result: PassResult) -> str:
 
 
 def _pass_result(timed_pass: Pass, rows: tuple[WorkloadTiming, ...], baseline: str) -> PassResult:
-    comparisons = [found for row in rows if (found := compared(row, baseline)) is not None]
+    comparisons = [comparison for row in rows if (comparison := compared(row, baseline)) is not None]
     counts = Counter(comparison.word for comparison in comparisons)
     low, high = _interval(comparisons)
     words = tuple((word, counts[word]) for word in Word if counts[word])
@@ -192,15 +192,15 @@ def _control(control: Comparison | None) -> str:
     return DASH if control is None else with_interval(control.speedup, control.speedup_low, control.speedup_high)
 
 
-def _conditions(found: Conditions | None) -> list[str]:
-    if found is None:
+def _conditions(conditions: Conditions | None) -> list[str]:
+    if conditions is None:
         return [DASH] * 5
-    low, high = found.sm_clock_mhz_low, found.sm_clock_mhz_high
+    low, high = conditions.sm_clock_mhz_low, conditions.sm_clock_mhz_high
     clock = DASH if low is None or high is None else f"{low} MHz" if low == high else f"{low} to {high} MHz"
-    memory = f"{found.memory_clock_mhz} MHz" if found.memory_clock_mhz is not None else DASH
-    temperature = f"{found.temperature_c} °C" if found.temperature_c is not None else DASH
-    reasons = ", ".join(inline(reason, 40) for reason in found.throttle_reasons) or DASH
-    return [clock, memory, temperature, reasons, str(found.dropped_blocks) if found.dropped_blocks else DASH]
+    memory = f"{conditions.memory_clock_mhz} MHz" if conditions.memory_clock_mhz is not None else DASH
+    temperature = f"{conditions.temperature_c} °C" if conditions.temperature_c is not None else DASH
+    reasons = ", ".join(inline(reason, 40) for reason in conditions.throttle_reasons) or DASH
+    return [clock, memory, temperature, reasons, str(conditions.dropped_blocks) if conditions.dropped_blocks else DASH]
 
 
 CONTENDERS = {CANDIDATE: "kernel", ORIGINAL: "before", "eager": "eager", "torch_compile": "torch.compile"}
@@ -244,7 +244,7 @@ def memory_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTENDERS
     names, titles = _contenders(result), {**CONTENDERS, **titles}
     rows = []
     for row in result.rows:
-        peaks = [size_bytes(found.peak_bytes if found else None) for found in (timing(row, name) for name in names)]
+        peaks = [size_bytes(timed.peak_bytes if timed else None) for timed in (timing(row, name) for name in names)]
         rows.append([code(_label(row)), row.timed_pass.value, *peaks])
     if all(cell == DASH for row in rows for cell in row[2:]):
         return ""
@@ -258,7 +258,7 @@ def _rows_table(result: BenchmarkResult, rows: tuple[WorkloadTiming, ...], title
     shown = [_title(name, titles) for name in names]
     header = ["workload", "pass", *shown, "host", f"against {_title(ORIGINAL, titles)} (95% interval)"]
     best = "against the best baseline" if ORIGINAL in names else "speedup"
-    header += [f"{best} (95% interval)", "floor", "of the floor", "so it is"]
+    header += [f"{best} (95% interval)", "floor", "of the floor", "verdict"]
     if result.predicted:
         header = ["workload", "pass", *(f"{name}, predicted" for name in shown), "least time", "bytes to move"]
     body = [_workload_row(row, names, titles, predicted=result.predicted) for row in rows]
@@ -287,10 +287,12 @@ _COMPARED = (Word.faster, Word.slower)
 
 
 def _against_before(row: WorkloadTiming) -> str:
-    found = compared(row)
-    if found is None:
+    comparison = compared(row)
+    if comparison is None:
         return with_interval(speedup(row), None, None)
-    return f"{with_interval(found.speedup, found.speedup_low, found.speedup_high)} {found.word.value}"
+    return (
+        f"{with_interval(comparison.speedup, comparison.speedup_low, comparison.speedup_high)} {comparison.word.value}"
+    )
 
 
 def _time(timing: Timing | None) -> str:
@@ -308,16 +310,16 @@ def _caption(result: BenchmarkResult) -> str:
             "A kernel on a GPU takes longer than this.</sub>"
         )
     text = "Medians. The floor is the least time that the hardware allows."
-    if any(found and usable(found.host_us) for row in result.rows for found in row.timings):
+    if any(timed and usable(timed.host_us) for row in result.rows for timed in row.timings):
         text += " Host is what the host needs to queue the pass."
     noise = noise_sentence(result.rows)
     return f"<sub>{text}{f' {noise}' if noise else ''}</sub>"
 
 
 def _contenders(result: BenchmarkResult) -> list[str]:
-    found = dict.fromkeys(timing.contender for row in result.rows for timing in row.timings)
-    known = [name for name in CONTENDERS if name in found]
-    return [*known, *(name for name in found if name not in CONTENDERS and name != CONTROL)][:MAX_CONTENDERS]
+    names = dict.fromkeys(timing.contender for row in result.rows for timing in row.timings)
+    known = [name for name in CONTENDERS if name in names]
+    return [*known, *(name for name in names if name not in CONTENDERS and name != CONTROL)][:MAX_CONTENDERS]
 
 
 def _title(name: str, titles: Mapping[str, str]) -> str:

@@ -50,35 +50,35 @@ class Trust:
     slowdown: float
 
 
-def calibration_section(found: Trust) -> str:
+def calibration_section(trust: Trust) -> str:
     """False verdicts first, then how the planted slowdown was detected, then every row."""
-    compared, planted = sum(found.words.values()), sum(found.planted.values())
+    compared, planted = sum(trust.words.values()), sum(trust.planted.values())
     if not compared:
-        return paragraphs("**Nothing was timed:** no GPU is here.", _left_out(found))
-    wrong = sum(found.words.get(word, 0) for word in (Word.faster, Word.slower))
-    caught = found.planted.get(Word.slower, 0)
+        return paragraphs("**Nothing was timed:** no GPU is here.", _left_out(trust))
+    wrong = sum(trust.words.get(word, 0) for word in (Word.faster, Word.slower))
+    caught = trust.planted.get(Word.slower, 0)
     text = f"**{wrong} false words in {compared} comparisons of kernels with themselves; a planted slowdown of"
-    text += f" {found.slowdown:.0%} was found in {caught} of {planted} tries**, on {inline(found.gpu or 'a GPU', 60)}."
-    spread = f"Kernels were between {min(found.ratios):.4f} and {max(found.ratios):.4f} times as fast as themselves."
-    if found.slowdowns:
-        spread += f" The planted slowdown measured {min(found.slowdowns):.1%} to {max(found.slowdowns):.1%}."
-    words = [(word.value, str(found.words.get(word, 0)), str(found.planted.get(word, 0))) for word in Word]
+    text += f" {trust.slowdown:.0%} was found in {caught} of {planted} tries**, on {inline(trust.gpu or 'a GPU', 60)}."
+    spread = f"Kernels were between {min(trust.ratios):.4f} and {max(trust.ratios):.4f} times as fast as themselves."
+    if trust.slowdowns:
+        spread += f" The planted slowdown measured {min(trust.slowdowns):.1%} to {max(trust.slowdowns):.1%}."
+    words = [(word.value, str(trust.words.get(word, 0)), str(trust.planted.get(word, 0))) for word in Word]
     rows = [
         (code(name), code(workload), timed, "" if time_us is None else f"{time_us:.1f}", word)
-        for name, workload, timed, time_us, word in found.rows
+        for name, workload, timed, time_us, word in trust.rows
     ]
     return paragraphs(
         text,
         spread,
         table(("word", "with itself", "planted"), words, numeric=(1, 2)),
-        _left_out(found),
-        bullets([f"{inline(name)}: {inline(value)}" for name, value in found.host]),
+        _left_out(trust),
+        bullets([f"{inline(name)}: {inline(value)}" for name, value in trust.host]),
         folded("Every comparison", table(("problem", "workload", "pass", "us", "word"), rows, numeric=(3,))),
     )
 
 
-def _left_out(found: Trust) -> str:
-    return bullets([f"{code(name)} was left out: {inline(why)}" for name, why in found.left_out])
+def _left_out(trust: Trust) -> str:
+    return bullets([f"{code(name)} was left out: {inline(why)}" for name, why in trust.left_out])
 
 
 NOT_TIMED = "Nothing was timed: there is no GPU here, or no kernel came so far."
@@ -109,8 +109,8 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
 
 
 def _row(level: str, entries: Sequence[Entry]) -> tuple[str, ...]:
-    found = counts(entries)
-    numbers = (found["problems"], found["compiled"], *(found.get(outcome.value, 0) for outcome in ProblemOutcome))
+    counted = counts(entries)
+    numbers = (counted["problems"], counted["compiled"], *(counted.get(outcome.value, 0) for outcome in ProblemOutcome))
     return (code(level), *map(str, numbers))
 
 

@@ -157,14 +157,14 @@ def validated_verdict(summary: ValidateSummary, job: JobView) -> str:
 
 def faults(summary: ValidateSummary) -> list[str]:
     """What stands against a merge, each as part of a sentence; nothing where all is well."""
-    found = []
+    reasons = []
     if summary.verdict.status is not Status.passed:
-        found.append(verdict_words(summary.verdict))
+        reasons.append(verdict_words(summary.verdict))
     if not summary.tests.passed:
-        found.append(f"the library's tests fail ({inline(summary.tests.summary, 120)})")
+        reasons.append(f"the library's tests fail ({inline(summary.tests.summary, 120)})")
     if not summary.style.passed:
-        found.append("the library's style check fails")
-    return found
+        reasons.append("the library's style check fails")
+    return reasons
 
 
 def validated_sections(summary: ValidateSummary, image_urls: Mapping[str, str]) -> str:

@@ -212,8 +212,8 @@ def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[
         return (cancelled_lines(job, update.cancelled_by, update.why),)
     if update.failure is not None:
         head = f"{stopped_line(update.failure, job)}\n{next_line(update.failure, job)}"
-        found = sections(update.summary, job, image_urls) if update.summary else ""
-        return head, details(update.failure), found
+        shown = sections(update.summary, job, image_urls) if update.summary else ""
+        return head, details(update.failure), shown
     if update.summary is None:
         merge = f"**Next:** merge {pull_link(job, links)} when you are content. The bot never merges."
         return (f"**{subject(job)} is done:** every checkpoint was approved.\n{merge}",)

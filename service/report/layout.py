@@ -71,10 +71,10 @@ def fences(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each line with the fence of the code block that it belongs to: empty outside of code, and on the line that ends it."""
     fence = ""
     for line in lines:
-        found = FENCE.match(line)
-        if found and not fence:
-            fence = found[1]
-        elif found and len(found[1]) >= len(fence) and not found[2].strip():
+        match = FENCE.match(line)
+        if match and not fence:
+            fence = match[1]
+        elif match and len(match[1]) >= len(fence) and not match[2].strip():
             fence = ""
         yield line, fence
 
@@ -255,10 +255,10 @@ def marker(job_id: str, kind: MessageKind, key: str | None = None) -> str:
 def find_marker(body: str) -> Marker | None:
     """The marker of a message; only its last line counts, so that no text echoed in it can pose as one."""
     lines = body.rstrip().rsplit("\n", 1)
-    found = PATTERN.fullmatch(lines[-1].strip())
-    if found is None or found["kind"] not in set(MessageKind):
+    match = PATTERN.fullmatch(lines[-1].strip())
+    if match is None or match["kind"] not in set(MessageKind):
         return None
-    return Marker(found["job"], MessageKind(found["kind"]), found["key"])
+    return Marker(match["job"], MessageKind(match["kind"]), match["key"])
 
 
 def signed(body: str, job_id: str, kind: MessageKind, key: str | None = None) -> str:

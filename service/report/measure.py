@@ -37,7 +37,7 @@ MAX_NAMED = 5
 MAX_ROWS = 48
 MEMORY_MARGIN = 0.01  # peak memory is counted, not timed: a smaller difference is the allocator's
 LARGER = 1.05  # peak memory of head over base, beyond which it is named in the first line
-HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "so it is")
+HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "verdict")
 
 
 @dataclass(frozen=True)
@@ -78,77 +78,79 @@ def is_wrong(kernel: MeasuredKernel) -> bool:
 
 def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
     """The overall verdict in one line."""
-    found, against = sort_out(summary), inline(summary.against, 120)
+    kernels, against = sort_out(summary), inline(summary.against, 120)
     if not summary.kernels:
         return f"**This change touches no kernel:** nothing was compared with {against}."
-    parts = [f"{code(k.kernel)} is wrong, {verdict_words(k.verdict)}" for k in found.wrong[:MAX_NAMED] if k.verdict]
-    if found.slower:
-        parts.append(f"{_among(found.slower, found, 'slower')}: {_names(found.slower, Word.slower)}")
-    if found.faster:
-        parts.append(f"{_among(found.faster, found, 'faster')}: {_names(found.faster, Word.faster)}")
-    if found.larger:
-        text = ", ".join(f"{code(k.kernel)} ({change(_memory(k))})" for k in found.larger[:MAX_NAMED])
-        more = "needs more memory" if len(found.larger) == 1 else "need more memory"
-        parts.append(f"{len(found.larger)} of {counted(len(found.timed), 'kernel')} {more}: {text}")
+    parts = [f"{code(k.kernel)} is wrong, {verdict_words(k.verdict)}" for k in kernels.wrong[:MAX_NAMED] if k.verdict]
+    if kernels.slower:
+        parts.append(f"{_among(kernels.slower, kernels, 'slower')}: {_names(kernels.slower, Word.slower)}")
+    if kernels.faster:
+        parts.append(f"{_among(kernels.faster, kernels, 'faster')}: {_names(kernels.faster, Word.faster)}")
+    if kernels.larger:
+        text = ", ".join(f"{code(k.kernel)} ({change(_memory(k))})" for k in kernels.larger[:MAX_NAMED])
+        more = "needs more memory" if len(kernels.larger) == 1 else "need more memory"
+        parts.append(f"{len(kernels.larger)} of {counted(len(kernels.timed), 'kernel')} {more}: {text}")
     if parts:
-        tail = "" if found.slower or found.larger or not found.faster else "; nothing is slower"
-        return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(found)}"
-    if not found.timed and found.predicted:
+        tail = "" if kernels.slower or kernels.larger or not kernels.faster else "; nothing is slower"
+        return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(kernels)}"
+    if not kernels.timed and kernels.predicted:
         return f"**Nothing was timed:** no GPU was there, so nothing is known of the speed against {against}."
-    if not found.timed:
-        return f"**Nothing could be measured** against {against}: {_first_reason(found)}"
-    measurements = sum(len(k.benchmark.rows) for k in found.timed if k.benchmark)
-    text = f"{counted(len(found.timed), 'kernel')}, {counted(measurements, 'measurement')}"
-    if found.undecided:
-        names = ", ".join(code(k.kernel) for k in found.undecided[:MAX_NAMED])
+    if not kernels.timed:
+        return f"**Nothing could be measured** against {against}: {_first_reason(kernels)}"
+    measurements = sum(len(k.benchmark.rows) for k in kernels.timed if k.benchmark)
+    text = f"{counted(len(kernels.timed), 'kernel')}, {counted(measurements, 'measurement')}"
+    if kernels.undecided:
+        names = ", ".join(code(k.kernel) for k in kernels.undecided[:MAX_NAMED])
         undecided = f"({text}), but not all is decided: {names}"
-        return f"**Nothing is known to be faster or slower** than {against} {undecided}.{_left(found)}"
-    return f"**Nothing became faster or slower** than {against}: {text}.{_left(found)}"
+        return f"**Nothing is known to be faster or slower** than {against} {undecided}.{_left(kernels)}"
+    return f"**Nothing became faster or slower** than {against}: {text}.{_left(kernels)}"
 
 
 def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
     """What a maintainer does next."""
-    found = sort_out(summary)
+    kernels = sort_out(summary)
     if not summary.kernels:
         return "nothing, or name the kernels that should be compared: `/kernel bench NAME`."
-    if found.wrong:
-        return f"mend {_codes(found.wrong)} first; how fast a wrong answer comes says nothing."
-    worse = tuple(k for k in found.timed if k in found.slower or k in found.larger)
+    if kernels.wrong:
+        return f"fix {_codes(kernels.wrong)} first; timings of a wrong kernel mean nothing."
+    worse = tuple(k for k in kernels.timed if k in kernels.slower or k in kernels.larger)
     if worse:
         return f"look at {_codes(worse)}, or say in the pull request what it is worth; the rows are below."
-    if not found.timed and found.predicted:
+    if not kernels.timed and kernels.predicted:
         return "give the command on an installation with a GPU; `/kernel verify` proves the values without one."
-    if not found.timed:
+    if not kernels.timed:
         return "see why below, then use `/kernel bench` again."
-    if found.undecided:
+    if kernels.undecided:
         return "`/kernel bench` again, when the GPU is quieter, if the undecided rows matter."
     return (
-        "nothing stands in the way as far as speed goes." if not found.skipped else "see what was not measured, below."
+        "nothing stands in the way as far as speed goes."
+        if not kernels.skipped
+        else "see what was not measured, below."
     )
 
 
 def measured_conclusion(summary: MeasureSummary) -> Conclusion:
     """How the check ends: a slower kernel is for people to weigh, a wrong one is not."""
-    found = sort_out(summary)
-    if found.wrong:
+    kernels = sort_out(summary)
+    if kernels.wrong:
         return Conclusion.failure
-    return Conclusion.neutral if found.slower or found.larger or not found.timed else Conclusion.success
+    return Conclusion.neutral if kernels.slower or kernels.larger or not kernels.timed else Conclusion.success
 
 
 def is_worse(summary: MeasureSummary) -> bool:
     """Whether anything is slower, needs more memory, or is wrong."""
-    found = sort_out(summary)
-    return bool(found.wrong or found.slower or found.larger)
+    kernels = sort_out(summary)
+    return bool(kernels.wrong or kernels.slower or kernels.larger)
 
 
 def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
     """The report below its verdict: the one table, its noise, and the rest folded."""
-    found = sort_out(summary)
+    kernels = sort_out(summary)
     ordered = sorted(
-        found.timed, key=lambda k: (k not in found.slower, k not in found.faster, k not in found.undecided)
+        kernels.timed, key=lambda k: (k not in kernels.slower, k not in kernels.faster, k not in kernels.undecided)
     )
     rows = [_row(kernel, result) for kernel in ordered if kernel.benchmark for result in by_pass(kernel.benchmark.rows)]
-    noise = noise_sentence(tuple(row for k in found.timed if k.benchmark for row in k.benchmark.rows))
+    noise = noise_sentence(tuple(row for k in kernels.timed if k.benchmark for row in k.benchmark.rows))
     return paragraphs(
         table(HEADER, rows[:MAX_ROWS], numeric=(2, 3, 4)),
         folded("More kernels", table(HEADER, rows[MAX_ROWS:], numeric=(2, 3, 4))),
@@ -188,10 +190,10 @@ def _against_nights(kernel: MeasuredKernel) -> list[tuple[bool, str]]:
     ranges = {(one.timed_pass, one.workload, one.metric): one for one in kernel.usual}
     judged = []
     for row in kernel.benchmark.rows if kernel.benchmark else ():
-        place, found = (row.timed_pass.value, row.workload.label()), compared(row)
-        differs = found is not None and found.word in (Word.slower, Word.faster)
+        place, comparison = (row.timed_pass.value, row.workload.label()), compared(row)
+        differs = comparison is not None and comparison.word in (Word.slower, Word.faster)
         ratios = {
-            "time_us": 1 / found.speedup if found is not None and differs else None,
+            "time_us": 1 / comparison.speedup if comparison is not None and differs else None,
             "peak_bytes": row.memory_ratio,
         }
         for metric, value in ratios.items():
@@ -249,8 +251,8 @@ def _memory(kernel: MeasuredKernel) -> float | None:
     return max((known for result in results if (known := memory_ratio(result.rows)) is not None), default=None)
 
 
-def _among(kernels: tuple[MeasuredKernel, ...], found: SortedKernels, word: str) -> str:
-    return f"{len(kernels)} of {counted(len(found.timed), 'kernel')} {'is' if len(kernels) == 1 else 'are'} {word}"
+def _among(kernels: tuple[MeasuredKernel, ...], sorted_kernels: SortedKernels, word: str) -> str:
+    return f"{len(kernels)} of {counted(len(sorted_kernels.timed), 'kernel')} {'is' if len(kernels) == 1 else 'are'} {word}"
 
 
 def _names(kernels: tuple[MeasuredKernel, ...], word: Word) -> str:
@@ -265,7 +267,7 @@ def _passes(kernel: MeasuredKernel, word: Word) -> str:
 
 def _where(result: PassResult, word: Word) -> str:
     """A pass with its speed at the sizes that have the word: over all sizes a slower one may be hidden by the others."""
-    members = [row for row in result.rows if (found := compared(row)) is not None and found.word is word]
+    members = [row for row in result.rows if (comparison := compared(row)) is not None and comparison.word is word]
     text = f"{result.timed_pass.value} {ratio(mean_speedup(members))}"
     return (
         text if len(members) == len(result.rows) else f"{text} on {len(members)} of {counted(len(result.rows), 'size')}"
@@ -276,12 +278,12 @@ def _codes(kernels: tuple[MeasuredKernel, ...]) -> str:
     return ", ".join(code(k.kernel) for k in kernels[:MAX_NAMED]) + (" and others" if len(kernels) > MAX_NAMED else "")
 
 
-def _left(found: SortedKernels) -> str:
-    return f" {counted(len(found.skipped), 'kernel')} could not be measured." if found.skipped else ""
+def _left(kernels: SortedKernels) -> str:
+    return f" {counted(len(kernels.skipped), 'kernel')} could not be measured." if kernels.skipped else ""
 
 
-def _first_reason(found: SortedKernels) -> str:
-    skipped = found.skipped[0].skipped if found.skipped else None
+def _first_reason(kernels: SortedKernels) -> str:
+    skipped = kernels.skipped[0].skipped if kernels.skipped else None
     return reason(skipped) if skipped is not None else "the runner gave no measurement."
 
 

@@ -147,12 +147,12 @@ def confirmed_sections(summary: ConfirmSummary, image_urls: Mapping[str, str]) -
 
 def slower_rows(summary: ConfirmSummary) -> list[tuple[WorkloadTiming, float]]:
     """The measurements on which the change is more than 5% slower than what stood, the worst first."""
-    found = []
+    rows = []
     for row in summary.benchmark.rows:
         comparison = compared(row)
         if comparison is not None and comparison.word is Word.slower and comparison.speedup < SLOWER:
-            found.append((row, comparison.speedup))
-    return sorted(found, key=lambda item: item[1])
+            rows.append((row, comparison.speedup))
+    return sorted(rows, key=lambda item: item[1])
 
 
 def _slower_words(slow: list[tuple[WorkloadTiming, float]]) -> str:

@@ -49,7 +49,7 @@ EVIDENCE = {
     "right": "values are right",
     "faster": "below the week before",
 }
-HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
+HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "verdict", "why it was compared")
 
 
 def has_regressed(summary: NightlySummary) -> bool:
@@ -335,13 +335,13 @@ def reply_nothing_to_triage() -> str:
 
 
 def _head(update: RegressionUpdate) -> str:
-    found = [change for change in update.changes if change.state == CONFIRMED]
+    confirmed = [change for change in update.changes if change.state == CONFIRMED]
     at = f"on {inline(update.gpu, 60)}, found at {code(update.revision[:12])}"
     if update.wrong:
         return f"**{code(update.kernel)} gives wrong values** {at}: {sentence(update.wrong)}"
-    if not found:
+    if not confirmed:
         return f"**{code(update.kernel)} has recovered in part** {at}; other changes stand."
-    worst = max(found, key=lambda change: change.ratio)
+    worst = max(confirmed, key=lambda change: change.ratio)
     what = "peak memory" if worst.metric == "peak_bytes" else f"{worst.timed_pass} time"
     size = inline(worst.workload, 120)
     return f"**{code(update.kernel)} became worse** {at}: {what} {worst.ratio:.3f} times what it was at {size}."
@@ -360,14 +360,14 @@ def _next() -> str:
 
 
 def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
-    found: NightChange | None = next((change for change in update.changes if change.state == CONFIRMED), None)
-    if found is None:
+    confirmed: NightChange | None = next((change for change in update.changes if change.state == CONFIRMED), None)
+    if confirmed is None:
         return ""
-    name, good, bad = shlex.quote(update.kernel), shlex.quote(found.good), shlex.quote(found.bad)
+    name, good, bad = shlex.quote(update.kernel), shlex.quote(confirmed.good), shlex.quote(confirmed.bad)
     verify = " --verify" if update.wrong else ""
     commands = [f"git checkout {bad}", f"kernelsmith compare {name} --against {good}{verify}"]
     commands += [f"kernelsmith bisect {name} {good}..{bad}"]
-    asked = code(f"/kernel bisect {update.kernel} {found.good[:12]}..{found.bad[:12]}")
+    asked = code(f"/kernel bisect {update.kernel} {confirmed.good[:12]}..{confirmed.bad[:12]}")
     return paragraphs(
         "" if brought else f"{asked} in a comment here looks for the commit.",
         "On a checkout, on a machine with such a GPU:",

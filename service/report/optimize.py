@@ -191,11 +191,11 @@ def _rows_table(variant: Variant) -> str:
 def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """A variant with those that it builds on, the first of them first; none for none."""
     known = {variant.name: variant for variant in variants}
-    found: list[Variant] = []
-    while winner is not None and winner not in found:
-        found.insert(0, winner)
+    chain: list[Variant] = []
+    while winner is not None and winner not in chain:
+        chain.insert(0, winner)
         winner = known.get(winner.parent)
-    return tuple(found)
+    return tuple(chain)
 
 
 def _outcome(variant: Variant) -> str:
@@ -236,16 +236,16 @@ def fork_after(job: JobView) -> str:
 
 def finalized_faults(summary: FinalizeSummary) -> list[str]:
     """What stands against a merge, each as part of a sentence; nothing where all is well or nothing was applied."""
-    found = []
+    reasons = []
     if not summary.applied:
         return []
     if summary.verdict is not None and summary.verdict.status is not Status.passed:
-        found.append(verdict_words(summary.verdict))
+        reasons.append(verdict_words(summary.verdict))
     if summary.tests is not None and not summary.tests.passed:
-        found.append(f"the library's tests fail ({inline(summary.tests.summary, 120)})")
+        reasons.append(f"the library's tests fail ({inline(summary.tests.summary, 120)})")
     if summary.style is not None and not summary.style.passed:
-        found.append("the library's style check fails")
-    return [*found, *_failed_runs(summary.benchmark)]
+        reasons.append("the library's style check fails")
+    return [*reasons, *_failed_runs(summary.benchmark)]
 
 
 def _failed_runs(benchmark: BenchmarkResult | None) -> list[str]:

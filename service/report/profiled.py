@@ -62,8 +62,8 @@ COUNTER_HEADER = (
 
 def counters_section(counters: tuple[KernelCounters, ...]) -> str:
     """Every kernel of the passes, those of the library first; columns that nothing was measured of are left out."""
-    ordered = sorted(counters, key=lambda found: not found.own)
-    rows = [_counter_row(found) for found in ordered[:MAX_COUNTERS]]
+    ordered = sorted(counters, key=lambda each: not each.own)
+    rows = [_counter_row(each) for each in ordered[:MAX_COUNTERS]]
     used = [i for i in range(len(COUNTER_HEADER)) if i < 3 or any(row[i] != DASH for row in rows)]
     more = len(ordered) - len(rows)
     return paragraphs(
@@ -81,17 +81,17 @@ def peaks_line(peaks: GpuPeaks) -> str:
     return f"<sub>Limits of {inline(peaks.name, 60)}: {', '.join(facts)}; {how}.</sub>"
 
 
-def _counter_row(found: KernelCounters) -> list[str]:
-    stalls = ", ".join(f"{inline(stall.reason, 40)} {percent(stall.share)}" for stall in found.stalls[:MAX_STALLS])
-    shares = (found.dram_share, found.l2_share, found.sm_share, found.tensor_share, found.occupancy)
+def _counter_row(counters: KernelCounters) -> list[str]:
+    stalls = ", ".join(f"{inline(stall.reason, 40)} {percent(stall.share)}" for stall in counters.stalls[:MAX_STALLS])
+    shares = (counters.dram_share, counters.l2_share, counters.sm_share, counters.tensor_share, counters.occupancy)
     return [
-        code(found.kernel, 80) + ("" if found.own else " (not the library's)"),
-        found.timed_pass.value,
-        code(found.workload.label(), 80),
-        duration_us(found.duration_us),
+        code(counters.kernel, 80) + ("" if counters.own else " (not the library's)"),
+        counters.timed_pass.value,
+        code(counters.workload.label(), 80),
+        duration_us(counters.duration_us),
         *(percent(share) for share in shares),
-        str(found.registers) if found.registers is not None else DASH,
-        size_bytes(found.spilled_bytes) if found.spilled_bytes else DASH,
+        str(counters.registers) if counters.registers is not None else DASH,
+        size_bytes(counters.spilled_bytes) if counters.spilled_bytes else DASH,
         stalls or DASH,
     ]
 
@@ -246,7 +246,7 @@ def profile_section(result: ProfileResult) -> str:
         )
         for roofline in result.rooflines[:MAX_ROOFLINES]
     ]
-    header = ("workload", "pass", "bytes to move", "operations a byte", "by bytes", "by operations", "so it is")
+    header = ("workload", "pass", "bytes to move", "operations a byte", "by bytes", "by operations", "bound")
     counters = result.counters_error
     return paragraphs(
         f"**{_bounds(result)}** on {inline(result.gpu.name, 60)}",
@@ -315,6 +315,6 @@ def _strategies(summary: ProfileSummary) -> str:
 
 
 def _gain(item: PlannedStrategy) -> str:
-    if item.gain_low == item.gain_high == 1.0:
-        return "in memory"
+    if item.gain is None:
+        return "not known"
     return f"{ratio(item.gain_low)} to {ratio(item.gain_high)}"

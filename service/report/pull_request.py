@@ -177,30 +177,30 @@ def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links:
 
 
 def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
-    kernel, found = code(job.request.kernel), update.optimization
+    kernel, summary = code(job.request.kernel), update.optimization
     asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
-    if found is None:
+    if summary is None:
         page = code(f"optimization/{job.request.kernel}/profile.md", 200)
         return (
             f"This is to make {kernel} faster or smaller. {asked}",
             f"**Profiled so far:** {page} says what bounds it and what is tried. It goes again with the kernel's commit.",
         )
-    winner = found.winner
-    changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, found.variants)]
+    winner = summary.winner
+    changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, summary.variants)]
     told = f"**What was changed** {changes[0]}" if len(changes) == 1 else ""
     return (
-        f"{finalized_verdict(found, job)}\n{asked}",
+        f"{finalized_verdict(summary, job)}\n{asked}",
         told or (paragraphs("**What was changed**, one on top of the other:", bullets(changes)) if changes else ""),
-        benchmark_table(found.benchmark, APPLIED_TITLES) if found.benchmark is not None else "",
-        folded("Peak memory", memory_table(found.benchmark, APPLIED_TITLES) if found.benchmark is not None else ""),
-        folded("All variants", variants_table(found.variants, winner.name if winner is not None else None)),
-        folded("Proof", verdict_section(found.verdict) if found.verdict is not None else ""),
-        provenance_line(found.provenance),
+        benchmark_table(summary.benchmark, APPLIED_TITLES) if summary.benchmark is not None else "",
+        folded("Peak memory", memory_table(summary.benchmark, APPLIED_TITLES) if summary.benchmark is not None else ""),
+        folded("All variants", variants_table(summary.variants, winner.name if winner is not None else None)),
+        folded("Proof", verdict_section(summary.verdict) if summary.verdict is not None else ""),
+        provenance_line(summary.provenance),
     )
 
 
-def _gain(found: FinalizeSummary | None) -> str:
-    benchmark = found.benchmark if found is not None and found.applied else None
+def _gain(summary: FinalizeSummary | None) -> str:
+    benchmark = summary.benchmark if summary is not None and summary.applied else None
     mean = overall_speedup(benchmark.rows) if benchmark is not None and not benchmark.predicted else None
     return f": {ratio(mean)} as fast" if mean is not None else ""
 

@@ -77,10 +77,10 @@ def verdict_section(verdict: Verdict) -> str:
         facts.append("The inputs were those of an earlier verdict, so this one opens no gate.")
     if verdict.quick:
         facts.append("This was only a quick look; it opens no gate.")
-    found = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
+    evidence_blocks = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
     beside = paragraphs(EXCUSED, bullets(excused_errors(verdict))) if verdict.excused else ""
     checks = folded("All checks", checks_table(verdict.checks))
-    return paragraphs(bullets(facts), *found, _repetition(verdict), beside, _one_sided(verdict), checks)
+    return paragraphs(bullets(facts), *evidence_blocks, _repetition(verdict), beside, _one_sided(verdict), checks)
 
 
 def _one_sided(verdict: Verdict) -> str:

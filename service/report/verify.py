@@ -43,7 +43,7 @@ def proved_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
         return "nothing, or name the kernels that should be proved: `/kernel verify NAME`."
     wrong = [kernel for kernel in summary.kernels if is_wrong(kernel)]
     if wrong:
-        return f"mend {', '.join(code(kernel.kernel) for kernel in wrong[:MAX_NAMED])}; the evidence is below."
+        return f"fix {', '.join(code(kernel.kernel) for kernel in wrong[:MAX_NAMED])}; the evidence is below."
     if len(_passed(summary)) < len(summary.kernels):
         return "see below what was not judged and why."
     if any(kernel.verdict and kernel.verdict.interpreted for kernel in summary.kernels):

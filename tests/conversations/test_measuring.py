@@ -60,7 +60,7 @@ def test_a_bench_names_the_kernel_that_became_slower(open_talk: Open) -> None:
 **Compared with the merge base with main:** 1 of 2 kernels is slower: `geglu` (backward 0.95×); 1 of 2 kernels needs more memory: `geglu` (+10%).
 **Next:** look at `geglu`, or say in the pull request what it is worth; the rows are below.
 
-| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | so it is |
+| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
 | `geglu` | forward | 2 | 1.00× (0.99 to 1.01) | +10% | same |
 | `geglu` | backward | 2 | 0.95× (0.94 to 0.96) | +10% | slower |
@@ -97,7 +97,7 @@ def test_a_verify_names_the_kernel_that_is_wrong(open_talk: Open) -> None:
 """,
             """\
 **1 of 2 kernels is wrong:** `softmax`: a gradient is wrong.
-**Next:** mend `softmax`; the evidence is below.
+**Next:** fix `softmax`; the evidence is below.
 
 | kernel | verdict | checks | largest error | allowed | on |
 | --- | --- | --- | ---: | ---: | --- |
@@ -133,7 +133,7 @@ def test_the_one_of_three_kernels_that_became_five_percent_slower_is_named_and_t
 **Compared with the merge base with main:** 1 of 3 kernels is slower: `rms_norm` (forward 0.95×, backward 0.95×).
 **Next:** look at `rms_norm`, or say in the pull request what it is worth; the rows are below.
 
-| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | so it is |
+| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
 | `rms_norm` | forward | 2 | 0.95× (0.94 to 0.96) | same | slower |
 | `rms_norm` | backward | 2 | 0.95× (0.94 to 0.96) | same | slower |

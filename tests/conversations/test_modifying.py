@@ -137,7 +137,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 **`geglu` is changed and is 1.00× as fast as before on NVIDIA H200: of 6 measurements, same on 6.** Its values and gradients are proved, and the library's tests pass. 1 added test fails before the change and passes with it.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -220,7 +220,7 @@ Today's slope stays the default.
 | `src/liger_kernel/ops/geglu.py` | +16 | −13 |
 | `test/transformers/test_geglu.py` | +6 | −0 |
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -332,7 +332,7 @@ The model's own words about it: An empty tensor is given back.
 **`scale` is changed, but it is more than 5% slower on 2 measurements: `M=2048 N=4096 bfloat16` forward 0.90×, `M=2048 N=16384 bfloat16` forward 0.90×.** Its values and gradients are proved, and the library's tests pass. 1 added test fails before the change and passes with it.
 **Next:** nothing to do. With `--auto` nobody is asked; the job ends, and the pull request is yours to merge.
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 222 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.90× (0.89 to 0.91) slower | 0.94× (0.94 to 0.95) | 100 µs | 45% | same |
 | `M=2048 N=16384 bfloat16` | forward | 222 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.90× (0.89 to 0.91) slower | 0.94× (0.94 to 0.95) | 100 µs | 45% | same |

@@ -259,7 +259,7 @@ def test_without_words_the_form_is_shown(open_talk: Open) -> None:
     number = talk.ask("/kernel modify geglu --auto")
     assert heard(talk, number) == snapshot(
         [
-            "`/kernel modify geglu --auto`: `TEXT` is missing. The form is `/kernel modify NAME TEXT [--author llm|auto] [--candidates N] [--repairs N] [--layout liger|plain|versioned] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel modify geglu let the caller choose the slope of the gate; today's is the default`."
+            "`/kernel modify geglu --auto`: `TEXT` is missing. The form is `/kernel modify NAME TEXT [--author llm|auto] [--candidates N] [--repairs N] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel modify geglu let the caller choose the slope of the gate; today's is the default`."
         ]
     )
     assert talk.untouched()

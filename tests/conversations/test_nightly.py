@@ -79,7 +79,7 @@ def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Op
 **Found at `COMMIT4`:** a confirmed regression in `geglu`.
 **Next:** look at the commits between the two: `git log --oneline COMMIT3..COMMIT4`.
 
-| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
@@ -93,7 +93,7 @@ def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Op
 **Recovered at `COMMIT6`:** `geglu`; nothing else became worse.
 **Next:** nothing.
 
-| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
 | `geglu` | backward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
@@ -314,7 +314,7 @@ No other commit lies between the two nights:
 
 - `COMMIT4` Change files
 
-| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
@@ -681,7 +681,7 @@ def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close
     assert talk.read(issue) == snapshot("""\
 **Faster since 2026-11-30** at `COMMIT5`: `geglu`.
 
-| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |
 | `geglu` | backward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |

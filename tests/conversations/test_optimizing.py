@@ -34,7 +34,7 @@ Goal: speed, of both passes.
 
 - `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
 
-| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -202,7 +202,7 @@ The search ended because every strategy whose trigger holds has been tried.
 **`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
 **Next:** review [`COMMIT4`](https://hub/octo/kernels/commit/COMMIT4) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
@@ -270,7 +270,7 @@ It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment
 
 **What was changed** (Pipelined loops): Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: `_geglu_forward_kernel` \\(1 loops\\), `_geglu_backward_kernel` \\(1 loops\\).
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |

@@ -85,7 +85,7 @@ Goal: balanced, of both passes.
 
 - `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
 
-| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
@@ -133,7 +133,7 @@ Goal: balanced, of both passes.
 **`geglu` stays as it is:** What stands is at the floor already: there is nothing to gain.
 **Next:** nothing to merge. What was tried, and what was learned from it, stands below.
 
-| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
@@ -212,7 +212,7 @@ The search ended because two variants in a row were less than 1% better.
 **`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
 **Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
 
-| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -280,7 +280,7 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
 **`geglu` stays as it is:** Every variant that was tried failed the library's own tests or the full verdict: the original stands.
 **Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
 
-| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |

@@ -165,7 +165,7 @@ Written by a model: what is supposed, changed and expected are its own words.
 **Next:** review [`COMMIT5`](https://hub/octo/kernels/commit/COMMIT5) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """)
     assert model_parts(report) == snapshot("""\
-- v5: a model mended v4, and it was proved and measured again
+- v5: a model repaired v4; it was verified and measured again
 | v1 | v0 | Launch settings by measurement | the same code again | – | – | – | – | – | It is the same code as v0. |
 | v2 | v0 | A model's change (written by a model) | kept | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
 | v3 | v2 | A model's change (written by a model) | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |

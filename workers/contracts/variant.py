@@ -148,6 +148,12 @@ class PlannedStrategy:
     bound: Bound = Bound.unknown
     repeats: bool = False  # whether each time is another change, as a model's is
 
+    @property
+    def gain(self) -> str | None:
+        """The expected gain as text; None where none is known."""
+        known = (self.gain_low, self.gain_high) != (1.0, 1.0)
+        return f"{self.gain_low:.2f} to {self.gain_high:.2f} times as fast" if known else None
+
 
 @dataclass(frozen=True)
 class ModelReading:

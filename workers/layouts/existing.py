@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from gpu_runner.contracts import (
+    BenchmarkResult,
     CandidateSource,
     Problem,
     ProblemError,
@@ -21,29 +22,29 @@ from gpu_runner.contracts import (
 )
 from gpu_runner.contracts.reading import UNPARSABLE, walk
 from workers.authors.protocol import SourceStyle
-from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
 from workers.layouts.import_graph import Needs, dev_extra, needed_modules, touched_kernels
-from workers.layouts.protocol import Changeable, ExistingKernel, LogEntry, Placed, Shared, SuiteRun
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
+from workers.layouts.protocol import Changeable, Design, ExistingKernel, LogEntry, Placed, Shared, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, read_imports
 from workers.layouts.reference import problem_in_suite
-from workers.layouts.ruff import line_length, single_line_imports
+from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.tree import Tree
+
+FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
 class ExistingKernelLayout(ABC):
-    """The half of a layout that finds existing kernels; a layout defines where their files are."""
+    """What layouts do alike: existing kernels, style, a library without benchmark data. A layout defines where files are."""
 
     prefix = ""  # of the names that users know, without what divides its words
     keeps_versions = False
+    providers: tuple[str, ...] = ("kernel", "torch", "torch_compile")  # that a new kernel's benchmark compares
 
     @abstractmethod
     def existing(self, tree: Tree) -> dict[str, str]:
         """The existing kernels: name to the path of the main file."""
-
-    @abstractmethod
-    def module_of(self, path: str, tree: Tree) -> str:
-        """The import name of a kernel's main file."""
 
     @abstractmethod
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
@@ -58,16 +59,52 @@ class ExistingKernelLayout(ABC):
         """The texts of the files that may use a kernel, the main one first."""
 
     @abstractmethod
-    def catalogued(self, name: str) -> str | None:
-        """The problem that is known of the library's own kernel."""
-
-    @abstractmethod
     def kernel_path(self, name: str, tree: Tree) -> str:
         """The file in which a new kernel's module will stand."""
 
     @abstractmethod
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
+
+    def catalogued(self, name: str) -> str | None:
+        """The problem that is known of the library's own kernel; None: the library is not known beforehand."""
+        return None
+
+    def module_of(self, path: str, tree: Tree) -> str:
+        """The import name of a kernel's main file."""
+        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+    def profile(self, design: Design, tree: Tree) -> KernelProfile:
+        """The kernel profile, with the nearest existing kernel of the tree."""
+        likeness = likeness_of_problem(design.name, design.problem, design.graph)
+        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
+        swept, values = swept_sizes(design.problem)
+        return kernel_profile(design, nearest(likeness, others), swept, swept, values, self.providers)
+
+    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
+        """The target's own style check for the changed files."""
+        return ruff_check(changes, tree)
+
+    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
+        """The run of the kernel's benchmark script."""
+        script = required(kernel.script, "benchmark script", kernel)
+        return SuiteRun("benchmark", (script,), self.recording_roots(kernel))
+
+    def data_changes(
+        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Nothing: such a library keeps no benchmark data."""
+        return ()
+
+    def existing_data(
+        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Nothing: such a library keeps no benchmark data."""
+        return ()
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """None: such a library keeps no benchmark data."""
+        return ()
 
     def needs_of(self, name: str, tree: Tree) -> Needs:
         """What a kernel's test file needs of the host, also before the kernel is written."""
@@ -118,12 +155,16 @@ class ExistingKernelLayout(ABC):
         return missing_files(kernel, *places)
 
     def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
-        """The problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
+        """The problem that a kernel solves: the repository's own file, what the library states, or what is known of it."""
         own = own_problem(kernel, tree)
         if own is not None:
             return own
-        stated = None if kernel.suite is None else problem_in_suite(tree.read(kernel.suite) or "")
-        return first_of((stated, self.catalogued(kernel.name)), tree.read(kernel.path) or "")
+        stated = [problem_in_suite(tree.read(path) or "") for path in self.problem_files(kernel)]
+        return first_of((*stated, self.catalogued(kernel.name)), tree.read(kernel.path) or "")
+
+    def problem_files(self, kernel: ExistingKernel) -> tuple[str, ...]:
+        """The library's files that may state the problem: the kernel's test file."""
+        return () if kernel.suite is None else (kernel.suite,)
 
     def form_of(
         self, kernel: ExistingKernel, problem: Problem, changes: tuple[FileChange, ...], tree_file: str

@@ -111,6 +111,15 @@ def tables_source(design: Design, width: int, *, with_call: bool = True) -> str:
     return "\n".join([*lines, *(_text_lines("CALL = ", call, width) if with_call else [])])
 
 
+def problem_source(design: Design, width: int, *, single_line: bool, with_call: bool) -> str:
+    """The module of a library that holds the problem: the reference and the tables."""
+    reference = reference_of(design.problem)
+    imports = block(reference.imports, frozenset(), single_line=single_line)
+    return (
+        f"{opening(design)}{imports}\n\n\n{reference.code}\n\n\n{tables_source(design, width, with_call=with_call)}\n"
+    )
+
+
 def problem_in_suite(source: str) -> str | None:
     """The problem that a test file states; None where it states none."""
     try:

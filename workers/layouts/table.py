@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.layouts.fla.layout import FlaLayout
 from workers.layouts.liger.layout import LigerLayout
 from workers.layouts.plain.layout import PlainLayout
 from workers.layouts.protocol import Layout
@@ -10,7 +11,9 @@ from workers.layouts.versioned.layout import VersionedLayout
 from workers.tree import Tree
 
 # In the order in which they are tried: the first that matches is a repository's layout.
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (LigerLayout(), VersionedLayout(), PlainLayout())}
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout for layout in (LigerLayout(), VersionedLayout(), FlaLayout(), PlainLayout())
+}
 
 
 def layout_named(name: str) -> Layout:

@@ -178,10 +178,7 @@ def _times(benchmark: BenchmarkResult, *contenders: str) -> str:
 
 
 def _strategies(planned: Sequence[PlannedStrategy]) -> list[tuple[str, ...]]:
-    return [
-        (str(number), item.title, item.trigger, f"{item.gain_low:.2f} to {item.gain_high:.2f}")
-        for number, item in enumerate(planned, 1)
-    ]
+    return [(str(number), item.title, item.trigger, item.gain or "not known") for number, item in enumerate(planned, 1)]
 
 
 def _share(value: float | None) -> str:

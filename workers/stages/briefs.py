@@ -252,10 +252,11 @@ def situation_of_new(
 
 def idea(planned: PlannedStrategy, stands: Stands = Stands.kernel) -> Idea:
     """An entry of the catalog whose trigger applies."""
-    gain = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
-    expected = f"It is expected to make the kernel {gain}"
-    if stands is Stands.nothing:
-        expected = f"A kernel with it is expected to be {gain} as one without"
+    expected = f"It is expected to make the kernel {planned.gain}"
+    if planned.gain is None:
+        expected = "What it gains is not known"
+    elif stands is Stands.nothing:
+        expected = f"A kernel with it is expected to be {planned.gain} as one without"
     pages = (page_of(one.document) for one in STRATEGIES if one.id == planned.strategy)
     advice = "".join(f" {_shortened(page.sections['Mechanism'])} {page.counter}" for page in pages)
     return Idea(planned.title, f"{planned.trigger} {expected}; against: {planned.bound.value}.{advice}")

@@ -133,7 +133,7 @@ class Application:
         self._variants = (*self._variants, made.variant)
         if made.variant.accepted:
             self._tried.append(
-                f"{made.variant.name}: a model mended {variant.name}, and it was proved and measured again"
+                f"{made.variant.name}: a model repaired {variant.name}; it was verified and measured again"
             )
             self._waiting.insert(0, made.variant)
         else:

@@ -315,5 +315,5 @@ def learnings(rows: Iterable[WorkloadTiming]) -> str:
 
 def predicted_learnings(planned: PlannedStrategy) -> str:
     """The learnings where nothing was timed."""
-    expected = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
-    return f"The values hold. Nothing was timed here; the expectation stays {expected}."
+    expected = "what it gains is not known" if planned.gain is None else f"the expectation stays {planned.gain}"
+    return f"The values hold. Nothing was timed here; {expected}."

@@ -238,7 +238,7 @@ class VariantTrials:
 
 
 def _unwritten(planned: PlannedStrategy) -> Notes:
-    return Notes(planned.trigger, "", f"between {planned.gain_low:.2f} and {planned.gain_high:.2f} times as fast")
+    return Notes(planned.trigger, "", planned.gain or "not known")
 
 
 def _learned(variant: Variant, text: str) -> Notes:

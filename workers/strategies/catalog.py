@@ -21,6 +21,7 @@ from workers.strategies.evidence import (
     sizes_called,
 )
 from workers.strategies.fast_path import CompiledFastPath, FastPathBySize
+from workers.strategies.grouped_tiles import GROUPED_TILES
 from workers.strategies.protocol import DoesNotApply, ModelTurn, Proposed, Situation, Stands, Strategy
 from workers.strategies.rewrites import CONSTANT_SIZES, EVICTION_HINTS, PIPELINED_LOOPS
 from workers.strategies.sweep import ParameterSweep
@@ -143,6 +144,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     PIPELINED_LOOPS,
     CONSTANT_SIZES,
     EVICTION_HINTS,
+    GROUPED_TILES,
     ModelChange(),
 )
 FIRST = ParameterSweep.id

@@ -49,6 +49,7 @@ class RewrittenFile:
     places: tuple[str, ...]
 
 
+NOT_MEASURED = "What it gains was not measured"
 Rewrite = Callable[[KernelFile], RewrittenFile | None]
 
 
@@ -63,7 +64,7 @@ class Rewriting:
     hypothesis: str
     change: str  # what is done to each place
     nothing: str  # the sentence where there is nothing to change
-    gain_high: float
+    gain_high: float  # 1.0 until it was measured
     foreseen: Callable[[Situation], Worth | None] = no_forecast  # by the problem alone
     needs_kernel: bool = False
 
@@ -91,7 +92,10 @@ class Rewriting:
             return DoesNotApply(f"The source was not understood: {error}.")
         if rewritten is None:
             return DoesNotApply(self.nothing)
-        expected = f"Up to {self.gain_high:.2f} times as fast where memory bounds it; the same values."
+        gain = (
+            f"Up to {self.gain_high:.2f} times as fast where memory bounds it" if self.gain_high > 1.0 else NOT_MEASURED
+        )
+        expected = f"{gain}; the same values."
         return Proposed(
             rewritten.source, Notes(self.hypothesis, f"{self.change}: {', '.join(rewritten.places)}.", expected)
         )

@@ -52,7 +52,7 @@ def test_a_profile_by_itself() -> None:
 
 - `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
 
-| workload | pass | bytes to move | operations a byte | by bytes | by operations | so it is |
+| workload | pass | bytes to move | operations a byte | by bytes | by operations | bound |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 256 MiB | 0.06 | 66.0 µs | 0.30 µs | memory-bound |
 

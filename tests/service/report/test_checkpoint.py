@@ -119,7 +119,7 @@ def test_validate_shows_the_report() -> None:
 **`reglu` is proved and passes the library's tests.** Of 2 measurements on NVIDIA H200, against the best baseline: faster on 1, same on 1, geometric mean 1.12×.
 **Next:** review [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa) on [pull request 13](https://github.com/octo-org/library/pull/13), and approve it or request changes.
 
-| workload | pass | kernel | eager | torch.compile | speedup (95% interval) | floor | of the floor | so it is |
+| workload | pass | kernel | eager | torch.compile | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `T=4096 I=14336 bfloat16` | forward | 120 µs | 240 µs | 150 µs | 1.25× (1.23 to 1.27) | 108 µs | 90% | faster than torch.compile |
 | `T=4096 I=14336 bfloat16` | full | 1.48 ms | 2.96 ms | 1.48 ms | 1.00× (0.98 to 1.02) | 1.33 ms | 90% | same |

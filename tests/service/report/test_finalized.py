@@ -63,7 +63,7 @@ def test_what_was_applied() -> None:
 **`rms_norm` is 1.40× as fast as before on NVIDIA H200, peak memory -25%.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.10×, backward 1.60×, full 1.40×.
 **Next:** merge [pull request 22](https://github.com/octo-org/library/pull/22) when you are content. The bot never merges.
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
@@ -125,7 +125,7 @@ Verdict: values and gradients match the reference.
 
 - time of forward at `M=2048 N=4096 bfloat16` is +12%, and +10% is allowed
 
-| workload | pass | v2 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | v2 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -244,7 +244,7 @@ def test_a_kernel_that_stays_as_it_is() -> None:
 **`rms_norm` stays as it is:** The library's tests fail after two repairs.
 **Next:** nothing to merge. What was tried, and what was learned from it, stands below.
 
-| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | so it is |
+| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
@@ -309,7 +309,7 @@ It was asked for in #21 ([comment](https://github.com/octo-org/library/pull/21#i
 
 **What was changed** (Settings by size): `num_warps` comes from a table.
 
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |

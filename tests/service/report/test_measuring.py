@@ -45,7 +45,7 @@ def test_a_change_that_makes_one_kernel_faster_and_one_slower() -> None:
 **Compared with the merge base with main:** 1 of 3 kernels is slower: `layer_norm` (backward 0.95×); 1 of 3 kernels is faster: `rms_norm` (forward 1.10×, backward 1.60×, full 1.40×); 1 of 3 kernels needs more memory: `layer_norm` (+10%). 1 kernel could not be measured.
 **Next:** look at `layer_norm`, or say in the pull request what it is worth; the rows are below.
 
-| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | so it is |
+| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
 | `layer_norm` | forward | 2 | 1.00× (0.99 to 1.01) | +10% | same |
 | `layer_norm` | backward | 2 | 0.95× (0.94 to 0.96) | +10% | slower |
@@ -65,7 +65,7 @@ Not measured:
 
 `src/ops/layer_norm.py`, touched by `src/ops/utils.py`.
 
-| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -121,7 +121,7 @@ Not measured:
 
 `src/ops/rms_norm.py`, touched by `src/ops/utils.py`, `src/ops/rms_norm.py`.
 
-| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
@@ -183,7 +183,7 @@ Not measured:
 
 `src/ops/geglu.py`, touched by `src/ops/utils.py`.
 
-| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | head | base | eager | torch.compile | host | against base (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
@@ -290,9 +290,9 @@ def test_what_is_slower_at_one_size_is_not_hidden_by_the_mean_of_all() -> None:
 def test_a_wrong_kernel_comes_before_its_speed() -> None:
     assert folded(bench(replace(RMS, verdict=WRONG), LAYER)) == snapshot("""\
 **Compared with the merge base with main:** `rms_norm` is wrong, a gradient is wrong; 1 of 2 kernels is slower: `layer_norm` (backward 0.95×); 1 of 2 kernels is faster: `rms_norm` (forward 1.10×, backward 1.60×, full 1.40×); 1 of 2 kernels needs more memory: `layer_norm` (+10%).
-**Next:** mend `rms_norm` first; how fast a wrong answer comes says nothing.
+**Next:** fix `rms_norm` first; timings of a wrong kernel mean nothing.
 
-| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | so it is |
+| kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
 | `layer_norm` | forward | 2 | 1.00× (0.99 to 1.01) | +10% | same |
 | `layer_norm` | backward | 2 | 0.95× (0.94 to 0.96) | +10% | slower |

@@ -46,7 +46,7 @@ Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
 
 - `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
 
-| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | so it is |
+| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
@@ -71,7 +71,7 @@ These would be tried, in this order:
 |  | strategy | because | expected gain |
 | ---: | --- | --- | --- |
 | 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
+| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | not known |
 
 - Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
 
@@ -156,7 +156,7 @@ Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
 
 - `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
 
-| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | so it is |
+| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
@@ -211,7 +211,7 @@ These would be tried, in this order:
 |  | strategy | because | expected gain |
 | ---: | --- | --- | --- |
 | 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
+| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | not known |
 
 - Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
 

@@ -54,7 +54,7 @@ kernelsmith compare --repo . --against main
 def test_a_kernel_that_is_wrong() -> None:
     assert folded(verify(RMS, replace(GEGLU, verdict=WRONG), SOFTMAX)) == snapshot("""\
 **1 of 2 kernels is wrong:** `geglu`: a gradient is wrong.
-**Next:** mend `geglu`; the evidence is below.
+**Next:** fix `geglu`; the evidence is below.
 
 | kernel | verdict | checks | largest error | allowed | on |
 | --- | --- | --- | ---: | ---: | --- |

@@ -66,7 +66,7 @@ Settings: `num_warps: 16`
 
 Verdict: values and gradients match the reference.
 
-| workload | pass | v1 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | v1 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
@@ -89,7 +89,7 @@ Verdict: values and gradients match the reference.
 
 - time of forward at `M=2048 N=4096 bfloat16` is +12%, and +10% is allowed
 
-| workload | pass | v2 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| workload | pass | v2 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 | `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |

@@ -10,6 +10,7 @@ def test_every_layout_is_found_by_its_name() -> None:
     assert {name: layout_named(name).name for name in LAYOUTS} == {
         "liger": "liger",
         "versioned": "versioned",
+        "fla": "fla",
         "plain": "plain",
     }
 
@@ -18,7 +19,7 @@ def test_an_unknown_layout_is_refused_with_those_there_are() -> None:
     with pytest.raises(UserFacingError) as caught:
         layout_named("@everyone")
     assert caught.value.failure.code is FailureCode.layout
-    assert caught.value.failure.fix == "Layouts: `liger`, `versioned`, `plain`."
+    assert caught.value.failure.fix == "Layouts: `liger`, `versioned`, `fla`, `plain`."
     assert "everyone" not in caught.value.failure.message
 
 

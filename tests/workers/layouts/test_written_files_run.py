@@ -40,7 +40,7 @@ def _liger() -> tuple[Tree, tuple[Design, ...]]:
     return _written(LigerLayout(), miniature.tree(), wanted), wanted
 
 
-def _run(run: SuiteRun, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_suite(run: SuiteRun, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(str(folder / root) for root in run.import_roots)
     clean = {name: os.environ[name] for name in ("PATH", "TRITON_INTERPRET", "OMP_NUM_THREADS")} | environment
     clean |= {"PYTHONPATH": path, "HOME": str(folder)}
@@ -65,7 +65,7 @@ def test_the_tests_of_every_kind_of_problem_pass_on_a_right_kernel(tmp_path: Pat
     tree, wanted = _liger()
     miniature.unpack(tree, tmp_path)
     runs = [LigerLayout().tests(design, tree) for design in wanted]
-    done = _run(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
+    done = run_suite(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
     assert done.returncode == 0, done.stdout[-3000:]
     assert re.search(r"\b77 passed, 56 skipped", done.stdout), done.stdout[-300:]
 
@@ -91,7 +91,7 @@ def test_the_tests_fail_on_a_kernel_that_is_a_little_wrong(tmp_path: Path) -> No
     tree = _written(LigerLayout(), miniature.tree(), wanted)
     miniature.unpack(tree, tmp_path)
     runs = [LigerLayout().tests(design, tree) for design in wanted]
-    done = _run(runs[0], tmp_path, "-rf", "--tb=no", *(run.arguments[-1] for run in runs[1:]), COLUMNS="400")
+    done = run_suite(runs[0], tmp_path, "-rf", "--tb=no", *(run.arguments[-1] for run in runs[1:]), COLUMNS="400")
     for name, (_, _, failing) in WRONG.items():
         assert re.search(rf"FAILED test/transformers/test_{name}\.py.*{re.escape(failing)}", done.stdout), done.stdout[
             -2000:
@@ -123,7 +123,7 @@ def test_benchmark_scripts_run_their_sweeps_with_the_library_s_helpers(tmp_path:
         "        runpy.run_path(f'benchmark/scripts/benchmark_{name}.py', run_name='__main__')\n"
     )
     roots = LigerLayout().benchmark(designs.reglu(), tree).import_roots
-    done = _run(SuiteRun("benchmark", ("all.py",), roots), tmp_path)
+    done = run_suite(SuiteRun("benchmark", ("all.py",), roots), tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     runs = done.stdout.split("script ")[1:]
     assert len(runs) == 6
@@ -161,7 +161,7 @@ def test_a_script_by_hand_makes_its_inputs_and_steps(tmp_path: Path) -> None:
     )
     (tmp_path / "probe.py").write_text(probe)
     roots = (*LigerLayout().tests(designs.reglu(), tree).import_roots, "benchmark/scripts")
-    done = _run(SuiteRun("benchmark", ("probe.py",), roots), tmp_path)
+    done = run_suite(SuiteRun("benchmark", ("probe.py",), roots), tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count(" 4\n") == 6
 
@@ -176,7 +176,7 @@ def test_a_small_library_s_tests_pass_too(tmp_path: Path) -> None:
         "import torch\n\ntorch.manual_seed(0)\n"
     )  # one draw in many is beyond a tolerance
     runs = [layout.tests(design, tree) for design in wanted]
-    done = _run(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
+    done = run_suite(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
     assert done.returncode == 0, done.stdout[-3000:]
     assert re.search(r"\b38 passed, 32 skipped", done.stdout), done.stdout[-300:]
     assert _ruff(tmp_path, "ruff", "check", "--select", "E,F,I", "--line-length", "112", "tests", "benchmarks") == ""

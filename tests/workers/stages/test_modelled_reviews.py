@@ -143,7 +143,7 @@ def test_a_models_winner_that_fails_the_librarys_tests_is_mended_by_the_model_an
     assert "test_geglu.py::test_grad" in asked(context, "variant-v3")
     assert report.notes == (
         "v2: the library's tests fail that pass without the change: test_geglu.py::test_grad",
-        "v3: a model mended v2, and it was proved and measured again",
+        "v3: a model repaired v2; it was verified and measured again",
     )
     assert [variant.name for variant in report.variants] == ["v1", "v2", "v3"]
     commit = result.updates[0]

@@ -12,6 +12,7 @@ from gpu_runner.program.imports import Library
 from gpu_runner.verify.screen import screen
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.loss_files import LOSS, loss_situation
+from tests.workers.strategies.product_files import PRODUCT
 from tests.workers.strategies.row_files import ROW_NORM
 from tests.workers.strategies.saved_files import DIRECT, SAVED_GATE
 from tests.workers.strategies.situations import row, situation, variant
@@ -20,7 +21,14 @@ from workers.strategies.catalog import STRATEGIES, Described, ModelChange
 from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed, Situation, Strategy
 
-FILES = {"scale": ROW_SCALE, "norm": ROW_NORM, "direct": DIRECT, "saved gate": SAVED_GATE, "loss": LOSS}
+FILES = {
+    "scale": ROW_SCALE,
+    "norm": ROW_NORM,
+    "direct": DIRECT,
+    "saved gate": SAVED_GATE,
+    "loss": LOSS,
+    "product": PRODUCT,
+}
 PATH = "src/library/ops/kernel.py"
 AROUND = {
     "src/library/settings.py": ast.parse(

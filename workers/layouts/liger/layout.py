@@ -9,7 +9,7 @@ from importlib.resources import files
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.existing import ExistingKernelLayout, first_there, required
+from workers.layouts.existing import FUNCTION_CLASS, ExistingKernelLayout, first_there, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
 from workers.layouts.liger import paths
 from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
@@ -30,10 +30,10 @@ from workers.layouts.liger.files import (
     suite_source,
 )
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, ExistingKernel, FusedHome, Shared, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, Shared, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
-from workers.layouts.ruff import line_length, ruff_check
+from workers.layouts.ruff import line_length
 from workers.toml import read_toml, table_in
 from workers.tree import Tree
 
@@ -51,7 +51,6 @@ def known_problems() -> dict[str, str]:
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
 SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
 VERSION = re.compile(r"[\w.+!-]+")
-FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
 class LigerLayout(ExistingKernelLayout):
@@ -142,10 +141,6 @@ class LigerLayout(ExistingKernelLayout):
             screened=(paths.ops_path(design.name),),
         )
 
-    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """The target's own style check for the changed files."""
-        return ruff_check(changes, tree)
-
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         return SuiteRun("pytest", ("-q", paths.suite_path(design.name)), paths.IMPORT_ROOTS)
@@ -194,10 +189,6 @@ class LigerLayout(ExistingKernelLayout):
         if visualizer is None or original is None or text is None:
             return ()
         return plot_runs(original, text, tells_sweeps=SWEEP_OPTION in visualizer)
-
-    def module_of(self, path: str, tree: Tree) -> str:
-        """The import name of a kernel's main file."""
-        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The paths at which the test file may be, the conventional one first."""

@@ -97,17 +97,19 @@ def kernel_source(design: Design) -> str:
     return f"{source_of(design)}\n\n{function}\n\n\n{module}\n"
 
 
-def suite_source(design: Design, home: LibraryFolders, single_line: bool, width: int) -> str:
-    """The whole test file, with the problem in it."""
+def suite_source(
+    design: Design, home: LibraryFolders, single_line: bool, width: int, imported: Import | None = None
+) -> str:
+    """The whole test file, with the problem in it unless the reference is ``imported``."""
     reference_class = f"Torch{design.names.module}"
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
-    reference = reference_of(design.problem)
+    imports, code = _reference(design, imported)
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
-        opening(design) + _header((*reference.imports, *SUITE_IMPORTS, *names), home, single_line),
+        opening(design) + _header((*imports, *SUITE_IMPORTS, *names), home, single_line),
         DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
-        f"\n{reference.code}",
-        f"\n{tables_source(design, width)}",
+        *code,
+        *([f"\n{tables_source(design, width)}"] if imported is None else []),
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",
         f"\n{suite.inputs_function()}",
         "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
@@ -118,19 +120,26 @@ def suite_source(design: Design, home: LibraryFolders, single_line: bool, width:
     return "\n\n".join(sections) + "\n"
 
 
-def script_source(design: Design, home: LibraryFolders, single_line: bool) -> str:
+def script_source(design: Design, home: LibraryFolders, single_line: bool, imported: Import | None = None) -> str:
     """The benchmark script: the kernel against the reference, eager and compiled, on the problem's workloads."""
-    form, reference = _form(design), reference_of(design.problem)
+    form, (imports, code) = _form(design), _reference(design, imported)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
     sections = [
-        _header((*reference.imports, *names), home, single_line),
+        _header((*imports, *names), home, single_line),
         listing("WORKLOADS = ", _workloads(design, form)),
-        f"\n{reference.code}",
+        *code,
         f"\n{_make_inputs(design, form)}",
         f"\n{_measure(form)}",
         f"\n{_main(design)}",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _reference(design: Design, imported: Import | None) -> tuple[tuple[Import, ...], list[str]]:
+    if imported is not None:
+        return (imported,), []
+    reference = reference_of(design.problem)
+    return reference.imports, [f"\n{reference.code}"]
 
 
 def _form(design: Design) -> ModuleForm:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
+from gpu_runner.contracts import CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
-from workers.contracts import FileChange, KernelProfile
-from workers.layouts.existing import ExistingKernelLayout, required, suite_roots
-from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
+from workers.contracts import FileChange
+from workers.layouts.existing import ExistingKernelLayout, suite_roots
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
 from workers.layouts.plain.files import (
     KERNEL,
@@ -18,12 +17,10 @@ from workers.layouts.plain.files import (
     script_source,
     suite_source,
 )
-from workers.layouts.protocol import Design, ExistingKernel, FusedHome, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, FusedHome, SuiteRun
 from workers.layouts.python_source import Import, fitted
-from workers.layouts.ruff import line_length, ruff_check, single_line_imports
+from workers.layouts.ruff import line_length, single_line_imports
 from workers.tree import Tree
-
-PROVIDERS = ("kernel", "torch", "torch_compile")
 
 
 class PlainLayout(ExistingKernelLayout):
@@ -73,13 +70,6 @@ class PlainLayout(ExistingKernelLayout):
             single_line_imports=single_line_imports(tree),
         )
 
-    def profile(self, design: Design, tree: Tree) -> KernelProfile:
-        """The kernel profile, with the nearest existing kernel of the tree."""
-        likeness = likeness_of_problem(design.name, design.problem, design.graph)
-        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
-        swept, values = swept_sizes(design.problem)
-        return kernel_profile(design, nearest(likeness, others), swept, swept, values, PROVIDERS)
-
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the test file, with the reference in it."""
         home = home_of(tree)
@@ -122,10 +112,6 @@ class PlainLayout(ExistingKernelLayout):
             screened=(kernel,),
         )
 
-    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """The target's own style check for the changed files."""
-        return ruff_check(changes, tree)
-
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         home = home_of(tree)
@@ -140,34 +126,9 @@ class PlainLayout(ExistingKernelLayout):
             "benchmark", (_paths(design.name, home)[2],), suite_roots(self.kernel_path(design.name, tree), tree)
         )
 
-    def data_changes(
-        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
-    ) -> tuple[FileChange, ...]:
-        """Nothing: such a library keeps no benchmark data."""
-        return ()
-
-    def existing_data(
-        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
-    ) -> tuple[FileChange, ...]:
-        """Nothing: such a library keeps no benchmark data."""
-        return ()
-
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
         return SUITE_IMPORTS
-
-    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
-        """None: such a library keeps no benchmark data."""
-        return ()
-
-    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
-        """The run of the kernel's benchmark script."""
-        script = required(kernel.script, "benchmark script", kernel)
-        return SuiteRun("benchmark", (script,), self.recording_roots(kernel))
-
-    def module_of(self, path: str, tree: Tree) -> str:
-        """The import name of a kernel's main file."""
-        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The paths at which the test file may be, the one that would be written first."""
@@ -183,10 +144,6 @@ class PlainLayout(ExistingKernelLayout):
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The texts of the files that may use a kernel, the main one first."""
         return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
-
-    def catalogued(self, name: str) -> str | None:
-        """None: such a library is not known beforehand."""
-        return None
 
 
 def _paths(name: str, home: LibraryFolders) -> tuple[str, str, str]:

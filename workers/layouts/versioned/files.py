@@ -24,7 +24,7 @@ from workers.layouts.python_source import (
     literal,
     tuple_of,
 )
-from workers.layouts.reference import opening, reference_of, tables_source
+from workers.layouts.reference import opening
 from workers.layouts.ruff import line_length
 from workers.tree import Tree
 
@@ -155,13 +155,6 @@ def lacking(package: str | None, tree: Tree) -> tuple[FileChange, ...]:
         for path, text in wanted.items()
         if path not in tree.files
     )
-
-
-def reference_source(design: Design, width: int, single_line: bool) -> str:
-    """The module with the problem that all versions of a design solve."""
-    reference = reference_of(design.problem)
-    imports = block(reference.imports, frozenset(), single_line=single_line)
-    return f"{opening(design)}{imports}\n\n\n{reference.code}\n\n\n{tables_source(design, width, with_call=False)}\n"
 
 
 def entry_source(design: Design, home: PackageFolder, tree: Tree, single_line: bool) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from gpu_runner.contracts import (
-    BenchmarkResult,
     CandidateSource,
     KernelNames,
     Problem,
@@ -17,14 +16,14 @@ from gpu_runner.contracts import (
     parse_problem,
 )
 from workers.authors.protocol import SourceStyle
-from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of
-from workers.layouts.existing import ExistingKernelLayout, first_of, missing_suite, own_problem, required, roots_of
-from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
+from workers.layouts.existing import ExistingKernelLayout, first_of, missing_suite, own_problem, roots_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
-from workers.layouts.protocol import Design, ExistingKernel, FusedHome, LogEntry, Placed, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, ExistingKernel, FusedHome, LogEntry, Placed, SuiteRun
 from workers.layouts.python_source import Import, fitted
-from workers.layouts.ruff import line_length, ruff_check, single_line_imports
+from workers.layouts.reference import problem_source
+from workers.layouts.ruff import line_length, single_line_imports
 from workers.layouts.versioned.clone_kernel import CloneError, cloned, derived
 from workers.layouts.versioned.devlog import devlog_path, with_entry
 from workers.layouts.versioned.files import (
@@ -34,7 +33,6 @@ from workers.layouts.versioned.files import (
     Version,
     entry_source,
     home_of,
-    reference_source,
     suite_source,
 )
 from workers.tree import Tree
@@ -60,6 +58,7 @@ class VersionedLayout(ExistingKernelLayout):
 
     name = "versioned"
     keeps_versions = True
+    providers = ("kernel", "torch")
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""
@@ -110,20 +109,14 @@ class VersionedLayout(ExistingKernelLayout):
             tunable=True,
         )
 
-    def profile(self, design: Design, tree: Tree) -> KernelProfile:
-        """The kernel profile, with the nearest existing kernel of the tree."""
-        likeness = likeness_of_problem(design.name, design.problem, design.graph)
-        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
-        swept, values = swept_sizes(design.problem)
-        return kernel_profile(design, nearest(likeness, others), swept, swept, values, ("kernel", "torch"))
-
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the problem that all versions share, and the test file."""
         home, width = _home(tree), line_length(tree)
         folder = home.folder(design.name, tree)
         return (
             FileChange(
-                f"{folder}/reference.py", fitted(reference_source(design, width, single_line_imports(tree)), width)
+                f"{folder}/reference.py",
+                fitted(problem_source(design, width, single_line=single_line_imports(tree), with_call=False), width),
             ),
             FileChange(_suite(design.name), fitted(suite_source(design, home), width)),
         )
@@ -200,10 +193,6 @@ class VersionedLayout(ExistingKernelLayout):
         path = devlog_path(design)
         return (FileChange(path, with_entry(tree.read(path), design, version.number, version.folder, entry)),)
 
-    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """The target's own style check for the changed files."""
-        return ruff_check(changes, tree)
-
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         return SuiteRun("pytest", ("-q", _suite(design.name)), ("src", "."))
@@ -213,29 +202,9 @@ class VersionedLayout(ExistingKernelLayout):
         main = f"{_home(tree).folder(design.name, tree)}/__main__.py"
         return SuiteRun("benchmark", (main, "--prof_type=event"), ("src", "."))
 
-    def data_changes(
-        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
-    ) -> tuple[FileChange, ...]:
-        """Nothing: times stand in the development log."""
-        return ()
-
-    def existing_data(
-        self, kernel: ExistingKernel, collected: tuple[SourceFile, ...], tree: Tree
-    ) -> tuple[FileChange, ...]:
-        """Nothing: times stand in the development log."""
-        return ()
-
-    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
-        """None: such a repository keeps no benchmark data."""
-        return ()
-
     def missing(self, kernel: ExistingKernel, tree: Tree) -> tuple[Failure, ...]:
         """The test file, where there is none: sizes are the problem's."""
         return () if kernel.suite is not None else (missing_suite(kernel, self.suite_places(kernel.name, tree)[0]),)
-
-    def script_of(self, kernel: ExistingKernel, tree: Tree) -> SuiteRun:
-        """There is no benchmark script."""
-        return SuiteRun("benchmark", (required(kernel.script, "benchmark script", kernel),), ("src", "."))
 
     def problem_of(self, kernel: ExistingKernel, tree: Tree) -> str | None:
         """The problem that a kernel solves: the repository's own file, or the reference that the versions of its design share."""
@@ -280,10 +249,6 @@ class VersionedLayout(ExistingKernelLayout):
         """What the test file of a new kernel imports, besides the kernel itself."""
         return (Import("pytest"), Import("torch"))
 
-    def module_of(self, path: str, tree: Tree) -> str:
-        """The import name of a kernel's main file."""
-        return _module(path)
-
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The one path of the test file, which all versions of a design share."""
         return (_suite(SUFFIX.sub("", name)),)
@@ -295,10 +260,6 @@ class VersionedLayout(ExistingKernelLayout):
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The text of the kernel's file, whose entry function applies its Function."""
         return (tree.read(self.existing(tree).get(name, "")) or "",)
-
-    def catalogued(self, name: str) -> str | None:
-        """Nothing: nothing is known of such a repository beforehand."""
-        return None
 
 
 def without_plans(text: str) -> str:

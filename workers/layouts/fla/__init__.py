@@ -1,0 +1,1 @@
+"""The layout of flash-linear-attention: a package for each operation, with its reference beside its kernels."""
