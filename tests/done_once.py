@@ -5,7 +5,9 @@ A process that a test starts does all of it itself, and ``undone`` is for tests 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +17,14 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from sqlalchemy import Connection, Dialect, event, inspect
+from sqlalchemy import Dialect, Engine, event
 
 from workers.store import database
 from workers.store.database import Database
 
 COMPILED: dict[str, dict[Any, Any]] = {}
 DIALECTS: dict[str, Dialect] = {}  # each has been connected: some of what it knows it asked a server for
-_init, _upgrade, _prepare_key = Database.__init__, database.upgrade, RSAAlgorithm.prepare_key
+_init, _keep_private, _prepare_key = Database.__init__, database._keep_private, RSAAlgorithm.prepare_key
 
 
 @functools.cache
@@ -37,24 +39,29 @@ def keys() -> tuple[str, str]:
 
 
 @functools.cache
-def _schema() -> tuple[str, ...]:
-    """What an empty SQLite database runs to be like a migrated one."""
+def _migrated() -> bytes:
+    """A SQLite database with the newest schema and no rows."""
     with tempfile.TemporaryDirectory() as folder, undone():
-        made = Database(f"sqlite:///{Path(folder) / 'template.sqlite3'}")
-        with made.engine.begin() as connection:
-            _upgrade(connection)
-            (version,) = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars()
-            rows = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-            statements = (*rows.scalars(), f"INSERT INTO alembic_version VALUES ('{version}')")
+        path = Path(folder) / "migrated.sqlite3"
+        made = Database(f"sqlite:///{path}")
+        made.migrate()
         made.dispose()
-        return statements
+        return path.read_bytes()
 
 
-def _upgraded(connection: Connection) -> None:
-    if connection.dialect.name == "sqlite" and not inspect(connection).get_table_names():
-        for statement in _schema():
-            connection.exec_driver_sql(statement)
-    _upgrade(connection)
+def _copy_migrated(path: Path) -> None:
+    """Begin a database as a copy of a migrated one, whole as it appears: another process may connect to it, too."""
+    if path.exists():
+        return
+    with tempfile.NamedTemporaryFile(dir=path.parent) as copy, contextlib.suppress(FileExistsError):
+        copy.write(_migrated())
+        copy.flush()
+        os.link(copy.name, path)
+
+
+def _keep_private_fast(engine: Engine, path: Path) -> None:
+    event.listen(engine, "do_connect", lambda *_: _copy_migrated(path))
+    _keep_private(engine, path)
 
 
 def _init_fast(self: Database, url: str) -> None:
@@ -78,18 +85,22 @@ def _prepared(self: RSAAlgorithm, key: Any) -> Any:
     return _parsed(key) if isinstance(key, str | bytes) else _prepare_key(self, key)
 
 
+def _use(init: Any, keep_private: Any, prepare_key: Any) -> None:
+    Database.__init__, database._keep_private = init, keep_private  # type: ignore[method-assign]
+    RSAAlgorithm.prepare_key = prepare_key  # type: ignore[method-assign]
+
+
 def do_once() -> None:
     """Share from here on."""
-    Database.__init__, database.upgrade = _init_fast, _upgraded  # type: ignore[method-assign]
-    RSAAlgorithm.prepare_key = _prepared  # type: ignore[method-assign]
+    _use(_init_fast, _keep_private_fast, _prepared)
 
 
 @contextmanager
 def undone() -> Iterator[None]:
     """Share nothing, as the product does."""
-    before = Database.__init__, database.upgrade, RSAAlgorithm.prepare_key
-    Database.__init__, database.upgrade, RSAAlgorithm.prepare_key = _init, _upgrade, _prepare_key  # type: ignore[method-assign]
+    before = Database.__init__, database._keep_private, RSAAlgorithm.prepare_key
+    _use(_init, _keep_private, _prepare_key)
     try:
         yield
     finally:
-        Database.__init__, database.upgrade, RSAAlgorithm.prepare_key = before  # type: ignore[method-assign]
+        _use(*before)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeVar
@@ -85,24 +86,35 @@ class GpuResult:
     schema: int = SCHEMA_VERSION
 
 
+_PLAIN = frozenset((str, int, float, bool, types.NoneType))
+
+
 def to_json(value: object) -> Any:
     """The JSON form of a contract: dataclasses as objects, tuples as lists, enums as values, marked unions by ``$``.
 
     Raises:
         TypeError: the value contains something that is no contract.
     """
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, int | float | str):
         return value
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        form: dict[str, Any] = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"$": type(value).__name__} | form
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+        form: dict[str, Any] = {name: to_json(getattr(value, name)) for name in _names(kind)}
+        return {"$": kind.__name__} | form
+    raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def from_json(kind: type[T], form: Any) -> T:
@@ -111,82 +123,150 @@ def from_json(kind: type[T], form: Any) -> T:
     Raises:
         ValueError: an unknown field, a missing one, or one of the wrong type; the text names the field.
     """
-    return typing.cast(T, _build(kind, form, kind.__name__))
+    try:
+        return typing.cast(T, _reader(kind)(form))
+    except _MisfitError as misfit:
+        raise misfit.within(kind.__name__) from None
 
 
-def _build(kind: Any, form: Any, where: str) -> Any:
-    origin = typing.get_origin(kind)
+class _MisfitError(ValueError):
+    """A form that does not fit its type, and where it stands."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(f"{place}: {reason}")
+        self.reason, self.place = reason, place
+
+    def within(self, place: str) -> _MisfitError:
+        """The same, seen from what it is a part of."""
+        return _MisfitError(self.reason, place + self.place)
+
+
+Reader = Callable[[Any], Any]
+
+
+def _reader(kind: Any) -> Reader:
+    """What builds a value of a type: annotations are read once a class, not with each value."""
+    origin, options = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
-        return form
+        return _unread
     if origin in (typing.Union, types.UnionType):
-        return _build_union(typing.get_args(kind), form, where)
+        return _union_reader(options)
     if origin is tuple:
-        return _build_tuple(typing.get_args(kind), form, where)
+        if len(options) == 2 and options[1] is Ellipsis:
+            return functools.partial(_read_list, _reader(options[0]))
+        return functools.partial(_read_tuple, tuple(map(_reader, options)))
     if origin is dict:
-        if not isinstance(form, dict):
-            raise ValueError(f"{where}: expected an object")
-        return form
+        return _read_object
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(form)
+        return kind
     if dataclasses.is_dataclass(kind):
-        return _build_dataclass(kind, form, where)
-    if kind is float and isinstance(form, int | float) and not isinstance(form, bool):
-        return float(form)
-    if kind in (int, str, bool, types.NoneType) and type(form) is kind:
-        return form
-    raise ValueError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {type(form).__name__}")
+        return functools.partial(_read_dataclass, kind)
+    return _read_float if kind is float else functools.partial(_read_plain, kind)
 
 
-def _build_union(options: tuple[Any, ...], form: Any, where: str) -> Any:
+def _unread(form: Any) -> Any:
+    return form
+
+
+def _read_object(form: Any) -> Any:
+    if not isinstance(form, dict):
+        raise _MisfitError("expected an object")
+    return form
+
+
+def _read_float(form: Any) -> float:
+    if not isinstance(form, int | float) or isinstance(form, bool):
+        raise _MisfitError(f"expected float, got {type(form).__name__}")
+    return float(form)
+
+
+def _read_plain(kind: Any, form: Any) -> Any:
+    if type(form) is not kind or kind not in _PLAIN:
+        raise _MisfitError(f"expected {getattr(kind, '__name__', kind)}, got {type(form).__name__}")
+    return form
+
+
+def _union_reader(options: tuple[Any, ...]) -> Reader:
+    # In a union an int stays an int: 1 must not become 1.0 because float stands first.
+    readers = tuple(
+        (
+            getattr(option, "__name__", None) if dataclasses.is_dataclass(option) else None,
+            functools.partial(_read_plain, float) if option is float else _reader(option),
+        )
+        for option in options
+        if option is not types.NoneType
+    )
+    return functools.partial(_read_union, types.NoneType in options, readers)
+
+
+def _read_union(optional: bool, options: tuple[tuple[str | None, Reader], ...], form: Any) -> Any:
+    if form is None and optional:
+        return None
     mark = form.get("$") if isinstance(form, dict) else None
-    for option in options:
-        if dataclasses.is_dataclass(option) and (mark is not None) != (getattr(option, "__name__", None) == mark):
+    for name, reader in options:
+        if name is not None and mark is not None and name != mark:
             continue
         try:
-            return _exact(option, form, where)
+            return reader(form)
         except ValueError:
             continue
-    raise ValueError(f"{where}: {str(form)[:80]!r} fits none of its types")
+    raise _MisfitError(f"{str(form)[:80]!r} fits none of its types")
 
 
-def _exact(option: Any, form: Any, where: str) -> Any:
-    # In a union an int stays an int: 1 must not become 1.0 because float stands first.
-    if option is float and not isinstance(form, float):
-        raise ValueError(where)
-    return _build(option, form, where)
-
-
-def _build_tuple(items: tuple[Any, ...], form: Any, where: str) -> Any:
+def _read_list(reader: Reader, form: Any) -> tuple[Any, ...]:
     if not isinstance(form, list):
-        raise ValueError(f"{where}: expected a list")
-    if len(items) == 2 and items[1] is Ellipsis:
-        return tuple(_build(items[0], item, f"{where}[{i}]") for i, item in enumerate(form))
-    if len(items) != len(form):
-        raise ValueError(f"{where}: expected {len(items)} items")
-    return tuple(_build(kind, item, f"{where}[{i}]") for i, (kind, item) in enumerate(zip(items, form, strict=True)))
+        raise _MisfitError("expected a list")
+    built: list[Any] = []
+    try:
+        built.extend(map(reader, form))
+    except _MisfitError as misfit:
+        raise misfit.within(f"[{len(built)}]") from None
+    return tuple(built)
+
+
+def _read_tuple(readers: tuple[Reader, ...], form: Any) -> tuple[Any, ...]:
+    if not isinstance(form, list):
+        raise _MisfitError("expected a list")
+    if len(readers) != len(form):
+        raise _MisfitError(f"expected {len(readers)} items")
+    built: list[Any] = []
+    try:
+        for reader, item in zip(readers, form, strict=True):
+            built.append(reader(item))
+    except _MisfitError as misfit:
+        raise misfit.within(f"[{len(built)}]") from None
+    return tuple(built)
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """The type of each field, and the names of fields by their former ones. Reading annotations takes longer than a value does."""
-    hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
-    former = {field.metadata[FORMERLY]: field.name for field in fields if FORMERLY in field.metadata}
-    return {field.name: hints[field.name] for field in fields}, former
+def _fields(kind: Any) -> dict[str, tuple[str, Reader]]:
+    """The name of each field and what reads it, by its name and by its former one."""
+    hints, readers = typing.get_type_hints(kind), {}
+    for field in dataclasses.fields(kind):
+        readers[field.name] = (field.name, _reader(hints[field.name]))
+        if FORMERLY in field.metadata:
+            readers[field.metadata[FORMERLY]] = readers[field.name]
+    return readers
 
 
-def _build_dataclass(kind: Any, form: Any, where: str) -> Any:
+def _read_dataclass(kind: Any, form: Any) -> Any:
     if not isinstance(form, dict):
-        raise ValueError(f"{where}: expected an object")
+        raise _MisfitError("expected an object")
     mark = form.get("$", kind.__name__)
     if mark != kind.__name__:
-        raise ValueError(f"{where}: expected {kind.__name__}, got {mark}")
-    hints, former = _fields(kind)
-    form = {former.get(name, name): value for name, value in form.items()}
-    unknown = set(form) - set(hints) - {"$"}
-    if unknown:
-        raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}")
-    built = {name: _build(hint, form[name], f"{where}.{name}") for name, hint in hints.items() if name in form}
+        raise _MisfitError(f"expected {kind.__name__}, got {mark}")
+    fields, built = _fields(kind), {}
+    if unknown := form.keys() - fields.keys() - {"$"}:
+        raise _MisfitError(f"unknown field {min(unknown)}")
+    for key, value in form.items():
+        if key == "$":
+            continue
+        name, reader = fields[key]
+        try:
+            built[name] = reader(value)
+        except _MisfitError as misfit:
+            raise misfit.within(f".{name}") from None
     try:
         return kind(**built)
     except TypeError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise _MisfitError(str(error)) from error

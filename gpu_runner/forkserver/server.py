@@ -32,6 +32,8 @@ from gpu_runner.importing import uncollected
 # Nearly every library loads torch's compiler, and torch loads it by itself at the first checkpoint and at the first of its
 # decompositions: 1.1 s of CPU time in each child (2026-11-25, torch 2.13).
 PACKAGES = ("torch", "torch._dynamo", "triton", "triton.language", "numpy")
+# triton's launcher imports it in C++ as it is called first: 35 ms of CPU time in each child (2026-11-28, triton 3.7).
+LAUNCHED = "triton.experimental.gluon"
 # It imports nearly all that the other roles do. None of its modules changes torch or triton, or draws anything, as it is imported.
 ROLE = "gpu_runner.child.candidate"
 MOST_BYTES = 1 << 17  # of one message
@@ -76,6 +78,9 @@ def _prepared(control: socket.socket) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - whatever a package raises, children are started without this server
             return {"refused": f"{name}: {type(error).__name__}: {error}"[:500]}
         seconds[name] = round(time.monotonic() - begin, 3)
+    if "triton" in sys.modules:
+        with contextlib.suppress(ModuleNotFoundError), uncollected():  # a release may have it elsewhere
+            importlib.import_module(LAUNCHED)
     sys.pycache_prefix, sys.dont_write_bytecode = None, True  # for children, who could not read it
     if "torch" in sys.modules:
         _import_role()

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
-from fastapi.security import HTTPBasic, HTTPBasicCredentials
+from fastapi.security import HTTPBasic
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.addresses import Addresses, is_loopback
@@ -56,9 +56,99 @@ NO_ARTIFACT_FIX = (
     "The job's page lists what it has. Artifacts are removed some time after the job has ended and its pull request was "
     "closed (`KERNELSMITH_KEEP_ARTIFACTS_DAYS`); what was published is still on GitHub."
 )
+FOLDER = Path(__file__).parent
+ENDED = (JobState.done, JobState.failed, JobState.cancelled)
+REFRESH_S = 10
+_BASIC = HTTPBasic(realm="kernelsmith")
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 LONGEST = 2000  # characters of a name in an address
 Text = Annotated[str, Query(max_length=LONGEST)]
 Last = Annotated[str, Query(pattern=r"^(all|[1-9][0-9]{0,4})$")]
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Where the pages get what they show; ``password`` None leaves them open, to ``anybody`` or to this machine alone."""
+
+    recent_jobs: Callable[[], tuple[JobView, ...]]
+    get_job: Callable[[str], JobView | None]
+    load: Callable[[str], bytes]
+    addresses: Addresses
+    password: str | None
+    anybody: bool = False
+
+
+@dataclass(frozen=True)
+class _PageSet:
+    """What an application's pages are made of."""
+
+    pages: Pages
+    templates: Environment
+    kernels: Environment
+
+    def page(self, name: str, **values: Any) -> Response:
+        """A page of jobs, by its template."""
+        return HTMLResponse(self.templates.get_template(name).render(values), headers=HEADERS)
+
+
+async def _served(request: Request) -> _PageSet:
+    return cast(_PageSet, request.app.state.pages)
+
+
+Served = Annotated[_PageSet, Depends(_served)]
+
+
+async def _guard(request: Request) -> None:
+    """Refuse who has no password; where there is none, whoever is not on this machine, unless anybody may see the pages."""
+    pages = (await _served(request)).pages
+    if pages.password is None:
+        if not pages.anybody:
+            _of_this_machine(request)
+        return
+    given = await _BASIC(request)
+    if given is None or not hmac.compare_digest(given.password.encode(), pages.password.encode()):
+        raise _BASIC.make_not_authenticated_error()
+
+
+async def _no_nul(request: Request) -> None:
+    """Refuse a character that PostgreSQL has no place for, so that no name has it."""
+    if "\0" in unquote(str(request.url)):
+        raise HTTPException(404, "no name has a NUL character")
+
+
+def _of_this_machine(request: Request) -> None:
+    """Refuse what a proxy, a tunnel, a name that somebody points here, or another bind address than the configured one lets in."""
+    try:
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        host = ""
+    client = request.client.host if request.client is not None else ""
+    if not (is_loopback(host) and is_loopback(client)) or any(name in request.headers for name in FORWARDED):
+        raise HTTPException(403, "without KERNELSMITH_PAGES_PASSWORD these pages are shown on their own machine alone")
+
+
+# Built once a process: its 12 routes have 37 type adapters, which take 18 ms.
+ROUTER = APIRouter(dependencies=[Depends(_guard), Depends(_no_nul)])
+
+
+def add_pages(app: FastAPI, pages: Pages) -> None:
+    """Add the pages to an application, and with them pages for what a browser is refused."""
+    templates = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
+    )
+    templates.globals["site"] = LiveSite()
+    templates.filters["bytes"] = shown.size
+    templates.filters["with_code"] = shown.with_code
+    templates.filters["quoted"] = lambda text: quote(str(text), safe="")
+    app.state.pages = _PageSet(pages, templates, kernels.Rendering(LiveSite(), pages.addresses.html_url).environment())
+    # Not `include_router`, which builds what it includes once more for each application.
+    app.router.routes.extend(ROUTER.routes)
+
+    def error(status: int, reason: str, fix: str) -> Response:
+        values = {"title": HTTPStatus(status).phrase, "reason": reason, "fix": fix}
+        return HTMLResponse(templates.get_template("error.html").render(values), status, HEADERS)
+
+    add_error_pages(app, error)
 
 
 def _asked_history(
@@ -85,57 +175,62 @@ def _asked_history(
 AskedHistory = Annotated[tuple[KernelHistory, int | None], Depends(_asked_history)]
 
 
-def add_kernel_routes(router: APIRouter, html_url: str) -> None:
-    """Add the routes to those of the other pages, behind the same password."""
-    env = kernels.Rendering(LiveSite(), html_url).environment()
+@ROUTER.get("/kernels")
+def overview(served: Served, repository: Text = "") -> Response:
+    form = _overview(repository)
+    return _page(kernels.overview_page(served.kernels, *form, inbox.operation(), _newest_two(form[0])))
 
-    @router.get("/kernels")
-    def overview(repository: Text = "") -> Response:
-        form = _overview(repository)
-        return _page(kernels.overview_page(env, *form, inbox.operation(), _newest_two(form[0])))
 
-    @router.get("/api/kernels")
-    def overview_json(repository: Text = "") -> Response:
-        return _json(kernels.overview_form(*_overview(repository), inbox.operation()))
+@ROUTER.get("/api/kernels")
+def overview_json(repository: Text = "") -> Response:
+    return _json(kernels.overview_form(*_overview(repository), inbox.operation()))
 
-    @router.get("/kernels/history")
-    def kernel(asked: AskedHistory) -> Response:
-        return _page(kernels.history_page(env, *asked))
 
-    @router.get("/api/kernels/history")
-    def kernel_json(asked: AskedHistory) -> Response:
-        return _json(kernels.history_form(asked[0]))
+@ROUTER.get("/kernels/history")
+def kernel(served: Served, asked: AskedHistory) -> Response:
+    return _page(kernels.history_page(served.kernels, *asked))
 
-    @router.get("/kernels/compare")
-    def compare(repository: Text, before: Text = "", after: Text = "", gpu: Text = "", metric: Text = "") -> Response:
-        gpus = _gpus(repository)
-        asked = {
-            "before": before.strip(),
-            "after": after.strip(),
-            "gpu": gpu or next(iter(gpus), ALL),
-            "metric": metric or Metric.time_us.value,
-        }
-        comparison = _comparison(repository, asked) if before or after else None
-        return _page(kernels.comparison_page(env, repository, comparison, asked, gpus))
 
-    @router.get("/api/kernels/compare")
-    def compare_json(repository: Text, before: Text, after: Text, gpu: Text = ALL, metric: Text = ALL) -> Response:
-        _gpus(repository)
-        asked = {"before": before.strip(), "after": after.strip(), "gpu": gpu, "metric": metric}
-        return _json(kernels.comparison_form(_comparison(repository, asked)))
+@ROUTER.get("/api/kernels/history")
+def kernel_json(asked: AskedHistory) -> Response:
+    return _json(kernels.history_form(asked[0]))
 
-    @router.get("/badge.svg")
-    def badge(
-        repository: Text, kernel: Text, gpu: Text = "", shows: str = Query("floor", pattern="^(floor|time)$")
-    ) -> Response:
-        states = [state for state in history.kernel_states(repository, kernel) if gpu in ("", state.gpu)]
-        newest = max(states, key=lambda state: state.measured_at_s, default=None)
-        return Response(kernels.badge_of(kernel, newest, shows), media_type="image/svg+xml", headers=BADGE_HEADERS)
 
-    @router.get("/static/chart.js")
-    def script() -> Response:
-        path = kernels.FOLDER / "static" / "chart.js"
-        return FileResponse(path, media_type="text/javascript", headers={"x-content-type-options": "nosniff"})
+@ROUTER.get("/kernels/compare")
+def compare(
+    served: Served, repository: Text, before: Text = "", after: Text = "", gpu: Text = "", metric: Text = ""
+) -> Response:
+    gpus = _gpus(repository)
+    asked = {
+        "before": before.strip(),
+        "after": after.strip(),
+        "gpu": gpu or next(iter(gpus), ALL),
+        "metric": metric or Metric.time_us.value,
+    }
+    comparison = _comparison(repository, asked) if before or after else None
+    return _page(kernels.comparison_page(served.kernels, repository, comparison, asked, gpus))
+
+
+@ROUTER.get("/api/kernels/compare")
+def compare_json(repository: Text, before: Text, after: Text, gpu: Text = ALL, metric: Text = ALL) -> Response:
+    _gpus(repository)
+    asked = {"before": before.strip(), "after": after.strip(), "gpu": gpu, "metric": metric}
+    return _json(kernels.comparison_form(_comparison(repository, asked)))
+
+
+@ROUTER.get("/badge.svg")
+def badge(
+    repository: Text, kernel: Text, gpu: Text = "", shows: str = Query("floor", pattern="^(floor|time)$")
+) -> Response:
+    states = [state for state in history.kernel_states(repository, kernel) if gpu in ("", state.gpu)]
+    newest = max(states, key=lambda state: state.measured_at_s, default=None)
+    return Response(kernels.badge_of(kernel, newest, shows), media_type="image/svg+xml", headers=BADGE_HEADERS)
+
+
+@ROUTER.get("/static/chart.js")
+def script() -> Response:
+    path = kernels.FOLDER / "static" / "chart.js"
+    return FileResponse(path, media_type="text/javascript", headers={"x-content-type-options": "nosniff"})
 
 
 def _overview(repository: str) -> tuple[str | None, tuple[str, ...], tuple[history.KernelState, ...]]:
@@ -174,124 +269,54 @@ def _json(form: dict[str, Any]) -> Response:
     return JSONResponse(form, headers=KERNEL_HEADERS)
 
 
-FOLDER = Path(__file__).parent
-ENDED = (JobState.done, JobState.failed, JobState.cancelled)
-REFRESH_S = 10
-_BASIC = HTTPBasic(realm="kernelsmith")
-FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+@ROUTER.get("/")
+def jobs(served: Served) -> Response:
+    now = datetime.now(UTC)
+    return served.page("jobs.html", rows=[shown.row_of(job, now) for job in served.pages.recent_jobs()])
 
 
-@dataclass(frozen=True)
-class Pages:
-    """Where the pages get what they show; ``password`` None leaves them open, to ``anybody`` or to this machine alone."""
-
-    recent_jobs: Callable[[], tuple[JobView, ...]]
-    get_job: Callable[[str], JobView | None]
-    load: Callable[[str], bytes]
-    addresses: Addresses
-    password: str | None
-    anybody: bool = False
-
-
-def add_pages(app: FastAPI, pages: Pages) -> None:
-    """Add the pages to an application, and with them pages for what a browser is refused."""
-    templates = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
+@ROUTER.get("/jobs/{job_id}")
+def job(served: Served, job_id: str) -> Response:
+    job, now = _job(served.pages, job_id), datetime.now(UTC)
+    return served.page(
+        "job.html",
+        job=job,
+        row=shown.row_of(job, now),
+        stages=shown.stages_of(job, now),
+        links=shown.links_of(job, served.pages.addresses),
+        events=shown.events_of(job, now),
+        tried=tried_of(job, served.pages.load),
+        refresh_s=None if job.state in ENDED else REFRESH_S,
+        inline={artifact.name: shown.served_type(artifact) for artifact in job.artifacts},
     )
-    templates.globals["site"] = LiveSite()
-    templates.filters["bytes"] = shown.size
-    templates.filters["with_code"] = shown.with_code
-    templates.filters["quoted"] = lambda text: quote(str(text), safe="")
-    app.include_router(_pages_router(pages, templates))
-
-    def error(status: int, reason: str, fix: str) -> Response:
-        values = {"title": HTTPStatus(status).phrase, "reason": reason, "fix": fix}
-        return HTMLResponse(templates.get_template("error.html").render(values), status, HEADERS)
-
-    add_error_pages(app, error)
 
 
-def _pages_router(pages: Pages, templates: Environment) -> APIRouter:
-    check = _of_this_machine if pages.password is None else _guard(pages.password)
-    guards = [] if pages.password is None and pages.anybody else [Depends(check)]
-    router = APIRouter(dependencies=[*guards, Depends(_no_nul)])
+@ROUTER.get("/jobs/{job_id}/artifacts/{name:path}")
+def artifact(served: Served, job_id: str, name: str) -> Response:
+    held = next((item for item in _job(served.pages, job_id).artifacts if item.name == name), None)
+    if held is None:
+        raise NoPageError("this job has no such artifact", NO_ARTIFACT_FIX)
+    kind, inline = shown.served_type(held)
+    file_name = quote(name.rpartition("/")[2], safe="")
+    headers = HEADERS | {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "content-disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{file_name}",
+    }
+    content = served.pages.load(held.digest)
+    if kind.startswith("text/"):
+        content = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return Response(content, media_type=kind, headers=headers)
 
-    def page(name: str, **values: Any) -> Response:
-        return HTMLResponse(templates.get_template(name).render(values), headers=HEADERS)
 
-    @router.get("/")
-    def jobs() -> Response:
-        now = datetime.now(UTC)
-        return page("jobs.html", rows=[shown.row_of(job, now) for job in pages.recent_jobs()])
-
-    @router.get("/jobs/{job_id}")
-    def job(job_id: str) -> Response:
-        view, now = _job(pages, job_id), datetime.now(UTC)
-        return page(
-            "job.html",
-            job=view,
-            row=shown.row_of(view, now),
-            stages=shown.stages_of(view, now),
-            links=shown.links_of(view, pages.addresses),
-            events=shown.events_of(view, now),
-            tried=tried_of(view, pages.load),
-            refresh_s=None if view.state in ENDED else REFRESH_S,
-            inline={artifact.name: shown.served_type(artifact) for artifact in view.artifacts},
-        )
-
-    @router.get("/jobs/{job_id}/artifacts/{name:path}")
-    def artifact(job_id: str, name: str) -> Response:
-        held = next((item for item in _job(pages, job_id).artifacts if item.name == name), None)
-        if held is None:
-            raise NoPageError("this job has no such artifact", NO_ARTIFACT_FIX)
-        kind, inline = shown.served_type(held)
-        file_name = quote(name.rpartition("/")[2], safe="")
-        headers = HEADERS | {
-            "content-security-policy": "default-src 'none'; sandbox",
-            "content-disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{file_name}",
-        }
-        content = pages.load(held.digest)
-        if kind.startswith("text/"):
-            content = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-        return Response(content, media_type=kind, headers=headers)
-
-    @router.get("/static/style.css")
-    def style() -> Response:
-        return FileResponse(
-            FOLDER / "static" / "style.css", media_type="text/css", headers={"x-content-type-options": "nosniff"}
-        )
-
-    add_kernel_routes(router, pages.addresses.html_url)
-    return router
+@ROUTER.get("/static/style.css")
+def style() -> Response:
+    return FileResponse(
+        FOLDER / "static" / "style.css", media_type="text/css", headers={"x-content-type-options": "nosniff"}
+    )
 
 
 def _job(pages: Pages, job_id: str) -> JobView:
     view = pages.get_job(job_id)
     if view is None:
         raise NoPageError("there is no such job", NO_JOB_FIX)
-    return view
-
-
-def _guard(password: str) -> Callable[[HTTPBasicCredentials], None]:
-    def check(given: Annotated[HTTPBasicCredentials, Depends(_BASIC)]) -> None:
-        if not hmac.compare_digest(given.password.encode(), password.encode()):
-            raise _BASIC.make_not_authenticated_error()
-
-    return check
-
-
-def _no_nul(request: Request) -> None:
-    """Refuse a character that PostgreSQL has no place for, so that no name has it."""
-    if "\0" in unquote(str(request.url)):
-        raise HTTPException(404, "no name has a NUL character")
-
-
-def _of_this_machine(request: Request) -> None:
-    """Refuse what a proxy, a tunnel, a name that somebody points here, or another bind address than the configured one lets in."""
-    try:
-        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    except ValueError:
-        host = ""
-    client = request.client.host if request.client is not None else ""
-    if not (is_loopback(host) and is_loopback(client)) or any(name in request.headers for name in FORWARDED):
-        raise HTTPException(403, "without KERNELSMITH_PAGES_PASSWORD these pages are shown on their own machine alone")
+    return job

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import NOTIFIED_LOSSES, FailureCode, JobState, StageState
@@ -13,7 +14,7 @@ from workers.models.recording import is_record
 from workers.pipelines.transitions import loss_pause_s
 from workers.store import jobs
 from workers.store.codec import read_failure
-from workers.store.leases import has_run_out, is_over, swapped
+from workers.store.leases import NOW, Moment, has_run_out, is_over, swapped
 from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, StageAttempt, StageMemo
 from workers.store.updates import append_status
 
@@ -27,7 +28,7 @@ class Lease:
     token: str
 
 
-def runnable(now: float) -> ColumnElement[bool]:
+def runnable(now: Moment) -> ColumnElement[bool]:
     """The condition under which an attempt can be run now."""
     answered = select(GpuWork.id).where(
         GpuWork.request_id == StageAttempt.awaiting, GpuWork.state.in_(("done", "cancelled"))
@@ -40,26 +41,26 @@ def runnable(now: float) -> ColumnElement[bool]:
     )
 
 
+_RUNNABLE = select(StageAttempt).where(StageAttempt.job_id == bindparam("job_id"), runnable(NOW)).limit(1)
+_TAKE = update(StageAttempt).where(StageAttempt.id == bindparam("row_id"), runnable(NOW))
+
+
 def claim(session: Session, job: Job, token: str, now: float, lease_s: float) -> StageAttempt | None:
     """Take the lease on the job's attempt if it can be run now; a worker that was lost is counted, apart from errors."""
-    row = session.scalar(select(StageAttempt).where(StageAttempt.job_id == job.job_id, runnable(now)).limit(1))
+    row = session.scalar(_RUNNABLE, {"job_id": job.job_id, "now": now})
     if row is None or job.state not in (JobState.queued, JobState.running):
         return None
     lost_so_far = losses(row, now)
     lost = lost_so_far > row.losses
-    taken = swapped(
-        session,
-        update(StageAttempt)
-        .where(StageAttempt.id == row.id, runnable(now))
-        .values(
-            lease_token=token,
-            lease_until=now + lease_s,
-            state=StageState.running,
-            losses=lost_so_far,
-            not_before=now + loss_pause_s(lost_so_far, lease_s),
-            started_at=row.started_at or now,
-        ),
-    )
+    values = {
+        "lease_token": token,
+        "lease_until": now + lease_s,
+        "state": StageState.running,
+        "losses": lost_so_far,
+        "not_before": now + loss_pause_s(lost_so_far, lease_s),
+        "started_at": row.started_at or now,
+    }
+    taken = swapped(session, _TAKE, {"row_id": row.id, "now": now} | values)
     if taken != 1:
         return None
     first = row.started_at is None
@@ -125,8 +126,10 @@ def leave(session: Session, token: str) -> None:
 
 def memos(session: Session, attempt_id: int) -> dict[str, Any]:
     """What was kept in an attempt, by key."""
-    query = select(StageMemo.key, StageMemo.value).where(StageMemo.attempt_id == attempt_id)
-    return {row.key: row.value for row in session.execute(query)}
+    return {row.key: row.value for row in session.execute(_MEMOS, {"attempt_id": attempt_id})}
+
+
+_MEMOS = select(StageMemo.key, StageMemo.value).where(StageMemo.attempt_id == bindparam("attempt_id"))
 
 
 def keep_memo(session: Session, row: StageAttempt, key: str, value: Any) -> None:
@@ -161,7 +164,10 @@ def finished_output(session: Session, job: Job, stage: str) -> dict[str, Any] | 
 
 def job_state(session: Session, job_id: str) -> str | None:
     """A job's state."""
-    return session.scalar(select(Job.state).where(Job.job_id == job_id))
+    return session.scalar(_STATE, {"job_id": job_id})
+
+
+_STATE = select(Job.state).where(Job.job_id == bindparam("job_id"))
 
 
 # An attempt that ended for one of these ended through no fault of the answers that it had.
@@ -229,15 +235,14 @@ WORKING = (JobState.queued, JobState.running)
 
 def next_job(session: Session, now: float, only: str | None = None) -> str | None:
     """The oldest job whose stage can be run now; with ``only``, that job or none."""
-    query = (
-        select(StageAttempt.job_id)
-        .join(Job, Job.job_id == StageAttempt.job_id)
-        .where(runnable(now), Job.state.in_(WORKING))
-        .order_by(Job.id)
-    )
-    if only is not None:
-        query = query.where(Job.job_id == only)
-    return session.scalar(query.limit(1))
+    return session.scalar(_next_job(only is not None), {"now": now, "only": only})
+
+
+@functools.cache
+def _next_job(of_one_job: bool) -> Select[str]:
+    working = select(StageAttempt.job_id).join(Job, Job.job_id == StageAttempt.job_id)
+    own = [Job.job_id == bindparam("only")] if of_one_job else []
+    return working.where(runnable(NOW), Job.state.in_(WORKING), *own).order_by(Job.id).limit(1)
 
 
 def due_at(session: Session) -> float | None:

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningInsert
 
 from workers.store.codec import storable
-from workers.store.leases import is_over, swapped
+from workers.store.leases import NOW, Moment, is_over, swapped
 from workers.store.models import Delivery
 
 REHEARSAL_BYTES = 64 << 10  # more than a comment takes
@@ -118,7 +118,7 @@ def rehearse(session: Session, now: float) -> None:
     session.execute(delete(Delivery).where(Delivery.delivery_id == rehearsed.delivery_id))
 
 
-def claimable(now: float) -> ColumnElement[bool]:
+def claimable(now: Moment) -> ColumnElement[bool]:
     """The condition under which a delivery can be handled now."""
     return and_(
         Delivery.state == "pending",
@@ -129,27 +129,31 @@ def claimable(now: float) -> ColumnElement[bool]:
 
 def any_claimable(session: Session, now: float, under_way: Collection[str]) -> bool:
     """Whether a delivery can be handled now that is none of ``under_way``."""
-    return session.scalar(_oldest(now, under_way)) is not None
+    return session.scalar(_OLDEST, {"now": now, "under_way": list(under_way)}) is not None
 
 
-def _oldest(now: float, under_way: Collection[str]) -> Select[int]:
-    free = and_(claimable(now), Delivery.delivery_id.not_in(under_way))
-    return select(Delivery.id).where(free).order_by(Delivery.id).limit(1)
+_OLDEST = (
+    select(Delivery.id)
+    .where(claimable(NOW), Delivery.delivery_id.not_in(bindparam("under_way", expanding=True)))
+    .order_by(Delivery.id)
+    .limit(1)
+)
+# In one statement, so that threads which are woken together take one each and not all of them the same.
+_TAKE = (
+    update(Delivery)
+    .where(Delivery.id == _OLDEST.with_for_update(skip_locked=True).correlate(None).scalar_subquery())
+    .values(lease_owner=bindparam("worker"), lease_until=bindparam("until"), tries=Delivery.tries + 1)
+    .returning(*(getattr(Delivery, field.name) for field in fields(ClaimedDelivery)))
+    .execution_options(synchronize_session=False)
+)
 
 
 def claim(
     session: Session, worker: str, now: float, lease_s: float, under_way: Collection[str]
 ) -> ClaimedDelivery | None:
     """Take the lease on the oldest delivery that can be handled now; None where there is none, or others have just taken all."""
-    # In one statement, so that threads which are woken together take one each and not all of them the same.
-    oldest = _oldest(now, under_way).with_for_update(skip_locked=True).correlate(None).scalar_subquery()
-    statement = (
-        update(Delivery)
-        .where(Delivery.id == oldest)
-        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1)
-        .returning(*(getattr(Delivery, field.name) for field in fields(ClaimedDelivery)))
-    )
-    row = session.execute(statement, execution_options={"synchronize_session": False}).one_or_none()
+    parameters = {"now": now, "under_way": list(under_way), "worker": worker, "until": now + lease_s}
+    row = session.execute(_TAKE, parameters).one_or_none()
     return None if row is None else ClaimedDelivery(*row)
 
 

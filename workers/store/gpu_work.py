@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, func, literal, not_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
@@ -14,7 +15,7 @@ from workers.contracts import GpuHost, GpuQueue
 from workers.pipelines.transitions import MAX_LOSSES, loss_pause_s
 from workers.store import jobs, updates
 from workers.store.codec import read_request
-from workers.store.leases import has_run_out, is_over, is_since, swapped
+from workers.store.leases import NOW, Moment, has_run_out, is_over, is_since, swapped
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 
 MAX_RUNNER_KILLS = 3
@@ -36,7 +37,10 @@ class GpuLease:
 
 def find(session: Session, attempt_id: int, key: str) -> GpuWork | None:
     """The request of a key."""
-    return session.scalar(select(GpuWork).where(GpuWork.attempt_id == attempt_id, GpuWork.key == key))
+    return session.scalar(_OF_KEY, {"attempt_id": attempt_id, "key": key})
+
+
+_OF_KEY = select(GpuWork).where(GpuWork.attempt_id == bindparam("attempt_id"), GpuWork.key == bindparam("key"))
 
 
 def find_earlier(
@@ -95,19 +99,26 @@ def ask(
     return work
 
 
-def claimable(now: float) -> ColumnElement[bool]:
+def claimable(now: Moment) -> ColumnElement[bool]:
     """The condition under which a host may take a request: nobody has it, or who had it was lost, and no pause is on."""
     return and_(or_(GpuWork.state == "pending", lost(now)), is_over(GpuWork.not_before, now))
 
 
-def lost(now: float) -> ColumnElement[bool]:
+def lost(now: Moment) -> ColumnElement[bool]:
     """The condition under which the host that has a request was lost: it has not renewed its lease in time."""
     return and_(GpuWork.state == "running", is_over(GpuWork.lease_until, now))
 
 
+_REQUEST = GpuWork.request_id == bindparam("of_request")
+_CLAIMABLE = select(GpuWork).where(_REQUEST, claimable(NOW))
+_JOB_OF = select(GpuWork.job_id).where(_REQUEST)
+_TAKE = update(GpuWork).where(GpuWork.id == bindparam("row_id"), GpuWork.tries == bindparam("so_often"), claimable(NOW))
+_LEASED = update(GpuWork).where(_REQUEST, GpuWork.lease_token == bindparam("token"), GpuWork.state == "running")
+
+
 def claim(session: Session, request_id: str, token: str, host: str, now: float, lease_s: float) -> GpuLease | None:
     """Take a request; None where another host has it, or it is answered, or to be given up."""
-    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    work = session.scalar(_CLAIMABLE, {"of_request": request_id, "now": now})
     if work is None or losses(work, now) >= MAX_LOSSES:
         return None
     tries, lost_host = work.tries, work.host if work.state == "running" else None
@@ -115,23 +126,19 @@ def claim(session: Session, request_id: str, token: str, host: str, now: float, 
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
     notified = lost_host is not None or work.trouble is not None or work.offers >= IN_VAIN
     job = jobs.locked(session, work.job_id) if notified else None
-    taken = swapped(
-        session,
-        update(GpuWork)
-        .where(GpuWork.id == work.id, GpuWork.tries == tries, claimable(now))
-        .values(
-            state="running",
-            lease_token=token,
-            lease_until=now + lease_s,
-            tries=tries + 1,
-            losses=lost_so_far,
-            not_before=now + loss_pause_s(lost_so_far, lease_s),
-            host=host,
-            trouble=None,
-            offers=0,
-            started_at=now,
-        ),
-    )
+    values = {
+        "state": "running",
+        "lease_token": token,
+        "lease_until": now + lease_s,
+        "tries": tries + 1,
+        "losses": lost_so_far,
+        "not_before": now + loss_pause_s(lost_so_far, lease_s),
+        "host": host,
+        "trouble": None,
+        "offers": 0,
+        "started_at": now,
+    }
+    taken = swapped(session, _TAKE, {"row_id": work.id, "so_often": tries, "now": now} | values)
     if taken != 1:
         return None
     if job is not None:
@@ -151,22 +158,15 @@ def losses(work: GpuWork, now: float) -> int:
 
 def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:
     """Extend a lease; False where it was lost or the job was cancelled."""
-    done = swapped(
-        session,
-        update(GpuWork)
-        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(lease_until=now + lease_s),
-    )
-    return done == 1
+    return swapped(session, _LEASED, {"of_request": request_id, "token": token, "lease_until": now + lease_s}) == 1
 
 
 def leave(session: Session, request_id: str, token: str) -> None:
     """Release a lease unanswered, as a process does that is ended: nothing was refused, and no host was lost."""
     swapped(
         session,
-        update(GpuWork)
-        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(state="pending", tries=GpuWork.tries - 1, not_before=0.0, lease_token=None, lease_until=None),
+        _LEASED.values(state="pending", tries=GpuWork.tries - 1, not_before=0.0, lease_token=None, lease_until=None),
+        {"of_request": request_id, "token": token},
     )
 
 
@@ -175,7 +175,7 @@ DECLINED_S = 30.0
 
 def decline(session: Session, request_id: str, host: str, trouble: str, now: float) -> None:
     """Have a request wait for another host, or for this one to be usable again: it counts as no try, and its job says why."""
-    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    work = session.scalar(_CLAIMABLE, {"of_request": request_id, "now": now})
     if work is None:
         return
     words = f"{host}: {trouble}"
@@ -193,9 +193,7 @@ def offer_again(session: Session, request_id: str, token: str, now: float) -> st
     """Release a lease whose runner was killed, and count that; returns the architecture whose hosts may take the request now."""
     offered = swapped(
         session,
-        update(GpuWork)
-        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(
+        _LEASED.values(
             state="pending",
             runner_kills=GpuWork.runner_kills + 1,
             not_before=0.0,
@@ -204,6 +202,7 @@ def offer_again(session: Session, request_id: str, token: str, now: float) -> st
             notified_at=now,
             offers=1,
         ),
+        {"of_request": request_id, "token": token},
     )
     return (
         session.scalar(select(GpuWork.architecture).where(GpuWork.request_id == request_id)) if offered == 1 else None
@@ -212,14 +211,10 @@ def offer_again(session: Session, request_id: str, token: str, now: float) -> st
 
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
     """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
-    job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))
+    job_id = session.scalar(_JOB_OF, {"of_request": request_id})
     job = None if job_id is None else jobs.locked(session, job_id)
-    taken = swapped(
-        session,
-        update(GpuWork)
-        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None),
-    )
+    values = {"state": "done", "result": to_json(result), "ended_at": now, "lease_token": None, "lease_until": None}
+    taken = swapped(session, _LEASED, {"of_request": request_id, "token": token} | values)
     if job is None or taken != 1:
         return None
     _wake(session, request_id)
@@ -231,17 +226,19 @@ def answer(session: Session, request_id: str, token: str, result: GpuResult, now
 
 def _wake(session: Session, request_id: str) -> None:
     """An attempt with several requests at hosts waits for whichever is answered first."""
-    attempt = select(GpuWork.attempt_id).where(GpuWork.request_id == request_id).scalar_subquery()
-    session.execute(
-        update(StageAttempt)
-        .where(StageAttempt.id == attempt, StageAttempt.awaiting.is_not(None), StageAttempt.lease_token.is_(None))
-        .values(awaiting=request_id)
-    )
+    session.execute(_WAKE, {"of_request": request_id, "awaiting": request_id})
+
+
+_WAKE = update(StageAttempt).where(
+    StageAttempt.id == select(GpuWork.attempt_id).where(_REQUEST).scalar_subquery(),
+    StageAttempt.awaiting.is_not(None),
+    StageAttempt.lease_token.is_(None),
+)
 
 
 def give_up(session: Session, request_id: str, now: float) -> str | None:
     """Answer a request whose hosts were lost too often with an error, and give the job that waits for it."""
-    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    work = session.scalar(_CLAIMABLE, {"of_request": request_id, "now": now})
     if work is None or losses(work, now) < MAX_LOSSES:
         return None
     request = from_json(GpuRequest, work.request)
@@ -258,7 +255,7 @@ def give_up(session: Session, request_id: str, now: float) -> str | None:
 
 def ended(session: Session, request_id: str) -> bool:
     """Whether a request is answered, or not wanted any more."""
-    state = session.scalar(select(GpuWork.state).where(GpuWork.request_id == request_id))
+    state = session.scalar(select(GpuWork.state).where(_REQUEST), {"of_request": request_id})
     return state not in ("pending", "running")
 
 
@@ -468,12 +465,18 @@ def next_gpu_request(
     session: Session, now: float, architectures: tuple[str, ...] | None = None, only: str | None = None
 ) -> str | None:
     """The oldest GPU request that a host can take now; ``architectures`` None means all, ``only`` names a job."""
-    query = select(GpuWork.request_id).where(claimable(now)).order_by(GpuWork.id)
-    if architectures is not None:
-        query = query.where(GpuWork.architecture.in_(architectures))
-    if only is not None:
-        query = query.where(GpuWork.job_id == only)
-    return session.scalar(query.limit(1))
+    query = _next_request(architectures is not None, only is not None)
+    return session.scalar(query, {"now": now, "architectures": architectures, "only": only})
+
+
+@functools.cache
+def _next_request(of_architectures: bool, of_one_job: bool) -> Select[str]:
+    query = select(GpuWork.request_id).where(claimable(NOW)).order_by(GpuWork.id)
+    if of_architectures:
+        query = query.where(GpuWork.architecture.in_(bindparam("architectures", expanding=True)))
+    if of_one_job:
+        query = query.where(GpuWork.job_id == bindparam("only"))
+    return query.limit(1)
 
 
 def unheard_gpu_requests(session: Session, now: float, pause_s: float) -> tuple[tuple[str, str], ...]:

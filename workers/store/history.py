@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -112,12 +112,15 @@ def read(
     for name, value in asdict(testbed).items() if testbed is not None else ():
         query = query.where(getattr(MeasuredSeries, name) == value)
     for row in session.scalars(query.order_by(MeasuredSeries.id)).all():
-        points = session.scalars(
-            select(MeasuredPoint)
-            .where(MeasuredPoint.series_id == row.id)
-            .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
-        )
+        points = session.scalars(_POINTS, {"series_id": row.id})
         yield key_of(row), tuple(point_of(point) for point in points)
+
+
+_POINTS = (
+    select(MeasuredPoint)
+    .where(MeasuredPoint.series_id == bindparam("series_id"))
+    .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
+)
 
 
 def own_series(
@@ -283,13 +286,15 @@ def point_of(row: MeasuredPoint) -> Point:
 
 def _series(session: Session, key: SeriesKey) -> int:
     digest = key.digest()
-    query = select(MeasuredSeries.id).where(MeasuredSeries.key == digest)
-    if (found := session.scalar(query)) is not None:
-        return found
+    if (known := session.scalar(_ID_OF, {"digest": digest})) is not None:
+        return known
     form = asdict(key) | asdict(key.testbed)
     del form["testbed"]
     _insert(session, MeasuredSeries, [{"key": digest} | form])
-    return session.scalars(query).one()
+    return session.scalars(_ID_OF, {"digest": digest}).one()
+
+
+_ID_OF = select(MeasuredSeries.id).where(MeasuredSeries.key == bindparam("digest"))
 
 
 def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> int:
@@ -303,16 +308,19 @@ def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) 
 
 def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
     """The changes that are known of a series, oldest first."""
-    rows = session.scalars(
-        select(SeriesChange)
-        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
-        .where(MeasuredSeries.key == key.digest())
-        .order_by(SeriesChange.id)
-    )
+    rows = session.scalars(_CHANGES, {"digest": key.digest()})
     return tuple(
         Change(row.good_revision, row.bad_revision, SeriesState(row.state), row.ratio, row.recovered_revision)
         for row in rows
     )
+
+
+_CHANGES = (
+    select(SeriesChange)
+    .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+    .where(MeasuredSeries.key == bindparam("digest"))
+    .order_by(SeriesChange.id)
+)
 
 
 def keep_change(

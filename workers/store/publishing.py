@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from gpu_runner.contracts import to_json
 from workers.contracts import ClaimedUpdate, Effect, Failure, JobState, StageState
 from workers.store import jobs, updates
 from workers.store.codec import read_effect, read_update, storable
-from workers.store.leases import is_over, swapped
+from workers.store.leases import NOW, Moment, is_over, swapped
 from workers.store.models import Job, OutboxUpdate, StageAttempt
 from workers.store.updates import FAILED, PENDING, PUBLISHED, STATUS
 from workers.store.views import view
 
 
-def claimable(now: float) -> ColumnElement[bool]:
+def claimable(now: Moment) -> ColumnElement[bool]:
     """The condition under which an update can be published now: it is its job's first, and nobody has it."""
     other = aliased(OutboxUpdate)
     earliest = (
@@ -35,23 +36,29 @@ def claimable(now: float) -> ColumnElement[bool]:
 
 def first(session: Session, now: float, only: str | None = None, under_way: Collection[str] = ()) -> int | None:
     """The row of the oldest update that can be published now and is none of ``under_way``; with ``only``, of that job's."""
-    query = select(OutboxUpdate.id).where(claimable(now), OutboxUpdate.update_id.not_in(under_way))
-    query = query.order_by(OutboxUpdate.id)
-    if only is not None:
-        query = query.where(OutboxUpdate.job_id == only)
-    return session.scalar(query.limit(1))
+    return session.scalar(_first(only is not None), {"now": now, "only": only, "under_way": list(under_way)})
+
+
+@functools.cache
+def _first(of_one_job: bool) -> Select[int]:
+    free = [claimable(NOW), OutboxUpdate.update_id.not_in(bindparam("under_way", expanding=True))]
+    own = [OutboxUpdate.job_id == bindparam("only")] if of_one_job else []
+    return select(OutboxUpdate.id).where(*free, *own).order_by(OutboxUpdate.id).limit(1)
+
+
+_JOB_OF = select(OutboxUpdate.job_id).where(OutboxUpdate.id == bindparam("row_id"))
+_TAKE = (
+    update(OutboxUpdate)
+    .where(OutboxUpdate.id == bindparam("row_id"), claimable(NOW))
+    .values(lease_owner=bindparam("worker"), lease_until=bindparam("until"), tries=OutboxUpdate.tries + 1)
+)
 
 
 def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedUpdate | None:
     """Take the lease on an update; None where another publisher was faster."""
-    job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.id == row_id))
+    job_id = session.scalar(_JOB_OF, {"row_id": row_id})
     job = None if job_id is None else jobs.locked(session, job_id)
-    taken = swapped(
-        session,
-        update(OutboxUpdate)
-        .where(OutboxUpdate.id == row_id, claimable(now))
-        .values(lease_owner=worker, lease_until=now + lease_s, tries=OutboxUpdate.tries + 1),
-    )
+    taken = swapped(session, _TAKE, {"row_id": row_id, "now": now, "worker": worker, "until": now + lease_s})
     if job is None or taken != 1:
         return None
     row = session.get_one(OutboxUpdate, row_id)
@@ -117,14 +124,18 @@ def give_up(session: Session, update_id: str, worker: str, failure: Failure, now
     return True
 
 
+_JOB_OF_UPDATE = select(OutboxUpdate.job_id).where(OutboxUpdate.update_id == bindparam("update_id"))
+_TAKEN = select(OutboxUpdate).where(
+    OutboxUpdate.update_id == bindparam("update_id"),
+    OutboxUpdate.state == PENDING,
+    OutboxUpdate.lease_owner == bindparam("worker"),
+)
+
+
 def _claimed(session: Session, update_id: str, worker: str) -> tuple[Job, OutboxUpdate] | None:
-    job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.update_id == update_id))
+    job_id = session.scalar(_JOB_OF_UPDATE, {"update_id": update_id})
     job = None if job_id is None else jobs.locked(session, job_id)
-    row = session.scalar(
-        select(OutboxUpdate).where(
-            OutboxUpdate.update_id == update_id, OutboxUpdate.state == PENDING, OutboxUpdate.lease_owner == worker
-        )
-    )
+    row = session.scalar(_TAKEN, {"update_id": update_id, "worker": worker})
     return None if job is None or row is None else (job, row)
 
 
@@ -161,14 +172,17 @@ def _latest(session: Session, job: Job) -> StageAttempt | None:
 
 
 def _effects(session: Session, job: Job) -> tuple[Effect, ...]:
-    # After a job has started over only its status comment is still the same one.
-    query = (
-        select(OutboxUpdate.effect)
-        .where(
-            OutboxUpdate.job_id == job.job_id,
-            OutboxUpdate.effect.is_not(None),
-            or_(OutboxUpdate.generation == job.generation, OutboxUpdate.kind == STATUS),
-        )
-        .order_by(OutboxUpdate.sequence)
+    forms = session.scalars(_EFFECTS, {"job_id": job.job_id, "generation": job.generation})
+    return tuple(read_effect(form) for form in forms if form is not None)
+
+
+# After a job has started over only its status comment is still the same one.
+_EFFECTS = (
+    select(OutboxUpdate.effect)
+    .where(
+        OutboxUpdate.job_id == bindparam("job_id"),
+        OutboxUpdate.effect.is_not(None),
+        or_(OutboxUpdate.generation == bindparam("generation"), OutboxUpdate.kind == STATUS),
     )
-    return tuple(read_effect(form) for form in session.scalars(query) if form is not None)
+    .order_by(OutboxUpdate.sequence)
+)

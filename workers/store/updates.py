@@ -37,7 +37,7 @@ def append(
     attempt: int | None = None,
 ) -> None:
     """Append one update behind all others of the job, whose row the caller has locked."""
-    last = session.scalar(select(func.max(OutboxUpdate.sequence)).where(OutboxUpdate.job_id == job.job_id))
+    last = session.scalar(_LAST_SEQUENCE, {"job_id": job.job_id})
     row = OutboxUpdate(
         update_id=uuid.uuid4().hex,
         job_id=job.job_id,
@@ -54,6 +54,7 @@ def append(
     session.flush()
 
 
+_LAST_SEQUENCE = select(func.max(OutboxUpdate.sequence)).where(OutboxUpdate.job_id == bindparam("job_id"))
 _LAST = (
     select(OutboxUpdate)
     .where(OutboxUpdate.job_id == bindparam("job_id"))

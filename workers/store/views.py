@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median_low
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from workers.contracts import (
@@ -28,12 +28,23 @@ MAX_EVENTS = 500
 RECENT_REQUESTS = 20
 
 
+# A comment is written of each view, and a view of each state: the statements are built once.
+_ATTEMPTS = select(StageAttempt).where(StageAttempt.job_id == bindparam("job_id")).order_by(StageAttempt.id)
+_DECIDED = (
+    select(StageAttempt)
+    .where(StageAttempt.job_id == bindparam("job_id"), StageAttempt.decision.is_not(None))
+    .order_by(StageAttempt.id.desc())
+    .limit(1)
+)
+_ARTIFACTS = select(Artifact).where(Artifact.job_id == bindparam("job_id")).order_by(Artifact.id)
+_EVENTS = select(Event).where(Event.job_id == bindparam("job_id")).order_by(Event.id.desc()).limit(MAX_EVENTS)
+_AWAITED = select(GpuWork).where(GpuWork.request_id == bindparam("request_id"))
+
+
 def view(session: Session, job: Job, now: float) -> JobView:
     """All that is shown of a job at a time."""
     request = read_request(job.request)
-    attempts = session.scalars(
-        select(StageAttempt).where(StageAttempt.job_id == job.job_id).order_by(StageAttempt.id)
-    ).all()
+    attempts = session.scalars(_ATTEMPTS, {"job_id": job.job_id}).all()
     work = _awaited(session, job, attempts[-1] if attempts else None)
     stuck = None if work is None else gpu_work.waiting_of(session, work, now)
     position, wait_s = _queue(session, job, work)
@@ -82,14 +93,8 @@ def _stage(row: StageAttempt) -> StageView:
 
 
 def _checkpoint(session: Session, job: Job, last: StageAttempt | None) -> CheckpointView | None:
-    query = (
-        select(StageAttempt)
-        .where(StageAttempt.job_id == job.job_id, StageAttempt.decision.is_not(None))
-        .order_by(StageAttempt.id.desc())
-        .limit(1)
-    )
     waits = last is not None and last.state == StageState.waiting
-    row = last if waits else session.scalar(query)
+    row = last if waits else session.scalar(_DECIDED, {"job_id": job.job_id})
     if row is None:
         return None
     return CheckpointView(
@@ -104,7 +109,7 @@ def _checkpoint(session: Session, job: Job, last: StageAttempt | None) -> Checkp
 def _awaited(session: Session, job: Job, last: StageAttempt | None) -> GpuWork | None:
     if last is None or last.awaiting is None or job.state != JobState.running:
         return None
-    return session.scalar(select(GpuWork).where(GpuWork.request_id == last.awaiting))
+    return session.scalar(_AWAITED, {"request_id": last.awaiting})
 
 
 def _losses(job: Job, last: StageAttempt | None, work: GpuWork | None, now: float) -> int:
@@ -140,11 +145,10 @@ def _usual_duration_s(session: Session, architecture: str) -> float | None:
 
 
 def _artifacts(session: Session, job: Job) -> tuple[ArtifactView, ...]:
-    rows = session.scalars(select(Artifact).where(Artifact.job_id == job.job_id).order_by(Artifact.id))
+    rows = session.scalars(_ARTIFACTS, {"job_id": job.job_id})
     return tuple(ArtifactView(r.name, r.digest, r.media_type, r.size_bytes) for r in rows)
 
 
 def _timeline(session: Session, job: Job) -> tuple[TimelineEvent, ...]:
-    query = select(Event).where(Event.job_id == job.job_id).order_by(Event.id.desc()).limit(MAX_EVENTS)
-    rows = list(session.scalars(query))[::-1]
+    rows = list(session.scalars(_EVENTS, {"job_id": job.job_id}))[::-1]
     return tuple(TimelineEvent(iso(r.at) or "", r.kind, r.text) for r in rows)

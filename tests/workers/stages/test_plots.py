@@ -13,7 +13,18 @@ from tests.outlined import painted
 from tests.service.report.kernels_facts import FASTER, LAYER, OPTIMIZED, RMS
 from tests.workers.stages.answers import answers
 from tests.workers.stages.context import optimizing
-from workers.reports.plots import accuracy_plot, compared, comparison_plot, draw_plots, speed_plot, worst_shares
+from workers.nightly.series import Point
+from workers.reports.plots import (
+    RangePlace,
+    accuracy_plot,
+    compared,
+    comparison_plot,
+    draw_plots,
+    range_plot,
+    series_plot,
+    speed_plot,
+    worst_shares,
+)
 from workers.reports.variants import variants_plot
 
 CHECKS = (
@@ -22,6 +33,9 @@ CHECKS = (
     Check("gradient", "T=7 H=97 bfloat16", True, "gradient of x", 2e-3, 8e-3),
     Check("inputs", "T=7 H=97 bfloat16", True),
 )
+REVISIONS = [letter * 40 for letter in "abc"]
+PLACES = [RangePlace(0, 1.0), RangePlace(1, 1.01, 0.99, 1.03), RangePlace(2, 1.3, 1.2, 1.4, worse=True)]
+NIGHTS = [Point(revision, at, 10.0 + at, 9.0, 12.0) for at, revision in enumerate(REVISIONS)]
 EXCUSED = (Evidence("gradient", "", "T=1 H=1 float32", "gradient of x", error=3.9e-5, allowed=3.1e-7),)
 
 
@@ -47,8 +61,10 @@ def test_the_words_of_the_plot_say_where_what_stands_allowed_it() -> None:
         lambda: speed_plot("layer_norm", FASTER),
         lambda: comparison_plot(compared([RMS, LAYER])),
         lambda: variants_plot("layer_norm", OPTIMIZED.variants),
+        lambda: range_plot("geglu: time", REVISIONS, PLACES, [2]),
+        lambda: series_plot("geglu: time", NIGHTS, REVISIONS[2]),
     ],
-    ids=["accuracy", "speed", "comparison", "variants"],
+    ids=["accuracy", "speed", "comparison", "variants", "range", "series"],
 )
 def test_a_plot_is_a_picture_whose_bytes_repeat(plot: Callable[[], bytes]) -> None:
     with painted():
