@@ -21,7 +21,7 @@ from gpu_runner.program import lookups, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation, unproved
 from gpu_runner.program.sampling import Sample
-from gpu_runner.program.trail import Trail, bound, function_of
+from gpu_runner.program.trail import READS, Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
@@ -44,11 +44,10 @@ _MOVES = frozenset(_MOVE_NAMES.split())
 _COPIES = frozenset(
     {"_to_copy", "cat", "clone", "constant_pad_nd", "copy_", "stack", "lift_fresh_copy", "slice_scatter"}
 )
-_READS = "_local_scalar_dense"  # one number goes to the host
 # Operators that choose, compare, cut or read numbers.
 _DECIDES = frozenset(f"""
     min max amin amax minimum maximum clamp clamp_min clamp_max sort eq ne lt le gt ge equal any all masked_select unique
-    _unique2 count_nonzero logical_not logical_and logical_or {_READS}
+    _unique2 count_nonzero logical_not logical_and logical_or {READS}
     """.split())  # fmt: skip
 # What autograd does by itself where an input is used twice, or in part.
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
@@ -312,7 +311,7 @@ class Log(Mode):
             return
         permuted = self._is_permuted(name, operands, known)
         path, line = where or (None, None)
-        elements = 1 if name == _READS else max((t.numel() for t in [*operands, *results]), default=0)
+        elements = 1 if name == READS else max((t.numel() for t in [*operands, *results]), default=0)
         least = min((t.numel() for t in results), default=1) or 1
         reduced = max(1, max((t.numel() for t in operands), default=1) // least)
         launched = any(memory.launched and not memory.inputs for memory in known)

@@ -20,13 +20,15 @@ from gpu_runner.program import lanes, tiles
 
 MOST_EVENTS = 4096  # of one case; of the rest there is one digest
 _LITERALS = frozenset({"lift_fresh", "lift_fresh_copy"})  # operators by which `torch.tensor` hands on what it was given
+READS = "_local_scalar_dense"  # one number goes to the host
 _MOST_LITERALS = 4096  # elements
 
 
 class Trail:
     """Storages have numbers in the order in which they are met, so that two runs of the same program leave the same trail.
 
-    Without ``has_devices`` it is the same on a GPU and where the interpreter has everything on the host.
+    Without ``has_devices`` it is the same on a GPU and where the interpreter has everything on the host, where floats that are read
+    of a kernel's results have other roundings.
     """
 
     def __init__(self, *, has_devices: bool = True) -> None:
@@ -39,7 +41,8 @@ class Trail:
     def operator(self, name: str, place: tuple[str | None, int | None], given: Any, results: Any) -> None:
         """Add an operator of torch."""
         literals = [_literal(value) for value in given[0]] if name.partition(".")[0] in _LITERALS else None
-        self._add(f"`{name}`", place, [self._told(given), self._told(results), literals])
+        is_rounded = name.partition(".")[0] == READS and isinstance(results, float) and not self._has_devices
+        self._add(f"`{name}`", place, [self._told(given), "float" if is_rounded else self._told(results), literals])
 
     def launch(self, fn: Any, place: tuple[str | None, int | None], grid: Any, arguments: Any) -> None:
         """Add a launch of a kernel, whose function is given."""

@@ -363,6 +363,7 @@ _SECOND_TIME, _POWER, _WIDE, _EQUAL = (
     "wider than one block",
     "all equal",
 )
+_WHOLE = "whole tiles"
 _AT_AN_END = "scalars at an end"
 _SMALL_EPSILON = "small epsilon"
 _DIVIDED = "other divisors"
@@ -509,7 +510,7 @@ class _Plan:
                 rows = EVEN_ELEMENTS // power
                 sizes = self._sizes("whole tiles", (power, power), (rows, rows))
             if self.interpreted or sizes:
-                cases.append(self._case(_POWER, sizes))
+                cases.append(self._case(_POWER if step else _WHOLE, sizes))
         if self.quick:
             return cases
         # More rows than a persistent kernel has programs: what is left to torch to add up grows with them.
@@ -578,10 +579,20 @@ class _Plan:
                 width = round(math.exp(self.draws.stream(label).uniform(least, least + step)))
                 if dtype == self.dtypes[0] and width <= cut:
                     width = self.draws.stream(f"beyond {label}").randint(cut + 1, WIDEST_DRAWN)
-                sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
+                sizes = self._narrowed(self._sizes(label, (9, 40), (2, 3)) | {dim: width}, dim)
                 # What is saved for a backward is tried twice where it is wide too.
                 cases.append(self._case(_WIDE, sizes, dtype, again=not place and dtype == self._most_exact()))
         return cases
+
+    def _narrowed(self, sizes: dict[str, int], dim: str) -> dict[str, int]:
+        """Halve the other dimensions, the larger ones first, until the interpreter takes the inputs as they are."""
+        while self.interpreted and not _is_light(self.problem, sizes):
+            others = [other for other in sizes if other != dim and sizes[other] > 1]
+            if not others:
+                return sizes
+            largest = max(others, key=lambda other: sizes[other])
+            sizes = sizes | {largest: sizes[largest] // 2}
+        return sizes
 
     def _around_constants(self) -> list[Case]:
         """In each dimension one size beyond the largest constant that the host can run, and sizes at and next to others.
@@ -784,6 +795,7 @@ class _Plan:
         has_data = any(map(is_activation, self.problem.inputs))
         data = iter((Special.levels, *stream.sample(DATA[1:], len(DATA) - 1)))  # in float32 levels are seen to be such
         orders = iter((Indices.ascending,))
+        dense = {*_for_dense_kernels(cases), *range(3, len(cases), 4)}
         found: list[Case] = []
         for place, case in enumerate(cases):
             # Of one row or column most kinds are the same: each has its turn where it shows.
@@ -834,16 +846,17 @@ class _Plan:
                 # The gradient of what all rows share is a sum of few: one of all is as exact as the order of its terms.
                 found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
-            is_dense = not self.quick and place % 4 == 3
             is_beyond = self._is_beyond_a_cut(case)  # few rows, of which some must differ beyond the cut
-            if is_beyond:
+            if not self.quick and place in dense:
+                layout = of_upstream = MemoryLayout.dense
+            elif is_beyond:
                 layout, of_upstream = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
             else:
                 layout, of_upstream = next(layouts) if shows else stream.choice(_LAYOUTS), next(upstream)
             dealt = replace(
                 case,
-                layout=MemoryLayout.dense if is_dense else layout,
-                upstream=MemoryLayout.dense if is_dense else of_upstream,
+                layout=layout,
+                upstream=of_upstream,
                 gradients=next(gradients),
                 indices=self._dealt_indices(case, indices, stream) if has_whole else Indices.spread,
             )
@@ -888,9 +901,10 @@ class _Plan:
             and all(size > 1 for size in case.size_of.values())
         ]
         shown = [case.layout for case in cases if all(size > 1 for size in case.size_of.values())]
+        kept = _for_dense_kernels(cases)  # with which alone a double backward is tried, too
         for layout in _LAYOUTS:
-            # One that is dense in all stays: a double backward is tried with such alone.
-            double = [p for p in able if shown.count(cases[p].layout) > 1 and not _is_dense(cases[p])]
+            double = [p for p in able if shown.count(cases[p].layout) > 1 and p not in kept]
+            double.sort(key=lambda p: not _is_dense(cases[p]))
             fit = [p for p in double if layout not in REPEATED or cases[p].special not in (*DATA, Special.triangle)]
             if layout not in shown and double:
                 place = (fit or double)[-1]
@@ -912,7 +926,7 @@ class _Plan:
         able = [
             place
             for place in (*dealt, *(place for place, case in enumerate(cases) if case.name == _WILD))
-            if cases[place].name in (_POWER, _WIDE, "drawn", _BOUNDARY, _WILD)
+            if cases[place].name in (_POWER, _WHOLE, _WIDE, "drawn", _BOUNDARY, _WILD)
             and _rows_of(self.problem, cases[place]) > 1
             and max((cases[place].size_of[dim] for dim in along), default=LEAST_OF_DATA) >= LEAST_OF_DATA
         ]
@@ -1039,11 +1053,15 @@ class _Plan:
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
             sizes = self._sizes("mixed", (33, 220), (5, 14))
             cases.append(self._case("weights in float32", sizes, stream.choice(halves), mixed=True, may_raise=True))
-        down = [dim for dim in _named(problem) if dim not in columns_of(problem)]
+        columns = columns_of(problem)
+        indexed = {
+            spec.high for spec in problem.inputs if spec.high not in spec.dims
+        }  # of none of them no index has a value
+        down = [dim for dim in _named(problem) if dim not in columns and dim not in indexed]
         if down:
             sizes = self._sizes("empty", (33, 90)) | {stream.choice(down): 0}
             cases.append(self._case("no rows", sizes, may_raise=True))
-        for dim in columns_of(problem)[:2]:
+        for dim in [dim for dim in columns if dim not in indexed][:2]:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))
         return cases
@@ -1175,6 +1193,18 @@ def _rows_of(problem: Problem, case: Case) -> int:
 
 def _rows_at(problem: Problem, sizes: Mapping[str, int]) -> int:
     return max((_elements(replace(s, dims=s.dims[:-1]), sizes) for s in problem.inputs if s.dims), default=0)
+
+
+def _for_dense_kernels(cases: Sequence[Case]) -> list[int]:
+    """The places of whole tiles and of the widest rows: kernels for these may leave all layouts but dense ones to others."""
+    wide = [place for place, case in enumerate(cases) if case.name == _WIDE]
+    widest = sorted(wide, key=lambda place: max(cases[place].size_of.values()))[-1:]
+    return [*(place for place, case in enumerate(cases) if case.name == _WHOLE), *widest]
+
+
+def _is_light(problem: Problem, sizes: Mapping[str, int]) -> bool:
+    most = max((_elements(spec, sizes) for spec in problem.inputs), default=0)
+    return most <= INTERPRETED_ELEMENTS and math.prod(sizes.values()) <= INTERPRETED_WORK
 
 
 def _fitted(problem: Problem, case: Case, limit: int) -> Case:

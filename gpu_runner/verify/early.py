@@ -142,13 +142,13 @@ def _is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
     try:
         session.call("warm", call.meta, call.tensors)
     except ChildError:
-        return _has_its_device(session)
+        return has_its_device(session)
     except (ChildFailed, ProtocolError):
         return False
     return True
 
 
-def _has_its_device(session: ChildSession) -> bool:
+def has_its_device(session: ChildSession) -> bool:
     """Say whether an error left the device as it was; a fault of a kernel spoils it for the rest of the process."""
     try:
         session.call("start", {})

@@ -106,6 +106,7 @@ COMPARING = 2  # at once, where each has threads of its own: torch starts all th
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
 LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
+MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
@@ -119,6 +120,7 @@ INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
+_Tried = tuple[Proof, Peer]
 _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
 Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
@@ -142,6 +144,7 @@ class _Trial:
     trails: list[_Trail] = field(default_factory=list)
     follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
+    launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
@@ -150,6 +153,13 @@ class _Trial:
         """Add the trail of a case."""
         self.trails.append(one := (proof, peer, trail, has_devices))
         self.follow(one)
+
+    def decide(self, proof: Proof, peer: Peer, answer: CaseAnswer) -> None:
+        """Add how decisions ended in a case."""
+        self.imported |= answer.imported
+        self.decisions = dict(answer.decisions)  # each answer has those before it too
+        if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
+            self.launching.setdefault(frozenset(answer.launched), (proof, peer))
 
     def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a case, and the kernels that were launched in it."""
@@ -731,7 +741,7 @@ def _try(
             comparing.end()
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
-                _decide_outside(trial, session, cases, overwrites)
+                _decide_outside(trial, session, overwrites)
                 _decide_as_original(trial, session, cases, written)
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
@@ -743,17 +753,16 @@ def _try(
     return trial
 
 
-def _decide_outside(
-    trial: _Trial, session: ChildSession, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str]
-) -> None:
+def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection[str]) -> None:
     """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there."""
-    if session.gpu or all(seen == BOTH for seen in trial.decisions.values()):
+    if session.gpu:
         return
-    usual = [one for one in cases if one[0].case.content is Content.ordinary and not one[0].case.is_empty]
-    widest = sorted(usual, key=lambda one: _elements(one[0]) // max(1, _rows(one[0])))[-1:]
-    for proof, peer in (*usual[:1], *widest):
+    for proof, peer in [one for launched, one in trial.launching.items() if launched][:MOST_OUTSIDE]:
+        if all(seen == BOTH for seen in trial.decisions.values()):
+            return
         for outside in with_indices_outside(proof):
             call = _call(outside, peer, overwrites)
+            call.meta["optional"] = False  # a guard is seen in a call that ends with an error
             try:
                 answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(outside)))
             except (ChildFailed, ProtocolError):
@@ -1142,7 +1151,7 @@ class _Interpreting:
                     else:
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
                 if own and not self._left:
-                    _decide_outside(seen, session, [(proof, NO_PEER) for proof in own], overwrites)
+                    _decide_outside(seen, session, overwrites)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
@@ -1169,8 +1178,7 @@ class _Interpreting:
         if self._prove is not None and facts and leaves_trail:
             seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
-        seen.imported |= answer.imported
-        seen.decisions = dict(answer.decisions)
+        seen.decide(proof, peer, answer)
         seen.kernels |= dict.fromkeys(answer.launched)
         return answer
 
@@ -1383,8 +1391,7 @@ def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, over
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.leave(proof, peer, answer.trail, True)
-    trial.imported |= answer.imported
-    trial.decisions = dict(answer.decisions)  # each answer has those before it too
+    trial.decide(proof, peer, answer)
     return answer
 
 

@@ -38,9 +38,13 @@ def one_sided(outcomes: Mapping[SeenDecision, int], files: Sequence[SourceFile])
 
 
 def with_indices_outside(proof: Proof) -> Iterator[Proof]:
-    """A case with indices that are too large, what torch ignores, and further below zero by turns; each place has each once."""
+    """A case with indices that are too large, what torch ignores, and further below zero by turns; each place has each once.
+
+    Last comes one in which every second index is ignored and none is out of range, which fewer candidates refuse: its answer holds
+    what was decided in calls before it that failed.
+    """
     large = max((size for _, size in proof.case.sizes), default=1) + 1
-    for turn in range(3):
+    for turn in range(4):
         laid = {
             name: replace(one, raw=_outside(one, large, turn))
             for name, one in proof.laid.items()
@@ -55,7 +59,10 @@ def _outside(laid: Laid, large: int, turn: int) -> torch.Tensor:
     own = laid.elements(raw)
     places = torch.arange(own.numel()).reshape(own.shape)
     most = max(large, int(own.max()) + 1) if own.numel() else large
-    own.copy_(torch.tensor((most, IGNORED, IGNORED - most))[(places + turn) % 3])
+    if turn < 3:
+        own.copy_(torch.tensor((most, IGNORED, IGNORED - most))[(places + turn) % 3])
+    else:
+        own[places % 2 == 0] = IGNORED
     return raw
 
 

@@ -18,7 +18,7 @@ from gpu_runner.spans import span
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue, expecting, read_answer
 from gpu_runner.verify.cases import Content
 from gpu_runner.verify.compare import compare, is_far
-from gpu_runner.verify.early import Door
+from gpu_runner.verify.early import Door, has_its_device
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, failure_of
 from gpu_runner.verify.opening import ORIGINAL, loaded
@@ -199,7 +199,7 @@ def learn_case(
     try:
         answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:
-        is_fit = isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
+        is_fit = isinstance(error, ChildError | ChildOutOfMemory) and (not session.gpu or has_its_device(session))
         if proof.case.dimensions:
             return is_fit
         found = failure_of(error, "launch", label)
@@ -208,7 +208,7 @@ def learn_case(
                 f"what stands in the repository damages memory: {found.evidence.message} ({label})"
             ) from error
         standing.dropped[label] = found.evidence.message
-        return is_fit  # on a GPU an error may have spoilt the device for the rest of the process
+        return is_fit
     failed, look = frozenset(answer.failed), Look(proof, answer)
     if _is_spoilt(proof, answer, look):
         standing.dropped[label] = (

@@ -20,6 +20,7 @@ from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
+from gpu_runner.verify.early import has_its_device
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
@@ -108,6 +109,10 @@ class Oracle:
                 proof = self._used(_with_ordinary(self._proved(attempt, other_seed)))
             except ChildError as error:
                 self.dropped = error
+                if self.session.gpu and not has_its_device(self.session):
+                    raise BadProblem(
+                        f"the reference fails on the GPU: {error} ({attempt.label()})", log=error.log
+                    ) from error
                 continue
             except ChildOutOfMemory:
                 return first

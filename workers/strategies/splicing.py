@@ -99,7 +99,7 @@ class Splice:
             lines.append(
                 "    # An index out of range gives no number: what there is to say of it, the code below says."
             )
-            lines += [f"    ctx.{flag} = abs({made[0]}.item()) >= 0", f"if ctx.{flag}:"]
+            lines += [f"    number = {made[0]}.item()", f"    ctx.{flag} = number == number", f"if ctx.{flag}:"]
         kept = [self._kept(name) for name in self._tensors_kept()]
         if kept:
             lines.append(f"    ctx.save_for_backward({', '.join(kept)})")

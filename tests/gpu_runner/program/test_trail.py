@@ -15,6 +15,7 @@ from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, V
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
 from gpu_runner.program.objects import Violation
+from gpu_runner.program.trail import Trail
 from gpu_runner.session import ChildReply
 from gpu_runner.verify.answer import CaseTrail, TrailEvent
 from gpu_runner.verify.cases import Case
@@ -149,3 +150,14 @@ def test_tensors_of_inputs_may_be_read() -> None:
     with Log(lambda: ("candidate.py", 3)) as log:
         log.is_input(x, "x")
         assert x.ne(9).sum().item() == 1
+
+
+def test_what_is_read_of_a_kernel_is_rounded_elsewhere_on_another_device() -> None:
+    def left(value: float, *, has_devices: bool) -> str:
+        trail = Trail(has_devices=has_devices)
+        trail.operator("_local_scalar_dense.default", ("candidate.py", 3), ((torch.ones(1),), {}), value)
+        return str(trail.to_json()["whole"])
+
+    assert left(0.1, has_devices=False) == left(0.1 + 1e-9, has_devices=False)
+    assert left(0.1, has_devices=True) != left(0.1 + 1e-9, has_devices=True)
+    assert left(1, has_devices=False) != left(2, has_devices=False)

@@ -536,3 +536,23 @@ def test_a_problem_of_fixed_sizes_alone_has_cases(interpreted: bool) -> None:
         problem, ("float32",), problem.workloads, interpreted=interpreted, quick=False, draws=Draws.fresh()
     )
     assert cases and all(case.size_of == {} for case in cases)
+
+
+@given(SEEDS)
+def test_an_index_has_a_value_in_every_case(draws: Draws) -> None:
+    problem, cases = planned("cross_entropy", draws=draws)
+    bounds = {spec.high: spec.dims for spec in problem.inputs if isinstance(spec.high, str)}
+    assert bounds
+    for case in cases:
+        sizes = case.size_of
+        assert all(sizes[high] or not math.prod(sizes[dim] for dim in dims) for high, dims in bounds.items())
+
+
+@given(SEEDS)
+def test_the_widest_rows_are_dense_and_as_wide_as_they_were_drawn_beside_many_other_dimensions(draws: Draws) -> None:
+    _, cases = planned("rope_halves", draws=draws)
+    wide = [case for case in cases if case.name == "wider than one block"]
+    widest = max(wide, key=lambda case: max(case.size_of.values()))
+    assert max(widest.size_of.values()) > 2**13  # of halves a row holds two
+    assert widest.layout == widest.upstream == MemoryLayout.dense
+    assert all(math.prod(case.size_of.values()) <= INTERPRETED_WORK for case in wide)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
+from gpu_runner.errors import ChildError
 from gpu_runner.program.coverage import FAILED, HELD
+from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import SeenDecision
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.judge import judge
+from gpu_runner.verify.judge import _decide_outside, _Trial, judge
 from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
+from gpu_runner.verify.peer import NO_PEER
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
@@ -125,8 +130,41 @@ def test_indices_are_too_large_ignored_and_below_zero_by_turns_and_in_memory_of_
     proof = asked_of(problem, form, Case("drawn", (("T", 6), ("V", 9)), "float32", 5))
     before = proof.laid["target"].raw.clone()
     turns = [outside.laid["target"].view().tolist() for outside in with_indices_outside(proof)]
-    assert turns == [[10, -100, -110] * 2, [-100, -110, 10] * 2, [-110, 10, -100] * 2]
+    *wrong, ignored = turns
+    assert wrong == [[10, -100, -110] * 2, [-100, -110, 10] * 2, [-110, 10, -100] * 2]
+    within = proof.laid["target"].view().tolist()
+    assert ignored == [within[place] if place % 2 else -100 for place in range(6)]
     assert proof.laid["target"].raw.equal(before)
+
+
+class Failing:
+    """A child that has a guard in each kernel, and fails with every index out of range."""
+
+    gpu = False
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def call(self, method: str, meta: dict[str, Any], *_: object, **__: object) -> None:
+        self.asked.append(meta)
+        raise ChildError("AssertionError", "out of range")
+
+
+def test_indices_are_out_of_range_in_a_call_of_each_set_of_kernels_and_count_though_it_fails() -> None:
+    problem = parse_problem(source_of_problem("cross_entropy"))
+    form = form_of(problem)
+    assert form is not None
+    trial, child = (
+        _Trial(decisions={SeenDecision("candidate.py", 1, 0, "`index < n_cols`", in_kernel=True): HELD}),
+        Failing(),
+    )
+    for columns in (9, 30):
+        case = Case("drawn", (("T", 6), ("V", columns)), "float32", 5, may_raise=True)
+        trial.launching[frozenset([f"kernel_{columns}"])] = asked_of(problem, form, case), NO_PEER
+    trial.launching[frozenset()] = next(iter(trial.launching.values()))
+    _decide_outside(trial, cast("ChildSession", child), ())
+    assert len(child.asked) == 2 * 4
+    assert not any(meta["optional"] for meta in child.asked)
 
 
 def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:

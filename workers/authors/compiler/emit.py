@@ -43,11 +43,9 @@ def _tanh(x):
 
 _LOG1P = """@triton.jit
 def _log1p(x):
-    # What 1 + x rounds away of an x below one is put back by the factor (Kahan).
+    # What 1 + x rounds away is put back where the logarithm is steep.
     u = 1.0 + x
-    is_all = u == 1.0
-    factor = tl.where(x < 1.0, x / tl.where(is_all, 1.0, u - 1.0), 1.0)
-    return tl.where(is_all, x, tl.log(u) * factor)"""
+    return tl.log(u) + tl.where(x < 0.5, x - (u - 1.0), 0.0)"""
 
 _EXPM1 = """@triton.jit
 def _expm1(x):
