@@ -216,10 +216,11 @@ class ChildSession:
 
     def close(self) -> None:
         """End the child, all that it started, and its folder; may be called twice."""
-        self._kill()
-        if self._scratch is not None:
-            self._scratch.remove()
-            self._scratch = None
+        with span(f"{self._name}: closing"):
+            self._kill()
+            if self._scratch is not None:
+                self._scratch.remove()
+                self._scratch = None
 
     def _start(self) -> None:
         self._scratch = Scratch()

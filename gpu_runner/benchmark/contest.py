@@ -28,6 +28,7 @@ from gpu_runner.benchmark.roofline import floor
 from gpu_runner.benchmark.rows import ContenderStatus, Finish, row
 from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
+from gpu_runner.spans import span
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
 
@@ -101,7 +102,9 @@ def run_race(
                 race.drop(name)
             else:
                 race.add(name, times)
-        race.close(read())
+        with span("reading the GPU"):
+            reading = read()
+        race.close(reading)
 
 
 def _over(race: Race, taken_s: float, share_s: float) -> bool:
@@ -124,7 +127,7 @@ Cases = Sequence[tuple[Workload, Case]]
 
 @dataclass
 class Contest:
-    """``rows`` and ``remarks`` are what came of it."""
+    """``rows``, ``remarks`` and ``untimed`` are what came of it."""
 
     request: BenchmarkRequest
     referee: Referee
@@ -135,6 +138,7 @@ class Contest:
     pool: ThreadPoolExecutor
     remarks: Remarks
     rows: list[WorkloadTiming] = field(default_factory=list)
+    untimed: tuple[Workload, ...] = ()
 
     def run(self, cases: Cases, deadline: float, material: Material | None) -> None:
         """Measure every workload and pass until the deadline, in terms of ``time.monotonic``; ``material`` is the first one's.
@@ -144,7 +148,8 @@ class Contest:
         """
         for place, (workload, _) in enumerate(cases):
             if place and time.monotonic() >= deadline:
-                self.remarks.lack(f"The budget of {self.request.budget_s:.0f} s ended before {workload.label()}.")
+                self.remarks.complete = False
+                self.untimed = tuple(one for one, _ in cases[place:])
                 break
             begin = time.monotonic()
             left = [sum(self._units(label).values()) for label in (one.label() for one, _ in cases[place:])]

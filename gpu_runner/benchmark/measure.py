@@ -67,6 +67,7 @@ def measure(
         gauged.host,
         complete=remarks.complete,
         notes=(*gauged.notes, *remarks.notes),
+        untimed=contest.untimed,
         matrix_tflops=gauged.rates.matrix_tflops,
         vector_tflops=gauged.rates.vector_tflops,
     )

@@ -146,3 +146,4 @@ class BenchmarkResult:
     notes: tuple[str, ...] = ()
     matrix_tflops: float | None = None  # the rate of a large matrix product in the dtype, measured in the same run
     vector_tflops: float | None = None  # float32 outside of the matrix units, measured in the same run
+    untimed: tuple[Workload, ...] = ()  # those for which the budget had no time

@@ -113,6 +113,7 @@ _LAYOUTS = (
     MemoryLayout.broadcast,
 )
 INPUT_LAYOUTS = (*_LAYOUTS, MemoryLayout.level, MemoryLayout.windows)
+OVERLAPPING = (MemoryLayout.broadcast, MemoryLayout.level, MemoryLayout.windows)
 NEVER_CONSTANT = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)
 EXPANDED = (MemoryLayout.expanded, MemoryLayout.ones, MemoryLayout.scaled, MemoryLayout.full)
 UPSTREAM_LAYOUTS = (*_LAYOUTS, *EXPANDED)
@@ -234,6 +235,12 @@ class Case:
     def size_of(self) -> dict[str, int]:
         """The sizes by dimension."""
         return dict(self.sizes)
+
+    @property
+    def overlaps(self) -> bool:
+        """Say whether elements of inputs may share their memory with others."""
+        views = self.related and self.relation in (Relation.apart, Relation.transposed)
+        return bool(self.same or views) or self.layout in OVERLAPPING
 
     def label(self) -> str:
         """The case in one line, such as ``T=7 I=129 float32, rows apart``."""

@@ -210,6 +210,11 @@ def learn_case(
         standing.dropped[label] = found.evidence.message
         return is_fit
     failed, look = frozenset(answer.failed), Look(proof, answer)
+    if _is_spoilt(proof, answer, look):
+        standing.dropped[label] = (
+            "it writes over inputs that share their memory, and its values depend on which write is last"
+        )
+        return True
     if proof.case.content is Content.ordinary:  # on others, what it gives is all that can be asked of its successor
         with span("comparing"):
             failed |= look.runs_wrong_by_far()
@@ -219,6 +224,12 @@ def learn_case(
     standing.looks.append(look)
     standing.overwrites |= dict.fromkeys(answer.overwritten)
     return True
+
+
+def _is_spoilt(proof: Proof, answer: CaseAnswer, look: Look) -> bool:
+    """Say whether values are wrong by far as inputs were overwritten that overlap: on a GPU, each run may err by another amount."""
+    overwrites = any(not name.startswith("upstream") for name in answer.overwritten)
+    return proof.case.overlaps and overwrites and look.wrong_by_far("first") is not None
 
 
 def _check(standing: Standing, proofs: Sequence[Proof]) -> None:

@@ -319,4 +319,4 @@ def _job(pages: Pages, job_id: str) -> JobView:
     view = pages.get_job(job_id)
     if view is None:
         raise NoPageError("there is no such job", NO_JOB_FIX)
-    return job
+    return view

@@ -230,6 +230,8 @@ def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTEND
     rest = _rows_table(result, result.rows[MAX_ROWS:], titles)
     faults = [f"{code(_label(row))}, {row.timed_pass.value}: {inline(row.fault)}" for row in result.rows if row.fault]
     notes = [inline(note) for note in result.notes]
+    untimed = ", ".join(code(workload.label()) for workload in result.untimed)
+    notes += [f"The budget ended before {untimed}."] if untimed else []
     return paragraphs(
         shown,
         _caption(result),

@@ -78,22 +78,25 @@ Ratio = tuple[float, float, float]
 DAY_S = 86_400.0
 EDITED_BUDGET_S = 18.0
 
-RUN = '''"""Runs every prepared request on the GPUs of this host, verdicts first, with the standard library alone.
+RUN = '''"""Runs every prepared request on the GPUs of this host, in the order of their names, with the standard library alone.
 
-What has a result is left out.
+    run.py [RESULTS] [SECONDS] [--again]: after so many seconds what still runs is ended, and the rest left out.
 
-    run.py [RESULTS] [SECONDS]: no request is begun after so many seconds.
-
-Verdicts go on side by side, timings one at a time on each GPU, with the next process on standby. A request whose name ends with
-"neighbour" has another process at work on its GPU.
+What has a result in RESULTS or next to this file is left out. Verdicts go on side by side on the first GPU, which takes timings
+after them; timings go one at a time on each GPU, with the next process on standby. A request whose name ends with "neighbour" has
+another process at work on its GPU. With --again a pair of releases with a size that is faster or slower is run again at once.
 """
 
-import concurrent.futures, json, os, pathlib, queue, subprocess, sys, time
+import json, os, pathlib, queue, subprocess, sys, threading, time
 
 here = pathlib.Path(__file__).resolve().parent
-out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "results").resolve()
-until = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else 86_400)
-VERDICTS_AT_ONCE = 5  # on each GPU
+again = "--again" in sys.argv
+words = [word for word in sys.argv[1:] if word != "--again"]
+out = pathlib.Path(words[0] if words else here / "results").resolve()
+begun = time.monotonic()
+until = begun + float(words[1] if len(words) > 1 else 86_400)
+VERDICTS_AT_ONCE = 5
+SHORTEST_S = 20.0  # nothing ends sooner
 NEIGHBOUR = """
 import time, torch
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
@@ -104,7 +107,6 @@ while True:
     time.sleep(0.03)
 """
 listed = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True).stdout.split()
-begun = time.monotonic()
 
 
 def on_standby(gpu):
@@ -113,44 +115,94 @@ def on_standby(gpu):
     return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
 
 
+def is_done(name):
+    return any((folder / name / "result.json").exists() for folder in (out, here / "results"))
+
+
+def told(result):
+    """What one line says of a result: a verdict's status, or how many rows have which word."""
+    if not (result / "result.json").exists():
+        return "no result", False
+    form = json.loads((result / "result.json").read_text())
+    payload = form["payload"]
+    if payload is None:
+        return f"error {form['error']}", False
+    if "rows" not in payload:
+        return str(payload["status"]), False
+    found = [one["word"] for row in payload["rows"] for one in row["comparisons"]]
+    said = ", ".join(f"{found.count(word)} {word}" for word in sorted(set(found))) or "no comparison"
+    return said, "faster" in found or "slower" in found
+
+
+def ask(gpu, name, request, process, is_last):
+    """Hand a request to a process on standby, and wait for it; gives the next process and whether a row is news."""
+    result = out / name
+    result.mkdir(parents=True, exist_ok=True)
+    neighbour = None
+    if name.endswith("neighbour"):
+        neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR], env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
+    start = time.monotonic()
+    process.stdin.write(json.dumps({"request": str(request), "result": str(result)}) + chr(10))
+    process.stdin.close()
+    spare = None if is_last else on_standby(gpu)
+    try:
+        code = process.wait(max(until - time.monotonic(), 0.0))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = "none, out of time"
+    if neighbour is not None:
+        neighbour.kill()
+        neighbour.wait()
+    said, is_news = told(result)
+    end = time.monotonic()
+    print(f"{end - begun:5.0f} s {name}: {said}; exit {code}, {end - start:.1f} s on GPU {gpu}", flush=True)
+    return spare, is_news
+
+
 def work(gpu, requests):
-    process = on_standby(gpu)
-    while True:
+    process = None
+    while time.monotonic() + SHORTEST_S < until:
         try:
-            request = requests.get_nowait()
+            name, request = requests.get_nowait()
         except queue.Empty:
             break
-        if time.monotonic() > until:
-            print(request.parent.name, "left out: no time", flush=True)
-            continue
-        result = out / request.parent.name
-        result.mkdir(parents=True, exist_ok=True)
-        neighbour = None
-        if request.parent.name.endswith("neighbour"):
-            neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR], env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
-        start = time.monotonic()
-        process.stdin.write(json.dumps({"request": str(request), "result": str(result)}) + chr(10))
-        process.stdin.close()
-        ended, process = process, on_standby(gpu)
-        code = ended.wait()
-        if neighbour is not None:
-            neighbour.kill()
-            neighbour.wait()
-        end = time.monotonic()
-        print(f"{end - begun:5.0f} s {request.parent.name}: exit {code}, {end - start:.1f} s on GPU {gpu}", flush=True)
-    process.stdin.close()
-    process.wait()
+        process, is_news = ask(gpu, name, request, process or on_standby(gpu), requests.empty())
+        if again and is_news and len(json.loads((request.parent / "about.json").read_text())) == 3:
+            second = f"{request.parent.name}-again"
+            if name != second and not is_done(second):
+                requests.put((second, request))
+    if process is not None:
+        process.kill()
+
+
+def side_by_side(gpu, requests, at_once):
+    threads = [threading.Thread(target=work, args=(gpu, requests)) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def all_on(gpu, kinds):
+    for requests, at_once in kinds:
+        side_by_side(gpu, requests, min(at_once, requests.qsize()))
 
 
 out.mkdir(parents=True, exist_ok=True)
-verdicts, timings = queue.Queue(), queue.Queue()
-for request in sorted(here.glob("requests/*/request.json")):
-    if not (out / request.parent.name / "result.json").exists():
-        (verdicts if json.loads(request.read_text())["action"] == "verify" else timings).put(request)
-for requests, at_once in ((verdicts, VERDICTS_AT_ONCE), (timings, 1)):
-    gpus = [gpu for gpu in listed or ["0"] for _ in range(min(at_once, requests.qsize()))]
-    with concurrent.futures.ThreadPoolExecutor(len(gpus) or 1) as pool:
-        list(pool.map(work, gpus, [requests] * len(gpus)))
+verdicts, timings = queue.PriorityQueue(), queue.PriorityQueue()
+for request in here.glob("requests/*/request.json"):
+    if not is_done(request.parent.name):
+        is_verdict = json.loads(request.read_text())["action"] == "verify"
+        (verdicts if is_verdict else timings).put((request.parent.name, request))
+gpus = listed or ["0"]
+workers = [threading.Thread(target=all_on, args=(gpus[0], [(verdicts, VERDICTS_AT_ONCE), (timings, 1)]))]
+workers += [threading.Thread(target=work, args=(gpu, timings)) for gpu in gpus[1:]]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+left = [name for requests in (verdicts, timings) for name, _ in requests.queue]
+print(f"{time.monotonic() - begun:5.0f} s, left out: {', '.join(sorted(left)) or 'nothing'}", flush=True)
 '''
 
 

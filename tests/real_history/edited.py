@@ -115,7 +115,7 @@ ASKED = (
     *(Asked(kernel, Action.verify, AS_IT_IS, AS_IT_IS) for kernel in EDITS),
     Asked("swiglu", Action.verify, EDITED, AS_IT_IS),
     Asked("geglu", Action.verify, EDITED, AS_IT_IS),
-    Asked("rms_norm", Action.verify, EDITED, EDITED),
+    *(Asked(kernel, Action.verify, EDITED, EDITED) for kernel in EDITS),
     *(Asked(kernel, Action.benchmark, AS_IT_IS, AS_IT_IS) for kernel in EDITS),
     *(Asked(kernel, Action.benchmark, EDITED, AS_IT_IS, 2) for kernel in TIMED),
     *(Asked(kernel, Action.benchmark, EDITED, EDITED) for kernel in TIMED),

@@ -138,7 +138,7 @@ def _recorded(request: GpuRequest, machine: Machine, facts: Mapping[str, str], h
     contender, form = random.Random(seed).choice(runs)
     result = from_json(BenchmarkResult, form)
     rows = tuple(_slowed(_alone(row, contender) if alone else row, machine.slowed) for row in result.rows)
-    return replace(result, rows=rows, host=tuple(facts.items()))
+    return replace(result, rows=rows, host=tuple(facts.items()), untimed=())
 
 
 def _runs(

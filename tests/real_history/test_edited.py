@@ -45,7 +45,7 @@ def test_every_pair_that_a_night_and_a_bisection_ask_for_is_measured() -> None:
     asked = {(one.kernel, one.action, one.new, one.old) for one in ASKED}
     for kernel, edit in EDITS.items():
         is_timed = edit.shown_by.value != "wrong_values"
-        for new, old in (("as-it-is", "as-it-is"), (EDITED, "as-it-is")):
+        for new, old in (("as-it-is", "as-it-is"), (EDITED, "as-it-is"), (EDITED, EDITED)):
             assert (kernel, Action.verify, new, old) in asked
             assert not is_timed or (kernel, Action.benchmark, new, old) in asked
         assert any(one.kernel == kernel and one.beside == NEIGHBOUR for one in ASKED)

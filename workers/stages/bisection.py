@@ -207,6 +207,7 @@ class _CommitRange:
                 contenders=ORIGINAL_ALONE,
                 existing=True,
                 more={NEW_FILE: self.commits[new].snapshot, GOOD_FILE: self.commits[old].snapshot},
+                whole=True,
             )
         except UserFacingError as error:
             if error.failure.code is FailureCode.environment:

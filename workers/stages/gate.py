@@ -183,8 +183,12 @@ class Gate:
         lasting: bool = True,
         more: Mapping[str, str] | None = None,
         lengths: tuple[RaceLength, ...] = (),
+        whole: bool = False,
     ) -> BenchmarkResult:
-        """The times of a kernel; ``existing``: it is the repository's own, and keeps its time where its values are off."""
+        """The times of a kernel; ``existing``: it is the repository's own, and keeps its time where its values are off.
+
+        ``whole``: sizes for which the budget had no time, as on a host that is slow to start, are timed in further runs.
+        """
         request = BenchmarkRequest(
             problem.source,
             candidate,
@@ -195,6 +199,23 @@ class Gate:
             standing=existing,
             lengths=lengths,
         )
+        result = self._timed(key, request, more, lasting)
+        while whole and result.untimed:
+            try:
+                rest = self._timed(
+                    f"{key}-{len(result.rows)}", replace(request, workloads=result.untimed), more, lasting
+                )
+            except UserFacingError:
+                break  # what was timed before stands
+            if len(rest.untimed) >= len(result.untimed):
+                break
+            notes = tuple(dict.fromkeys((*result.notes, *rest.notes)))
+            result = replace(rest, rows=(*result.rows, *rest.rows), notes=notes)
+        return result
+
+    def _timed(
+        self, key: str, request: BenchmarkRequest, more: Mapping[str, str] | None, lasting: bool
+    ) -> BenchmarkResult:
         return from_json(
             BenchmarkResult, _payload(self._ask(key, request, Action.benchmark, self._with(more), lasting))
         )

@@ -166,6 +166,7 @@ def _one(
             budget_s=budget_s,
             original=original,
             lengths=lengths,
+            whole=True,
         )
         there = tuple(one for one in usual if one.gpu == measured.gpu)
         return MeasuredKernel(name, after.path, touched, benchmark=measured, usual=there)

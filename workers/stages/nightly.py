@@ -742,6 +742,7 @@ class _Kernel:
             contenders=ORIGINAL_ALONE,
             existing=True,
             more=None if good is None else _next_to(good[1]),
+            whole=True,
         )
 
     def _changes(self, changed: bool) -> list[NightChange]:

@@ -136,6 +136,19 @@ def test_a_race_of_the_original_in_one_case_leaves_the_others() -> None:
     assert [proof.case.measured for proof in standing.proofs][-1:] == [True]
 
 
+def test_a_race_that_nobody_sees_leaves_its_case_out() -> None:
+    """As on a GPU, where the original's error in such a case is no bound: each run has another one."""
+    text = source_of("reglu").files[0].text
+    given = "return da, db"
+    assert text.count(given) == 1
+    unseen = text.replace(given, "return a.data.copy_(da), b.data.copy_(db)")
+    cases = [proof for proof in proofs("reglu") if proof.case.relation is Relation.apart] + _workload()
+    standing = learn(of(unseen), cases, surroundings())
+    assert set(standing.dropped) == {proof.case.label() for proof in cases[:-1]}
+    assert all("which write is last" in reason for reason in standing.dropped.values())
+    assert not learn(of(text), cases, surroundings()).dropped
+
+
 @pytest.mark.parametrize(
     "other",
     [

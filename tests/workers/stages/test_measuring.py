@@ -12,9 +12,11 @@ from gpu_runner.contracts import (
     Pass,
     Status,
     Verdict,
+    Workload,
     from_json,
     parse_problem,
 )
+from service.report.benchmarks import benchmark_table
 from tests.workers.layouts.standing import NORM
 from tests.workers.nightly.numbers import KEY, point
 from tests.workers.stages.answers import SIZES, WRONG, benchmark
@@ -190,6 +192,30 @@ def test_only_the_sizes_that_were_asked_for_are_timed_within_the_time_of_all() -
     assert every.workloads == () and len(problem.workloads) > 1
     assert asked(wanted.label()).workloads == (wanted,)
     assert asked(wanted.label()).budget_s == every.budget_s
+
+
+@pytest.mark.parametrize("answers", ["each", "fails", "nothing more"])
+def test_sizes_for_which_a_run_had_no_time_are_timed_in_further_runs(answers: str) -> None:
+    sizes = tuple(Workload((("T", tokens), ("I", 11008))) for tokens in (4096, 1024, 8))
+
+    def answer(request: BenchmarkRequest) -> Any:
+        first, *rest = request.workloads or sizes
+        if answers == "fails" and request.workloads:
+            return "its host was lost three times"
+        if answers == "nothing more":
+            return replace(SAME(replace(request, workloads=sizes[:1])), complete=False, untimed=sizes[1:])
+        return replace(SAME(replace(request, workloads=(first,))), complete=not rest, untimed=tuple(rest))
+
+    context = comparing({"benchmark": answer}, BASE, changed("geglu"))
+    summary, _ = measure(context)
+    (kernel,) = summary.kernels
+    assert kernel.benchmark is not None
+    there = tuple(dict.fromkeys(row.workload for row in kernel.benchmark.rows))
+    assert (*there, *kernel.benchmark.untimed) == sizes
+    assert there == (sizes if answers == "each" else sizes[:1])
+    assert kernel.benchmark.complete is (answers == "each")
+    said = "The budget ended before `T=1024 I=11008`, `T=8 I=11008`." in benchmark_table(kernel.benchmark)
+    assert said is (answers != "each")
 
 
 def test_the_base_is_named_as_it_was_asked_for() -> None:

@@ -16,6 +16,7 @@ from gpu_runner.contracts import (
     TestsResult,
     Verdict,
     VerifyRequest,
+    Workload,
     from_json,
 )
 from gpu_runner.contracts import (
@@ -24,7 +25,7 @@ from gpu_runner.contracts import (
 from service.report.nightly import nightly_sections
 from tests.workers.layouts.standing import NORM
 from tests.workers.nightly.test_exchange import HEAD
-from tests.workers.stages.answers import WRONG, benchmark
+from tests.workers.stages.answers import SIZES, WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
 from tests.workers.store.servers import Postgres
@@ -79,19 +80,23 @@ class Library:
     slow: float = 1.0
     memory: float = 1.0
     now: float | None = None  # None: the time that it is
+    sizes: tuple[Workload, ...] = SIZES
+    has_time: int = 9  # for so many sizes in a run
     verdicts: Any = field(default_factory=lambda: Verdict(Status.passed))
     contexts: list[FakeContext] = field(default_factory=list)
 
     def benchmark(self, request: BenchmarkRequest) -> BenchmarkResult:
-        answer: BenchmarkResult = benchmark(1 / self.slow, memory=self.memory)(request)
-        rows = answer.rows
+        asked = request.workloads or self.sizes
+        timed = replace(request, workloads=asked[: self.has_time])
+        answer: BenchmarkResult = benchmark(1 / self.slow, memory=self.memory)(timed)
+        rows, untimed = answer.rows, asked[self.has_time :]
         if request.original is None:
             rows = tuple(
                 replace(row, timings=tuple(replace(one, median_us=200.0 * self.slow) for one in row.timings))
                 for row in rows
             )
         host = (("gpu_uuid", "GPU-1"), ("driver", self.driver), ("torch", "2.11.0"), ("triton", "3.6.0"))
-        return replace(answer, rows=rows, host=host)
+        return replace(answer, rows=rows, host=host, untimed=untimed)
 
     def context(self, head: Tree = LIBRARY, kernels: tuple[str, ...] = ("geglu",), minutes: int = 120) -> FakeContext:
         self.nights += 1
@@ -287,6 +292,18 @@ def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_three_runs
     assert compare[0].original is not None
     assert (compare[0].candidate.tree, compare[0].original.tree) == ("head.tar.gz", "good.tar.gz")
     assert library.night(changed("geglu")).changes == (), "what is known is not reported a second time"
+
+
+def test_every_size_is_timed_and_compared_where_a_run_has_time_for_one() -> None:
+    sizes = (*SIZES, Workload((("T", 1024), ("I", 11008))), Workload((("T", 8), ("I", 11008))))
+    slow, other = Library(sizes=sizes, has_time=1), Library(sizes=sizes)
+    for library in (slow, other):
+        library.quiet(3)
+        library.slow = 1.08
+    changes = [library.night(changed("geglu")).changes for library in (slow, other)]
+    assert changes[0] == changes[1]
+    assert {change.workload for change in changes[0]} == {size.label() for size in sizes}
+    assert len(slow.points()) == len(other.points())
 
 
 def test_noise_that_the_comparison_does_not_find_is_no_change() -> None:
