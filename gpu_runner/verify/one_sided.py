@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -170,20 +170,46 @@ def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> froz
     Of what ``files`` import nothing is compared: they do not write it. A function that calls what it is given is none of them,
     since its caller decides what it does.
     """
-    before = {ast.unparse(node) for text in original for nodes in _bindings(text).values() for node in nodes}
-    now: dict[str, list[ast.stmt]] = {}
-    for file in files:
-        for name, nodes in _bindings(file.text).items():
-            now.setdefault(name, []).extend(nodes)
-    kept = {
-        name
-        for name, nodes in now.items()
-        if all(ast.unparse(node) in before and not _calls_what_it_is_given(node) for node in nodes)
-    }
-    named = {name: frozenset().union(*map(names_in, nodes)) & now.keys() for name, nodes in now.items()}
-    while lost := {name for name in kept if not named[name] <= kept}:
-        kept -= lost
-    return frozenset(kept)
+    now = _all_bindings(file.text for file in files)
+    kept = {name for name, nodes in now.items() if not any(map(_calls_what_it_is_given, nodes))}
+    return _alike(now, _all_bindings(original), kept)
+
+
+def touched_elsewhere(files: Sequence[SourceFile], original: Iterable[str], called: Collection[str]) -> list[str]:
+    """What an original defines beside all that ``called`` hangs on, where ``files`` change it or something that it names."""
+    texts = list(original)
+    before, now = _all_bindings(texts), _all_bindings(file.text for file in files)
+    reached, left = set(called), list(called)
+    while left:
+        named = _named(before.get(left.pop(), ())) & before.keys() - reached
+        reached |= named
+        left += named
+    same = _alike(now, before, set(now))
+    trees = [parse_bounded(text) for text in texts]
+    made = {node.name for tree in trees for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef))}
+    return sorted(made - reached - same)
+
+
+def _named(nodes: Iterable[ast.stmt]) -> frozenset[str]:
+    return frozenset().union(*map(names_in, nodes))
+
+
+def _all_bindings(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
+    bindings: dict[str, list[ast.stmt]] = {}
+    for text in texts:
+        for name, nodes in _bindings(text).items():
+            bindings.setdefault(name, []).extend(nodes)
+    return bindings
+
+
+def _alike(now: Mapping[str, list[ast.stmt]], before: Mapping[str, list[ast.stmt]], among: set[str]) -> frozenset[str]:
+    """The names of which the same is said as before, and of all that it names."""
+    known = {ast.unparse(node) for nodes in before.values() for node in nodes}
+    same = {name for name in among if all(ast.unparse(node) in known for node in now[name])}
+    named = {name: _named(nodes) & now.keys() for name, nodes in now.items()}
+    while lost := {name for name in same if not named[name] <= same}:
+        same -= lost
+    return frozenset(same)
 
 
 def functions_of(files: Sequence[SourceFile]) -> frozenset[str]:

@@ -26,11 +26,14 @@ from gpu_runner.verify.answer import read_answer, trail_of
 from gpu_runner.verify.cases import Content, MemoryLayout
 from gpu_runner.verify.compare import rms
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.one_sided import touched_elsewhere
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.screen import screened_files
 
 OTHERWISE = "called_otherwise"
 MOST_CALLS, MOST_WORDS = 12, 3  # in all, and of other words in place of one
+MOST_RESULTS = 3  # of several of which the layout's call takes one
 MOST_PROOFS = 3  # cases in which each is made
 FAR = 1e-2  # of the original's values: so far another value of them is, in half precision too
 
@@ -56,8 +59,18 @@ def called_otherwise(
         RunnerError: the host is at fault.
     """
     form = next((file for file in candidate.files if file in original.files), None)
+    if form is None:
+        return verdict
+    elsewhere = touched_elsewhere(screened_files(candidate), texts, _imported(form.text))
+    if elsewhere:
+        message = (
+            f"`{elsewhere[0]}` hangs on what was changed, and no call of the problem reaches it. Leave what it uses as it is, and "
+            "write another beside it."
+        )
+        evidence = Evidence(OTHERWISE, message)
+        return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
     chosen = list(_chosen(proofs))
-    if form is None or not chosen:
+    if not chosen:
         return verdict
     written, calls = _written(form.text, candidate.symbol, _words(texts), draws.stream(OTHERWISE))
     if not calls:
@@ -119,7 +132,8 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
         mine = values.get(label)
         if value.tensor is not None and (mine is None or not _is_like(mine.tensor, value.tensor)):
             return f"{label} is another one"
-    return None
+    more = set(given.overwritten) - set(wanted.overwritten)
+    return f"it writes to {', '.join(sorted(more))}" if more else None
 
 
 def _is_like(given: torch.Tensor | None, wanted: torch.Tensor) -> bool:
@@ -156,6 +170,10 @@ def _with(source: CandidateSource, form: SourceFile) -> CandidateSource:
     return replace(source, files=files)
 
 
+def _imported(form: str) -> set[str]:
+    return {alias.name for node in parse(form).body if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
 def _words(texts: Collection[str]) -> list[str]:
     """The words that the original's files compare something with, or look up."""
     found: dict[str, None] = {}
@@ -184,6 +202,7 @@ def _written(text: str, symbol: str, words: Sequence[str], stream: random.Random
         for constant in (node for argument in given for node in [_constant(argument)] if node is not None)
         for value in _others(constant, words, stream)
     ]
+    places += [(at, value) for at in _taken(made) for value in range(MOST_RESULTS) if value != ast.literal_eval(at)]
     lines, calls = text.split("\n"), []
     for at, (constant, value) in enumerate(stream.sample(places, min(len(places), MOST_CALLS))):
         calls.append(_OtherCall(f"{symbol}_{at}", f"`{value!r}` in place of `{ast.unparse(constant)}`"))
@@ -196,6 +215,13 @@ def _constant(argument: ast.expr) -> ast.expr | None:
     """An argument that is a constant, or a number below zero."""
     inner = argument.operand if isinstance(argument, ast.UnaryOp) and isinstance(argument.op, ast.USub) else argument
     return argument if isinstance(inner, ast.Constant) else None
+
+
+def _taken(made: ast.FunctionDef) -> Iterator[ast.expr]:
+    """The place of the one of several results that a form returns."""
+    for node in ast.walk(made):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Subscript) and _constant(node.value.slice):
+            yield node.value.slice
 
 
 def _others(constant: ast.expr, words: Sequence[str], stream: random.Random) -> list[object]:

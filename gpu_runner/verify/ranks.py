@@ -28,10 +28,9 @@ def in_other_ranks(problem: Problem, proofs: Sequence[Proof]) -> Iterator[Proof]
         return
     plain = [proof for proof in proofs if _is_plain(proof.case)]
     by_kind: dict[object, tuple[Proof, tuple[int, int]]] = {}
-    for proof in plain:
-        if parts := _factors(proof.case.size_of[lead]):
-            words = [value for _, value in proof.scalars if isinstance(value, bool | str)]
-            by_kind.setdefault((proof.case.dtype, *words), (proof, parts))
+    for proof in sorted(plain, key=lambda proof: 1 in _factors(proof.case.size_of[lead])):
+        words = [value for _, value in proof.scalars if isinstance(value, bool | str)]
+        by_kind.setdefault((proof.case.dtype, *words), (proof, _factors(proof.case.size_of[lead])))
     split = list(by_kind.values())[:MOST_KINDS]
     for proof, parts in split:
         yield _reshaped(proof, lead, problem, parts)
@@ -59,16 +58,15 @@ def _is_plain(case: Case) -> bool:
         case.given_back,
         case.gpu,
         case.compiling,
-        case.may_raise,
         case.measured,
     )
     return case.content is Content.ordinary and not case.is_empty and not any(apart)
 
 
-def _factors(size: int) -> tuple[int, int] | None:
-    """Two factors of a size, the least above one first."""
+def _factors(size: int) -> tuple[int, int]:
+    """Two factors of a size, the least above one first where there is another."""
     least = next((n for n in range(2, math.isqrt(size) + 1) if size % n == 0), None)
-    return None if least is None else (least, size // least)
+    return (1, size) if least is None else (least, size // least)
 
 
 def _reshaped(proof: Proof, lead: str, problem: Problem, leading: tuple[int, ...], *, is_apart: bool = False) -> Proof:

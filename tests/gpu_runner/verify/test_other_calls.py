@@ -7,6 +7,7 @@ import pytest
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, parse_problem
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.one_sided import touched_elsewhere
 from gpu_runner.verify.other_calls import _words, _written, called_otherwise
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import asked_of, form_of
@@ -95,14 +96,51 @@ def test_each_constant_has_another_value_once_and_an_argument_that_is_none_of_th
     text = "def candidate(x, eps=1e-6):\n    return kernel.apply(x, eps, -100, x.shape[1], mode='llama')[0]\n"
     written, calls = _written(text, "candidate", ["llama", "gemma", "none"], Draws.fresh().stream("a"))
     assert written.startswith(text)
-    assert len(calls) == 3
+    assert len(calls) == 5
     assert all(f"def {call.symbol}(x, eps=1e-06):" in written for call in calls)
-    assert written.count("x.shape[1]") == 4
-    assert written.count("[0]") == 4
-    assert {call.said.partition(" in place of ")[2] for call in calls} == {"`-100`", "`'llama'`"}
+    assert written.count("x.shape[1]") == 6
+    assert [written.count(f")[{place}]") for place in range(3)] == [4, 1, 1]
+    assert {call.said.partition(" in place of ")[2] for call in calls} == {"`-100`", "`'llama'`", "`0`"}
 
 
 def test_words_are_those_that_the_original_asks_for() -> None:
     assert set(_words(['if mode == "a" or mode in ("b", "c"):\n    table = {"d": 1}["d"]\n    say("e")\n'])) == {
         *"abcd"
     }
+
+
+OTHER = """
+
+def negated(x):
+    y = torch.empty_like(x)
+    scale_kernel[(triton.cdiv(x.numel(), 128),)](y, x, -1.0, x.numel(), BLOCK=128)
+    return y
+"""
+
+
+def test_what_no_call_reaches_and_hangs_on_what_was_changed_is_named() -> None:
+    before = ORIGINAL + OTHER
+    changed = before.replace("* factor, mask=mask)", "* 2.0, mask=mask)")
+    given = Verdict(Status.passed), source(changed), source(before), proofs(), [before], Draws.fresh()
+    found = called_otherwise(*given, surroundings())
+    assert (found.status, found.rule) == (Status.unproved, "called_otherwise")
+    assert found.evidence[0].message.startswith(
+        "`negated` hangs on what was changed, and no call of the problem reaches it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "touched"),
+    [
+        ("BLOCK=256", "BLOCK=512", []),  # of `scale` alone
+        ("tl.store(y_ptr", "tl.store(0 + y_ptr", ["negated"]),
+        ("-1.0", "-2.0", ["negated"]),
+        ("def negated", "def other", ["negated"]),
+        ("def scale(", "def added(x):\n    return scale_kernel\n\n\ndef scale(", []),
+    ],
+)
+def test_a_definition_is_touched_by_itself_or_by_what_it_names(old: str, new: str, touched: list[str]) -> None:
+    before = ORIGINAL + OTHER
+    text = before.replace(old, new)
+    assert text != before
+    assert touched_elsewhere([SourceFile("scaled.py", text)], [before], {"scale"}) == touched
