@@ -126,7 +126,7 @@ def from_json(kind: type[T], form: Any) -> T:
     try:
         return typing.cast(T, _reader(kind)(form))
     except _MisfitError as misfit:
-        raise misfit.within(kind.__name__) from None
+        raise ValueError(str(misfit.within(kind.__name__))) from None
 
 
 class _MisfitError(ValueError):

@@ -64,7 +64,7 @@ MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole n
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 FEW_PROCESSORS = 4  # of them: two multiprocessors for the widest rows, one for others
 NARROWER = 2  # each of these has a width of at most one in so many of the one before, where there is such a case
-EVEN_ELEMENTS = 2**13  # of rows times columns that are powers of two, in one case
+EVEN_ELEMENTS = 2**15  # of rows times columns that are powers of two, in one case: two tiles of most kernels
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
 OF_A_SIZE = 0.3  # the share of moved scalars that are the reciprocal of a size, or of its root
@@ -504,7 +504,7 @@ class _Plan:
         steps = [1] if self.quick else [-1, 0, 1]
         stream.shuffle(steps)
         for step in steps:
-            power = 2 ** stream.randint(5 if step else 7, 9) + step
+            power = 2 ** stream.randint(5 if step else 8, 9) + step
             sizes = self._sizes(f"power {step}", (power, power))
             if not step:  # whole tiles alone: kernels may load them without masks
                 rows = EVEN_ELEMENTS // power
@@ -972,10 +972,11 @@ class _Plan:
             gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
-            dense = [
-                place for place in usual if _is_dense(cases[place])
-            ]  # a kernel may leave all others to another one
-            largest = (self._largest_by_width(cases, dense) + self._largest_by_width(cases, usual))[:FEW_PROCESSORS]
+            # Dense ones, for a kernel that leaves all others to another one; whole tiles are two for one multiprocessor.
+            dense = [place for place in usual if _is_dense(cases[place])]
+            whole = [place for place in dense if cases[place].name == _WHOLE]
+            widest, *others = self._largest_by_width(cases, dense) + self._largest_by_width(cases, usual)
+            largest = list(dict.fromkeys([widest, *whole, *others]))[:FEW_PROCESSORS]
             places = [*largest, *(place for place in places if place not in largest)][: len(places)]
         for at, (gpu, place) in enumerate(zip(gpus, places, strict=False)):
             # The first have so few that a persistent kernel has more blocks than programs.
