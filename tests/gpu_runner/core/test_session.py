@@ -127,8 +127,15 @@ def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> No
     before = set(tree.descendants(os.getpid()))
     with ChildSession("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
         session.call("run", {"module": "thing"})
-        assert len(set(tree.descendants(os.getpid())) - before) > 3
-        assert set(tree.children_below(os.getpid())) == set(tree.descendants(os.getpid()))
+
+        def are_all_seen() -> bool:  # those in between end meanwhile
+            seen = set(tree.descendants(os.getpid()))
+            return len(seen - before) > 3 and set(tree.children_below(os.getpid())) == seen
+
+        deadline = time.monotonic() + 5
+        while not are_all_seen() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert are_all_seen()
     assert not set(tree.descendants(os.getpid())) - before
 
 
