@@ -68,7 +68,12 @@ class SourceModule:
                 for statement in statements:
                     if id(statement) not in self._done:
                         self._done.add(id(statement))
-                        evaluator.statement(statement, self.frame)
+                        try:
+                            evaluator.statement(statement, self.frame)
+                        except Violation:  # whoever asks for the name again is told the same
+                            self._done.discard(id(statement))
+                            self._waiting[name] = statements
+                            raise
             evaluator.line, evaluator.path = line, path
             self.program.freeze(self.frame.names.values())
         return self.frame.names.get(name, _MISSING)

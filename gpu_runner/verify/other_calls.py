@@ -10,7 +10,6 @@ import ast
 import math
 import random
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +19,9 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.reading import parse
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Status, Verdict
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
-from gpu_runner.reply import ChildReply
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import read_answer, trail_of
-from gpu_runner.verify.cases import Content, MemoryLayout
+from gpu_runner.verify.cases import REPEATED, Content, MemoryLayout
 from gpu_runner.verify.compare import rms
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.one_sided import touched_elsewhere
@@ -41,7 +39,7 @@ FAR = 1e-2  # of the original's values: so far another value of them is, in half
 @dataclass(frozen=True)
 class _OtherCall:
     symbol: str
-    said: str
+    change: str  # such as "`True` in place of `False`"
 
 
 def called_otherwise(
@@ -64,11 +62,10 @@ def called_otherwise(
     elsewhere = touched_elsewhere(screened_files(candidate), texts, _imported(form.text))
     if elsewhere:
         message = (
-            f"`{elsewhere[0]}` hangs on what was changed, and no call of the problem reaches it. Leave what it uses as it is, and "
-            "write another beside it."
+            f"`{elsewhere[0]}` depends on what was changed, and no call of the problem reaches it. Leave what it uses unchanged, "
+            "and add a function or kernel of its own."
         )
-        evidence = Evidence(OTHERWISE, message)
-        return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
+        return _unproved(verdict, Evidence(OTHERWISE, message))
     chosen = list(_chosen(proofs))
     if not chosen:
         return verdict
@@ -88,16 +85,15 @@ def called_otherwise(
                     session.call("select", {"symbol": call.symbol})
                 for proof in chosen:
                     try:
-                        said = _difference(one, other, proof)
+                        difference = _difference(one, other, proof)
                     except _NotAsked:
                         continue
-                    label = f"{proof.case.label()}, with {call.said}"
-                    if said is not None:
-                        message = f"With {call.said} it does something else than what stands: {said}."
-                        evidence = Evidence(OTHERWISE, message, label)
-                        return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
+                    label = f"{proof.case.label()}, with {call.change}"
+                    if difference is not None:
+                        message = f"With {call.change} it differs from the original: {difference}."
+                        return _unproved(verdict, Evidence(OTHERWISE, message, label))
                     checks.append(Check(OTHERWISE, label, True))
-    except (ChildFailed, ProtocolError) as error:  # such as one that takes too long: the process is gone
+    except (ChildFailed, ProtocolError) as error:  # of the original, whose process is gone, or as both are loaded
         checks.append(Check("called_otherwise_left_out", str(error)[:200], True))
     return replace(verdict, checks=(*verdict.checks, *checks))
 
@@ -106,32 +102,46 @@ class _NotAsked(Exception):  # noqa: N818 - an outcome
     """The original gives nothing there, or the library around it cannot be evaluated."""
 
 
+def _unproved(verdict: Verdict, evidence: Evidence) -> Verdict:
+    return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
+
+
 def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | None:
-    """What the candidate does otherwise than the original; None where it does the same."""
+    """How a call of the candidate, in the child ``other``, differs from the original's; None where it does not.
+
+    No kernel runs where both leave the same trail. Host code that asks for what a kernel would have written leaves none.
+    """
     call = make_call(proof, poison=True, tolerant=True)
+    meta = call.meta | {"optional": True, "expected": None, "dry": True}
 
-    def asked(session: ChildSession, method: str) -> ChildReply:
-        return session.call(method, call.meta | {"optional": True, "expected": None, "dry": True}, call.tensors)
+    def trail(session: ChildSession) -> str | None:
+        try:
+            return trail_of(session.call("trail", meta, call.tensors)).whole
+        except ChildError:
+            return None
 
+    left = trail(one)
     try:
-        left = trail_of(asked(one, "trail"))
-        with suppress(ChildError):  # host code may ask for what a kernel would have written
-            if trail_of(asked(other, "trail")).whole == left.whole:
-                return None
-        wanted = read_answer(asked(one, "run"))
+        if trail(other) == left is not None:
+            return None
+    except (
+        ChildFailed,
+        ProtocolError,
+    ) as error:  # whatever the original does: nothing more can be asked of the process
+        return f"it gives no answer ({error})"
+    try:
+        wanted = read_answer(one.call("run", meta, call.tensors))
     except ChildError as error:
         raise _NotAsked from error
     try:
-        given = read_answer(asked(other, "run"))
-    except ChildError as error:
-        if error.verdict is not None:
-            raise _NotAsked from error
-        return f"it raises {error.kind}, where that gives a result"
+        given = read_answer(other.call("run", meta, call.tensors))
+    except (ChildFailed, ProtocolError) as error:
+        return f"it gives no result ({error})"
     values = given.runs.get("first", {})
     for label, value in wanted.runs.get("first", {}).items():
         mine = values.get(label)
         if value.tensor is not None and (mine is None or not _is_like(mine.tensor, value.tensor)):
-            return f"{label} is another one"
+            return f"{label} has other values"
     more = set(given.overwritten) - set(wanted.overwritten)
     return f"it writes to {', '.join(sorted(more))}" if more else None
 
@@ -154,15 +164,15 @@ def _chosen(proofs: Sequence[Proof]) -> Iterator[Proof]:
         proof
         for proof in proofs
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes)
+        if proof.case.layout not in REPEATED and not proof.case.special
         if not (proof.case.measured or proof.case.may_raise or proof.case.gpu or proof.case.compiling)
         if not (proof.case.dimensions or proof.case.related or proof.case.same or proof.case.given_back)
     ]
     plain.sort(key=lambda proof: sum(tensor.numel() for tensor in proof.inputs.values()))
     kinds = {(proof.case.layout is MemoryLayout.dense, proof.case.dtype): proof for proof in reversed(plain)}
-    for proof in [kinds[kind] for kind in sorted(kinds, key=lambda kind: (kind[1] != "float32", not kind[0]))][
-        :MOST_PROOFS
-    ]:
-        yield replace(proof, uses=(), other=None)
+    first = sorted(kinds, key=lambda kind: (kind[1] != "float32", not kind[0]))  # dense ones of float32
+    for kind in first[:MOST_PROOFS]:
+        yield replace(kinds[kind], uses=(), other=None)
 
 
 def _with(source: CandidateSource, form: SourceFile) -> CandidateSource:

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import evaluated, remarks
 
@@ -302,3 +305,13 @@ def test_a_module_that_is_imported_late_changes_nothing_that_was_there() -> None
 
 def test_a_module_cannot_stand_for_a_library() -> None:
     assert evaluated("import math\ndef run(): return math.sqrt(4)\n", math="def sqrt(x): return 3\n") == 2.0
+
+
+def test_what_a_library_cannot_define_is_refused_each_time_that_it_is_asked_for() -> None:
+    library = "import threading\n\nLOCK = threading.Lock()\n\n\ndef held():\n    return LOCK\n"
+    candidate = "import library\n\n\ndef run():\n    return library.held()\n"
+    sources = {"library.py": ast.parse(library), "candidate.py": ast.parse(candidate)}
+    _, run = load(sources, [""], ["candidate.py"], "candidate", "run")
+    for _ in range(2):
+        with pytest.raises(Violation, match=r"threading\.Lock"):
+            run()
