@@ -43,6 +43,7 @@ def teach_interpreter() -> None:
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
+    builder.create_dot = _by_tensor_cores(builder.create_dot)
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - as above
     builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
     builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
@@ -157,10 +158,7 @@ def widen(data: Any) -> Any:
 def narrow(values: Any) -> Any:
     """Give float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
     values = values.astype("float32")
-    bits = values.view("uint32").astype("uint64")
-    odd = values != values  # NaN, without a function of numpy
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return (rounded * ~odd + _CANONICAL_NAN * odd).astype("uint16")
+    return ((values.view("uint32") + (1 << 12)) & 0xFFFFE000).view("float32")
 
 
 def _is_bfloat16(handle: Any) -> bool:
@@ -192,23 +190,52 @@ def _constant(self: Any, value: float) -> Any:
 
 
 def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Atomic additions of halves: the interpreter has none of bfloat16, and fails where one of float16 overflows."""
+
     def create_atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
         import triton.language as tl
         from triton.runtime import interpreter
 
-        if not _is_bfloat16(val) or not str(operation).endswith("FADD"):
+        np = interpreter.np
+        is_half = val.dtype.scalar == tl.float16
+        if not (is_half or _is_bfloat16(val)) or not str(operation).endswith("FADD"):
             return original(self, operation, ptr, val, mask, *rest)
-        memory, zero = interpreter._interpreter, interpreter.np.zeros(1, dtype="uint16")  # noqa: SLF001 - as below
-        before = interpreter.np.zeros_like(val.data)
+        wider, narrower = (np.float32, np.float16) if is_half else (widen, narrow)
+        memory, zero = interpreter._interpreter, np.zeros(1, dtype=val.data.dtype)  # noqa: SLF001 - as below
+        memory = memory.adding(ptr.data, mask.data, 2) if hasattr(memory, "adding") else memory
+        before = np.zeros_like(val.data)
         # One after the other: two elements of a block may add to the same address.
-        for place in range(val.data.size):
-            at, there = ptr.data.reshape(-1)[place : place + 1], mask.data.reshape(-1)[place : place + 1]
-            old = memory.load(at, there, zero, zero.dtype)
-            memory.store(at, narrow(widen(old) + widen(val.data.reshape(-1)[place : place + 1])), there)
-            before.reshape(-1)[place] = old[0]
-        return interpreter.TensorHandle(before, tl.bfloat16)
+        with np.errstate(over="ignore"):
+            for place in range(val.data.size):
+                at, there = ptr.data.reshape(-1)[place : place + 1], mask.data.reshape(-1)[place : place + 1]
+                old = memory.load(at, there, zero, zero.dtype)
+                memory.store(at, narrower(wider(old) + wider(val.data.reshape(-1)[place : place + 1])), there)
+                before.reshape(-1)[place] = old[0]
+        return interpreter.TensorHandle(before, tl.float16 if is_half else tl.bfloat16)
 
     return create_atomic_rmw
+
+
+def _by_tensor_cores(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A product of float32 takes factors of TF32 unless its kernel says otherwise, as on a GPU with tensor cores.
+
+    Source: Triton's documentation of ``tl.dot``, ``input_precision``.
+    """
+
+    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, *rest: Any) -> Any:
+        from triton.runtime.interpreter import TensorHandle
+
+        if str(input_precision).endswith("TF32") and a.data.dtype == b.data.dtype == "float32":
+            a, b = (TensorHandle(_to_tf32(each.data), each.dtype) for each in (a, b))
+        return original(self, a, b, d, input_precision, *rest)
+
+    return create_dot
+
+
+def _to_tf32(values: Any) -> Any:
+    """Values with ten bits after the point of their mantissa, rounded to the nearest."""
+    bits = values.view("uint32")
+    return ((bits + (1 << 12)) & 0xFFFFE000).view("float32")
 
 
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:

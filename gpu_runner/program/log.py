@@ -27,6 +27,9 @@ from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
 
 MOST_OPERATORS = 20_000  # of torch, of one call: some seconds
+MOST_ON_OTHER_AXES = (
+    65_535  # programs of a grid, but for the first axis; CUDA C++ Programming Guide, Compute Capabilities
+)
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
 _USED = ("again", "again", "zeros", "NaN")  # what memory holds there
 _STEP = 5
@@ -168,7 +171,12 @@ class Log(Mode):
             raise Violation("endless", message)
 
     def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Callable[[], Any]) -> Any:
-        """Note that the kernel of this function runs on these arguments, and run it."""
+        """Note that the kernel of this function runs on these arguments, and run it.
+
+        Raises:
+            RuntimeError: CUDA has no such grid.
+        """
+        _check_grid(grid)
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), grid, arguments)
         name = fn.__name__
@@ -421,6 +429,14 @@ def watch_launches(current: Callable[[], Log | None]) -> None:
         _wrap_run(kind, current)
     _wrap_tuning(Autotuner, current)
     tiles.watch(current)
+
+
+def _check_grid(grid: Any) -> None:
+    beyond = [size for size in grid[1:] if isinstance(size, int) and size > MOST_ON_OTHER_AXES]
+    if beyond and torch.version.hip is None:
+        raise RuntimeError(
+            f"A launch has {beyond[0]:,} programs along the second or third axis of its grid: CUDA takes {MOST_ON_OTHER_AXES:,}."
+        )
 
 
 def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:

@@ -74,6 +74,12 @@ class _Guarded:
         self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
+    def adding(self, ptr: Any, mask: Any, width: int) -> Any:
+        """Check an atomic addition that this interpreter lacks; gives what reads and writes memory unwatched, to carry it out."""
+        addresses, place = self._checked(ptr, mask, width, "writes")
+        self._sampled_write(addresses, place, width, adds=True)
+        return self._inner
+
     def _by_range(self, addresses: Any, place: int | None) -> Iterator[tuple[int, int, Any]]:
         """Where launches are sampled, the ranges in which addresses lie, with those in each.
 

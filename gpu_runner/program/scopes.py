@@ -14,7 +14,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _known: dict[ast.AST, tuple[frozenset[str], bool]] = {}
 
 
-def bound_names(function: ast.FunctionDef | ast.Lambda) -> tuple[frozenset[str], bool]:
+def bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[frozenset[str], bool]:
     """The names that a function's own scope binds, parameters among them, and whether it yields."""
     if function not in _known:
         arguments = function.args
@@ -86,6 +86,30 @@ def is_plain_annotation(node: ast.expr) -> bool:
         for part in ast.walk(node)
         if isinstance(part, ast.expr)
     )
+
+
+def free_names(node: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The names that a statement reads or binds of the scope around it, those that its inner functions read among them."""
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node.id
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        inner = bound | bound_names(node)[0]
+        here = {id(part) for part in _evaluated_here(node)}
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.arguments):
+                for item in ast.walk(part):
+                    if isinstance(item, ast.arg) and item.annotation is not None:
+                        yield from free_names(item.annotation, bound)
+                for default in [*part.defaults, *(one for one in part.kw_defaults if one is not None)]:
+                    yield from free_names(default, bound)
+            else:
+                yield from free_names(
+                    part, bound if id(part) in here or part is getattr(node, "returns", None) else inner
+                )
+    else:
+        for part in ast.iter_child_nodes(node):
+            yield from free_names(part, bound)
 
 
 def names_in(node: ast.AST) -> frozenset[str]:

@@ -129,7 +129,7 @@ def _of_kind(value: Any) -> str:
 
 
 def _literal(value: Any) -> Any:
-    is_small = isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.numel() <= _MOST_LITERALS
+    is_small = isinstance(value, torch.Tensor) and not value.is_meta and value.numel() <= _MOST_LITERALS
     return repr(value.tolist()) if is_small else None
 
 

@@ -52,6 +52,22 @@ def meetings(cases: Sequence[Seen], sizes: Sequence[Signature]) -> Iterator[tupl
         yield next(turns[best[0]]), best[1]
 
 
+def covering(signatures: Sequence[Signature], most: int) -> Iterator[int]:
+    """Places of few signatures that have each item of any: by turns the first with the most items that none before has had.
+
+    What has more than few values is a number, and counts as no item.
+    """
+    varies = {key for key, found in _values(signatures).items() if 1 < len(found) <= MOST_VALUES}
+    left = {place: _only(signature, varies) for place, signature in enumerate(signatures)}
+    seen: set[Item] = set()
+    for turn in range(min(most, len(left))):
+        best = max(left, key=lambda place: len(left[place] - seen))
+        if turn and not left[best] - seen:
+            return
+        seen |= left.pop(best)
+        yield best
+
+
 def _values(signatures: Iterable[Signature]) -> dict[object, set[object]]:
     found: dict[object, set[object]] = {}
     for key, value in itertools.chain.from_iterable(signatures):

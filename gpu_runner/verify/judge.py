@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 import math
+import os
 import random
 import time
 from collections import deque
@@ -13,7 +14,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any, Self
 
 import torch
@@ -103,6 +105,7 @@ MOST_ONE_SIDED = 20
 MOST_PENDING = (
     4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
 )
+MANY_CORES, ORIGINALS_AT_ONCE = 8, 2  # from so many on; of children that interpret an original
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
@@ -1205,24 +1208,30 @@ class _Interpreting:
         if original is None or self._prove is None:
             yield tries
             return
-        children: list[ChildSession] = []  # the one that runs, if any
+        idle, opening = SimpleQueue[ChildSession](), Lock()
         left_out: list[str] = []
+
+        def child(form: CallForm) -> ChildSession:
+            try:
+                return idle.get_nowait()
+            except Empty:
+                door = loaded("candidate", original, form, self._context, ORIGINAL, gpu=False)
+                with opening:
+                    return stack.enter_context(door)
 
         def known(one: _InterpretedTry) -> list[_InterpretedTry]:
             (proof, _, facts), standing = one, Standing()
-            if not children:
-                door = loaded("candidate", original, proof.form, self._context, ORIGINAL, gpu=False)
-                children.append(stack.enter_context(door))
+            session = child(proof.form)
             try:
-                if not learn_case(standing, children[0], proof, self._context, facts):
-                    children.clear()
+                if learn_case(standing, session, proof, self._context, facts):
+                    idle.put(session)
             except BadOriginal as bad:  # it writes where it must not
                 standing.dropped[proof.case.label()] = bad.message
-                children.clear()
             left_out.extend(standing.dropped.values())
             return [(*case, facts) for case in standing.cases]
 
-        with ExitStack() as stack, ThreadPoolExecutor(1, "interpreted original") as pool:
+        at_once = 1 if (os.cpu_count() or 1) < MANY_CORES else ORIGINALS_AT_ONCE
+        with ExitStack() as stack, ThreadPoolExecutor(at_once, "interpreted original") as pool:
             try:
                 yield itertools.chain.from_iterable(pool.map(known, tries))
             finally:

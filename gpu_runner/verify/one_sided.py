@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -13,7 +13,7 @@ from gpu_runner.contracts.reading import SourceError, parse_bounded
 from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
 from gpu_runner.program.coverage import BOTH, HELD, quoted_in, text_of
 from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
-from gpu_runner.program.scopes import binds, bound_names, names_in, own_nodes
+from gpu_runner.program.scopes import binds, bound_names, free_names, names_in, own_nodes
 from gpu_runner.verify.answer import SeenDecision
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.proof import Proof
@@ -170,31 +170,13 @@ def kept_functions(files: Sequence[SourceFile], original: Iterable[str]) -> froz
     Of what ``files`` import nothing is compared: they do not write it. A function that calls what it is given is none of them,
     since its caller decides what it does.
     """
-    now = _all_bindings(file.text for file in files)
+    now = all_bindings(file.text for file in files)
     kept = {name for name, nodes in now.items() if not any(map(_calls_what_it_is_given, nodes))}
-    return _alike(now, _all_bindings(original), kept)
+    return alike(now, all_bindings(original), kept)
 
 
-def touched_elsewhere(files: Sequence[SourceFile], original: Iterable[str], called: Collection[str]) -> list[str]:
-    """What an original defines beside all that ``called`` hangs on, where ``files`` change it or something that it names."""
-    texts = list(original)
-    before, now = _all_bindings(texts), _all_bindings(file.text for file in files)
-    reached, left = set(called), list(called)
-    while left:
-        named = _named(before.get(left.pop(), ())) & before.keys() - reached
-        reached |= named
-        left += named
-    same = _alike(now, before, set(now))
-    trees = [parse_bounded(text) for text in texts]
-    made = {node.name for tree in trees for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef))}
-    return sorted(made - reached - same)
-
-
-def _named(nodes: Iterable[ast.stmt]) -> frozenset[str]:
-    return frozenset().union(*map(names_in, nodes))
-
-
-def _all_bindings(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
+def all_bindings(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
+    """The statements of modules that bind or change each name, and each function of that name."""
     bindings: dict[str, list[ast.stmt]] = {}
     for text in texts:
         for name, nodes in _bindings(text).items():
@@ -202,12 +184,22 @@ def _all_bindings(texts: Iterable[str]) -> dict[str, list[ast.stmt]]:
     return bindings
 
 
-def _alike(now: Mapping[str, list[ast.stmt]], before: Mapping[str, list[ast.stmt]], among: set[str]) -> frozenset[str]:
-    """The names of which the same is said as before, and of all that it names."""
+def named_by(nodes: Iterable[ast.stmt]) -> frozenset[str]:
+    """The names that statements take from the module around them."""
+    return frozenset().union(*map(free_names, nodes))
+
+
+def alike(
+    now: Mapping[str, list[ast.stmt]],
+    before: Mapping[str, list[ast.stmt]],
+    among: set[str],
+    fixed: frozenset[str] = frozenset(),
+) -> frozenset[str]:
+    """The names of which the same is said as before, and of all that it names but what is ``fixed``."""
     known = {ast.unparse(node) for nodes in before.values() for node in nodes}
     same = {name for name in among if all(ast.unparse(node) in known for node in now[name])}
-    named = {name: _named(nodes) & now.keys() for name, nodes in now.items()}
-    while lost := {name for name in same if not named[name] <= same}:
+    named = {name: named_by(nodes) & now.keys() for name, nodes in now.items()}
+    while lost := {name for name in same if not named[name] <= same | fixed}:
         same -= lost
     return frozenset(same)
 

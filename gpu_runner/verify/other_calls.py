@@ -7,11 +7,10 @@ original's trail, or give its values; what the original refuses is not asked.
 from __future__ import annotations
 
 import ast
-import math
 import random
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import replace
 
 import torch
 
@@ -20,26 +19,28 @@ from gpu_runner.contracts.reading import parse
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Status, Verdict
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.answer import read_answer, trail_of
+from gpu_runner.verify.answer import CaseAnswer, read_answer, read_signature, trail_of
+from gpu_runner.verify.call_changes import OtherCall, with_other_calls
 from gpu_runner.verify.cases import REPEATED, Content, MemoryLayout
+from gpu_runner.verify.combinations import Signature, covering
 from gpu_runner.verify.compare import rms
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.one_sided import touched_elsewhere
+from gpu_runner.verify.interface import changed_interface
+from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.opening import ORIGINAL, loaded
-from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.proof import ChildCall, Proof, make_call
 from gpu_runner.verify.screen import screened_files
 
 OTHERWISE = "called_otherwise"
-MOST_CALLS, MOST_WORDS = 12, 3  # in all, and of other words in place of one
-MOST_RESULTS = 3  # of several of which the layout's call takes one
-MOST_PROOFS = 3  # cases in which each is made
+MOST_CALLS = 24
+MOST_PROOFS = 6  # cases among which each call has
+A_CALL = 3  # of them
+MOST_ELEMENTS = 2**17  # of all inputs of one
 FAR = 1e-2  # of the original's values: so far another value of them is, in half precision too
-
-
-@dataclass(frozen=True)
-class _OtherCall:
-    symbol: str
-    change: str  # such as "`True` in place of `False`"
+SHAKE, SPREADS = (
+    2.0**-9,
+    4.0,
+)  # of inputs; a difference of so many times what this makes of the original's own values is one
 
 
 def called_otherwise(
@@ -51,7 +52,7 @@ def called_otherwise(
     draws: Draws,
     context: RunContext,
 ) -> Verdict:
-    """The verdict, `unproved` where a call with another constant does something else than the original; ``texts`` are its files'.
+    """The verdict, `unproved` where another call does something else than the original; ``texts`` are its files'.
 
     Raises:
         RunnerError: the host is at fault.
@@ -59,51 +60,70 @@ def called_otherwise(
     form = next((file for file in candidate.files if file in original.files), None)
     if form is None:
         return verdict
-    elsewhere = touched_elsewhere(screened_files(candidate), texts, _imported(form.text))
-    if elsewhere:
-        message = (
-            f"`{elsewhere[0]}` depends on what was changed, and no call of the problem reaches it. Leave what it uses unchanged, "
-            "and add a function or kernel of its own."
-        )
-        return _unproved(verdict, Evidence(OTHERWISE, message))
-    chosen = list(_chosen(proofs))
-    if not chosen:
+    changed = changed_interface(screened_files(candidate), texts, _imported(form.text))
+    if changed is not None:
+        return _unproved(verdict, Evidence(OTHERWISE, changed))
+    plain = _plain(proofs)
+    if not plain:
         return verdict
-    written, calls = _written(form.text, candidate.symbol, _words(texts), draws.stream(OTHERWISE))
+    stream = draws.stream(OTHERWISE)
+    written, calls = with_other_calls(form.text, candidate.symbol, plain[0].inputs, texts, stream, MOST_CALLS)
     if not calls:
         return verdict
     sources = [_with(source, replace(form, text=written)) for source in (candidate, original)]
-    context.progress("verify: called with other constants")
+    context.progress("verify: called otherwise")
     checks: list[Check] = []
     try:
-        with (
-            loaded("candidate", sources[1], chosen[0].form, context, ORIGINAL, gpu=False) as one,
-            loaded("candidate", sources[0], chosen[0].form, context, "called otherwise", gpu=False) as other,
-        ):
-            for call in calls:
-                for session in (one, other):
-                    session.call("select", {"symbol": call.symbol})
-                for proof in chosen:
-                    try:
-                        difference = _difference(one, other, proof)
-                    except _NotAsked:
-                        continue
-                    label = f"{proof.case.label()}, with {call.change}"
-                    if difference is not None:
-                        message = f"With {call.change} it differs from the original: {difference}."
-                        return _unproved(verdict, Evidence(OTHERWISE, message, label))
-                    checks.append(Check(OTHERWISE, label, True))
-    except (ChildFailed, ProtocolError) as error:  # of the original, whose process is gone, or as both are loaded
+        with loaded("candidate", sources[1], plain[0].form, context, ORIGINAL, gpu=False) as one:
+            found = _compared(one, sources[0], calls, plain, stream, context, checks)
+    except (ChildFailed, ProtocolError) as error:  # of the original
+        found = None
         checks.append(Check("called_otherwise_left_out", str(error)[:200], True))
-    return replace(verdict, checks=(*verdict.checks, *checks))
+    return replace(verdict, checks=(*verdict.checks, *checks)) if found is None else _unproved(verdict, found)
 
 
 class _NotAsked(Exception):  # noqa: N818 - an outcome
-    """The original gives nothing there, or the library around it cannot be evaluated."""
+    """The original gives nothing there, or nothing that is its own."""
 
 
 def _unproved(verdict: Verdict, evidence: Evidence) -> Verdict:
     return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
+
+
+def _compared(
+    one: ChildSession,
+    candidate: CandidateSource,
+    calls: Sequence[OtherCall],
+    plain: Sequence[Proof],
+    stream: random.Random,
+    context: RunContext,
+    checks: list[Check],
+) -> Evidence | None:
+    """Make the calls of a candidate beside those of the original, in the child ``one``; the first difference that is found.
+
+    Raises:
+        ChildFailed, ProtocolError: the original's process is gone.
+    """
+    with ExitStack() as stack:
+        try:
+            door = loaded("candidate", candidate, plain[0].form, context, "called otherwise", gpu=False)
+            other = stack.enter_context(door)
+            chosen = list(_with_other_wants(_each_way(other, plain, stream), stream))
+        except (ChildFailed, ProtocolError) as error:
+            return Evidence(OTHERWISE, f"Called otherwise it gives no answer ({error}).")
+        for call in calls:
+            for session in (one, other):
+                session.call("select", {"symbol": call.symbol})
+            for proof in stream.sample(chosen, min(len(chosen), A_CALL)):
+                try:
+                    difference = _difference(one, other, proof)
+                except _NotAsked:
+                    continue
+                label = f"{proof.case.label()}, with {call.change}"
+                if difference is not None:
+                    return Evidence(OTHERWISE, f"With {call.change} it differs from the original: {difference}.", label)
+                checks.append(Check(OTHERWISE, label, True))
+    return None
 
 
 def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | None:
@@ -111,12 +131,12 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
 
     No kernel runs where both leave the same trail. Host code that asks for what a kernel would have written leaves none.
     """
-    call = make_call(proof, poison=True, tolerant=True)
-    meta = call.meta | {"optional": True, "expected": None, "dry": True}
+    call = make_call(proof, poison=True, tolerant=True, passes=0, skip=["second"])
+    dry = call.meta | {"optional": True, "expected": None, "dry": True}
 
     def trail(session: ChildSession) -> str | None:
         try:
-            return trail_of(session.call("trail", meta, call.tensors)).whole
+            return trail_of(session.call("trail", dry, call.tensors)).whole
         except ChildError:
             return None
 
@@ -129,50 +149,112 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
         ProtocolError,
     ) as error:  # whatever the original does: nothing more can be asked of the process
         return f"it gives no answer ({error})"
+    wanted = _answer_of(one, call)
     try:
-        wanted = read_answer(one.call("run", meta, call.tensors))
-    except ChildError as error:
-        raise _NotAsked from error
-    try:
-        given = read_answer(other.call("run", meta, call.tensors))
+        given = read_answer(other.call("run", call.meta | {"optional": True}, call.tensors))
     except (ChildFailed, ProtocolError) as error:
         return f"it gives no result ({error})"
     values = given.runs.get("first", {})
-    for label, value in wanted.runs.get("first", {}).items():
-        mine = values.get(label)
-        if value.tensor is not None and (mine is None or not _is_like(mine.tensor, value.tensor)):
-            return f"{label} has other values"
+    told = {label: value.tensor for label, value in wanted.runs.get("first", {}).items() if value.tensor is not None}
+    unlike = [
+        label for label, value in told.items() if label not in values or not _is_like(values[label].tensor, value)
+    ]
+    if unlike:
+        again, shaken = (_answer_of(one, each).runs.get("first", {}) for each in (call, _shaken(proof)))
+        for label in unlike:
+            if not _is_like(again[label].tensor, told[label]):
+                continue  # it gives what it found in memory
+            spread = _distance(shaken[label].tensor, told[label]) if label in shaken else 0.0
+            if label not in values or not _is_like(values[label].tensor, told[label], SPREADS * spread):
+                return f"{label} has other values"
     more = set(given.overwritten) - set(wanted.overwritten)
     return f"it writes to {', '.join(sorted(more))}" if more else None
 
 
-def _is_like(given: torch.Tensor | None, wanted: torch.Tensor) -> bool:
+def _answer_of(one: ChildSession, call: ChildCall) -> CaseAnswer:
+    try:
+        return read_answer(one.call("run", call.meta | {"optional": True}, call.tensors))
+    except ChildError as error:
+        raise _NotAsked from error
+
+
+def _shaken(proof: Proof) -> ChildCall:
+    """The call with inputs about a rounding in half precision away: what differs so much by that is no value to be held to."""
+    stream = torch.Generator().manual_seed(proof.case.seed)
+
+    def moved(laid: Laid) -> Laid:
+        if not laid.raw.is_floating_point():
+            return laid
+        return replace(
+            laid, raw=laid.raw * (1 + SHAKE * (2 * torch.rand(laid.raw.shape, generator=stream) - 1)).to(laid.raw.dtype)
+        )
+
+    laid = {name: moved(one) for name, one in proof.laid.items()}
+    return make_call(replace(proof, laid=laid), poison=True, tolerant=True, passes=0, skip=["second"])
+
+
+def _distance(given: torch.Tensor | None, wanted: torch.Tensor) -> float:
+    if given is None or given.shape != wanted.shape or not wanted.is_floating_point():
+        return 0.0
+    difference = given.double() - wanted.double()
+    return rms(difference[difference.isfinite()])
+
+
+def _is_like(given: torch.Tensor | None, wanted: torch.Tensor, spread: float = 0.0) -> bool:
     if given is None or given.shape != wanted.shape or given.dtype != wanted.dtype:
         return False
     if not wanted.is_floating_point():
         return bool(given.equal(wanted))
-    given, wanted = given.double(), wanted.double()
     finite = wanted.isfinite()
-    if not finite.equal(given.isfinite()):
-        return False
-    return rms((given - wanted)[finite]) <= FAR * rms(wanted[finite])
+    return finite.equal(given.isfinite()) and _distance(given, wanted) <= max(
+        FAR * rms(wanted.double()[finite]), spread
+    )
 
 
-def _chosen(proofs: Sequence[Proof]) -> Iterator[Proof]:
-    """Small usual cases: a dense one, one of another layout, and one of another dtype."""
+def _plain(proofs: Sequence[Proof]) -> list[Proof]:
+    """Cases without values far out, the smallest first; of a size dense ones of float32."""
     plain = [
-        proof
+        replace(proof, uses=(), other=None)
         for proof in proofs
-        if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes)
-        if proof.case.layout not in REPEATED and not proof.case.special
-        if not (proof.case.measured or proof.case.may_raise or proof.case.gpu or proof.case.compiling)
+        if proof.case.content is Content.ordinary and not proof.case.is_empty and proof.case.layout not in REPEATED
         if not (proof.case.dimensions or proof.case.related or proof.case.same or proof.case.given_back)
+        if not (proof.case.measured or proof.case.compiling) and _elements(proof) <= MOST_ELEMENTS
     ]
-    plain.sort(key=lambda proof: sum(tensor.numel() for tensor in proof.inputs.values()))
-    kinds = {(proof.case.layout is MemoryLayout.dense, proof.case.dtype): proof for proof in reversed(plain)}
-    first = sorted(kinds, key=lambda kind: (kind[1] != "float32", not kind[0]))  # dense ones of float32
-    for kind in first[:MOST_PROOFS]:
-        yield replace(kinds[kind], uses=(), other=None)
+    return sorted(plain, key=lambda proof: (_elements(proof), proof.case.dtype != "float32", not _is_dense(proof)))
+
+
+def _elements(proof: Proof) -> int:
+    return sum(tensor.numel() for tensor in proof.inputs.values())
+
+
+def _is_dense(proof: Proof) -> bool:
+    return proof.case.layout is MemoryLayout.dense
+
+
+def _each_way(session: ChildSession, plain: Sequence[Proof], stream: random.Random) -> list[Proof]:
+    """Few cases in which host code goes all ways that it goes in any of them, in all dtypes, dense and not; and drawn ones."""
+    ways: list[Signature] = []
+    for proof in plain:
+        call = make_call(proof, poison=True)
+        try:
+            decided = read_signature(session.call("decided", call.meta, call.tensors))
+        except ChildError:  # it reads what a kernel would have written
+            decided = frozenset()
+        ways.append(decided | {("dtype", proof.case.dtype), ("dense", _is_dense(proof))})
+    found = list(covering(ways, MOST_PROOFS))
+    left = [place for place in range(len(plain)) if place not in found]
+    found += stream.sample(left, min(len(left), MOST_PROOFS - len(found)))
+    return [plain[place] for place in found]
+
+
+def _with_other_wants(chosen: Sequence[Proof], stream: random.Random) -> Iterator[Proof]:
+    """Some of the cases without gradients, with those of all inputs, and with that of one alone."""
+    for proof in chosen:
+        floating = tuple(name for name, value in proof.inputs.items() if value.is_floating_point())
+        wants: list[tuple[str, ...]] = [proof.wanted, proof.wanted, (), floating]
+        if len(floating) > 1:
+            wants.append((stream.choice(floating),))
+        yield replace(proof, wanted=stream.choice(wants))
 
 
 def _with(source: CandidateSource, form: SourceFile) -> CandidateSource:
@@ -182,80 +264,3 @@ def _with(source: CandidateSource, form: SourceFile) -> CandidateSource:
 
 def _imported(form: str) -> set[str]:
     return {alias.name for node in parse(form).body if isinstance(node, ast.ImportFrom) for alias in node.names}
-
-
-def _words(texts: Collection[str]) -> list[str]:
-    """The words that the original's files compare something with, or look up."""
-    found: dict[str, None] = {}
-    for text in texts:
-        for node in ast.walk(parse(text)):
-            parts: list[ast.expr | None] = []
-            if isinstance(node, ast.Compare):
-                parts = [*node.comparators, node.left]
-            elif isinstance(node, ast.Dict):
-                parts = [*node.keys]
-            parts += [item for part in parts if isinstance(part, ast.Tuple | ast.List | ast.Set) for item in part.elts]
-            found |= {p.value: None for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
-    return list(found)
-
-
-def _written(text: str, symbol: str, words: Sequence[str], stream: random.Random) -> tuple[str, list[_OtherCall]]:
-    """The form with a function for each other call beside its own, and what differs in it."""
-    tree = parse(text)
-    made = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == symbol), None)
-    call = next((node for node in ast.walk(made) if isinstance(node, ast.Call)), None) if made is not None else None
-    if made is None or call is None:
-        return text, []
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    places = [
-        (constant, value)
-        for constant in (node for argument in given for node in [_constant(argument)] if node is not None)
-        for value in _others(constant, words, stream)
-    ]
-    places += [(at, value) for at in _taken(made) for value in range(MOST_RESULTS) if value != ast.literal_eval(at)]
-    lines, calls = text.split("\n"), []
-    for at, (constant, value) in enumerate(stream.sample(places, min(len(places), MOST_CALLS))):
-        calls.append(_OtherCall(f"{symbol}_{at}", f"`{value!r}` in place of `{ast.unparse(constant)}`"))
-        body = ast.unparse(_Changed(constant, value).visit(parse(text).body[tree.body.index(made)]))
-        lines.append(body.replace(f"def {symbol}(", f"def {symbol}_{at}(", 1) + "\n")
-    return "\n".join(lines), calls
-
-
-def _constant(argument: ast.expr) -> ast.expr | None:
-    """An argument that is a constant, or a number below zero."""
-    inner = argument.operand if isinstance(argument, ast.UnaryOp) and isinstance(argument.op, ast.USub) else argument
-    return argument if isinstance(inner, ast.Constant) else None
-
-
-def _taken(made: ast.FunctionDef) -> Iterator[ast.expr]:
-    """The place of the one of several results that a form returns."""
-    for node in ast.walk(made):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Subscript) and _constant(node.value.slice):
-            yield node.value.slice
-
-
-def _others(constant: ast.expr, words: Sequence[str], stream: random.Random) -> list[object]:
-    """Other values in place of a constant: what a caller may mean by it."""
-    value = ast.literal_eval(constant)
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [stream.choice([n for n in range(5) if n != value])]
-    if isinstance(value, float):
-        return [round(stream.uniform(0.1, 0.9), 3)]
-    if isinstance(value, str):
-        other = [word for word in words if word != value]
-        return list(stream.sample(other, min(len(other), MOST_WORDS)))
-    return [round(math.exp(stream.uniform(0.1, 2.0)), 3), True] if value is None else []
-
-
-class _Changed(ast.NodeTransformer):
-    """Puts a value in place of the constant that stands where the given one does."""
-
-    def __init__(self, constant: ast.expr, value: object) -> None:
-        self._place, self._value = (constant.lineno, constant.col_offset, constant.end_col_offset), value
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.expr) and (node.lineno, node.col_offset, node.end_col_offset) == self._place:
-            return ast.copy_location(ast.parse(repr(self._value), mode="eval").body, node)
-        return super().visit(node)

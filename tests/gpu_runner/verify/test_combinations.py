@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_runner.verify.combinations import MOST_VALUES, Item, Seen, meetings
+from gpu_runner.verify.combinations import MOST_VALUES, Item, Seen, covering, meetings
 
 
 def seen(*decided: Item, features: tuple[Item, ...] = ()) -> Seen:
@@ -41,3 +41,14 @@ def test_numbers_of_which_each_call_has_another_are_no_outcomes() -> None:
 def test_nothing_new_ends_it() -> None:
     assert not list(meetings([seen(("wide", 1)), seen(("wide", 0))], [frozenset({("wide", 1)})]))
     assert not list(meetings([], [frozenset({("wide", 1)})]))
+
+
+def test_few_cases_cover_all_that_is_decided_in_many() -> None:
+    signatures = [
+        frozenset({("wide", 0), ("rows", place), ("same", 1)}) | ({("small", 1)} if place == 3 else {("small", 0)})
+        for place in range(MOST_VALUES + 1)
+    ]
+    signatures.append(frozenset({("wide", 1), ("small", 0), ("rows", 99)}))
+    assert list(covering(signatures, 6)) == [0, 3, MOST_VALUES + 1]
+    assert list(covering(signatures, 2)) == [0, 3]
+    assert list(covering([frozenset({("same", 1)})] * 3, 6)) == [0]

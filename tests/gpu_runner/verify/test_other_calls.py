@@ -1,14 +1,18 @@
-"""Beside an original a candidate is called with other constants than a layout's call has."""
+"""Beside an original a candidate is called otherwise than a layout's call does."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import torch
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, parse_problem
+from gpu_runner.verify.call_changes import with_other_calls, words_of
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.one_sided import touched_elsewhere
-from gpu_runner.verify.other_calls import _words, _written, called_otherwise
+from gpu_runner.verify.interface import changed_interface, touched_elsewhere
+from gpu_runner.verify.other_calls import called_otherwise
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import surroundings
@@ -98,29 +102,85 @@ def test_what_serves_the_layout_s_call_alone_proves_nothing(old: str, new: str, 
     assert "it differs from the original: " in found.evidence[0].message
 
 
-def test_each_constant_has_another_value_once_and_an_argument_that_is_none_of_them_stays() -> None:
-    text = "def candidate(x, eps=1e-6):\n    return kernel.apply(x, eps, -100, x.shape[1], mode='llama')[0]\n"
-    written, calls = _written(text, "candidate", ["llama", "gemma", "none"], Draws.fresh().stream("a"))
+LIBRARY = """
+class Norm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, eps, offset=0.0, in_place=False):
+        match mode:
+            case "llama" | "gemma":
+                return x, w
+
+
+def norm(x, w=None, eps=1e-6, *, mode="none"):
+    return Norm.apply(x, w, eps)
+"""
+TENSORS = {"x": torch.zeros(3, 4), "w": torch.zeros(4), "index": torch.zeros(3, dtype=torch.int64)}
+
+
+def other_calls(call: str, most: int = 60) -> tuple[str, set[str]]:
+    text = (
+        f"from norms import Norm as kernel, norm as function\n\n\ndef candidate(x, w, eps=1e-6):\n    return {call}\n"
+    )
+    written, calls = with_other_calls(text, "candidate", TENSORS, [LIBRARY], Draws.fresh().stream("a"), most)
     assert written.startswith(text)
-    assert len(calls) == 5
-    assert all(f"def {call.symbol}(x, eps=1e-06):" in written for call in calls)
-    assert written.count("x.shape[1]") == 6
-    assert [written.count(f")[{place}]") for place in range(3)] == [4, 1, 1]
-    assert {call.change.partition(" in place of ")[2] for call in calls} == {"`-100`", "`'llama'`", "`0`"}
+    assert all(f"def {call.symbol}(x, w, eps=1e-06):" in written for call in calls)
+    return written, {call.change for call in calls}
+
+
+def test_constants_tensors_defaults_and_results_have_others_and_what_is_none_of_them_stays() -> None:
+    written, changes = other_calls("kernel.apply(x, w, eps, -100, x.shape[1])[0]")
+    assert len(changes) == len(re.findall("def candidate_", written)) > 10
+    assert written.count("x.shape[1]") == len(changes) + 1
+    assert {"`None` in place of `x`", "`None` in place of `w`", "`(x)[:1]` in place of `x`"} <= changes
+    assert "`(x).double()` in place of `x`, `(w).double()` in place of `w`" in changes
+    assert {"result 1 in place of 0", "results 0 and 2 together"} <= changes
+    assert "    return kept[0] + 0.5 * kept[2]" in written
+    assert sum("in place of `-100`" in change for change in changes) == 2
+
+
+def test_a_default_that_a_call_leaves_is_given_by_place_to_a_function_of_autograd_and_by_name_to_any_other() -> None:
+    written, changes = other_calls("kernel.apply(x, w, eps)")
+    assert "`in_place=True`" in changes
+    assert "kernel.apply(x, w, eps, 0.0, True)" in written
+    assert {change.partition("=")[0] for change in changes if "=" in change} == {"`offset", "`in_place"}
+    written, changes = other_calls("function(x)")
+    assert {"`w=w`", "`w=x`", "`w=x.reshape(-1, x.shape[-1])[0]`"} <= changes
+    assert "function(x, w=w)" in written
+
+
+def test_numbers_are_below_zero_zero_and_above_one_too_and_two_constants_change_at_once() -> None:
+    _, changes = other_calls("function(x, w, 0.01, 2)")
+    numbers = [float(found[1]) for change in changes if (found := re.fullmatch("`(.*)` in place of `0.01`", change))]
+    assert min(numbers) < 0
+    assert max(numbers) > 1
+    assert 0.0 in numbers
+    assert any(change.count("in place of") == 2 and "0.01" in change and "`2`" in change for change in changes)
+
+
+def test_of_few_calls_each_changes_another_part() -> None:
+    _, changes = other_calls("function(x, w, 0.01)", most=3)
+    assert len({change.rpartition(" in place of ")[2] for change in changes}) == 3
 
 
 def test_words_are_those_that_the_original_asks_for() -> None:
-    assert set(_words(['if mode == "a" or mode in ("b", "c"):\n    table = {"d": 1}["d"]\n    say("e")\n'])) == {
-        *"abcd"
-    }
+    text = 'if mode == "a" or mode in ("b", "c"):\n    table = {"d": 1}["d"]\n    say("e")\n'
+    assert set(words_of([text, 'match mode:\n    case "f":\n        pass\n'])) == {*"abcdf"}
 
 
 OTHER = """
 
-def negated(x):
-    y = torch.empty_like(x)
+def negated(x, y):
     scale_kernel[(triton.cdiv(x.numel(), 128),)](y, x, -1.0, x.numel(), BLOCK=128)
     return y
+
+
+def wrapped(x):
+    return scale(x, 2.0, "sum", None, False)
+
+
+class Wrapped(torch.nn.Module):
+    def forward(self, x):
+        return wrapped(x)
 """
 
 
@@ -150,3 +210,83 @@ def test_a_definition_is_touched_by_itself_or_by_what_it_names(old: str, new: st
     text = before.replace(old, new)
     assert text != before
     assert touched_elsewhere([SourceFile("scaled.py", text)], [before], {"scale"}) == touched
+
+
+INTERFACE = """
+EPS = 1e-6
+
+
+@triton.jit
+def norm_kernel(x_ptr, BLOCK: tl.constexpr):
+    pass
+
+
+class Norm(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cuda")
+    def forward(ctx, x, eps=EPS):
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy, None
+
+
+def norm(x, eps=1e-6, *, out=None):
+    return Norm.apply(x, eps)
+
+
+def _helper(x):
+    return norm_kernel[(1,)](x)
+
+
+alias = norm
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("eps=1e-6, *", "eps=1e-5, *", "`norm` has other parameters or defaults"),
+        (
+            "def norm(x, eps=1e-6, *, out=None):\n    return Norm.apply(x, eps)",
+            "def norm(x, e=1e-6, *, out=None):\n    return Norm.apply(x, e)",
+            "`norm` has other",
+        ),
+        ("*, out=None", "*, out=1", "`norm` has other"),
+        ("*, out=None", "fast=True, *, out=None", None),
+        ("*, out=None", "*, out=None, fast=True", None),
+        ("*, out=None", "*, out=None, fast", "`norm` has other"),
+        ("def norm(x", "def norm(x, fast", "`norm` has other"),
+        ("alias = norm", "", "`alias` is gone"),
+        ("EPS = 1e-6", "from norms import EPS", None),
+        ("def _helper(x):\n    return norm_kernel[(1,)](x)", "", None),
+        ("ctx, x, eps=EPS):\n        return x", "ctx, value, eps=EPS):\n        return value", None),
+        ("eps=EPS", "eps=2", "`Norm.forward` has other"),
+        ('    @custom_fwd(device_type="cuda")\n', "", "`Norm.forward` is decorated otherwise for autocast"),
+        ("ctx, dy):\n        return dy", "ctx, *given):\n        return given[0]", None),
+        ("x_ptr, BLOCK", "x_ptr, n, BLOCK", None),
+    ],
+)
+def test_what_other_code_may_name_stays_as_it_is(old: str, new: str, said: str | None) -> None:
+    text = INTERFACE.replace(old, new)
+    assert text != INTERFACE
+    found = changed_interface([SourceFile("norms.py", text)], [INTERFACE], {"norm", "Norm", "_helper"})
+    assert found is None if said is None else found is not None and found.startswith(said)
+
+
+def test_a_parameter_of_the_name_of_a_function_is_no_mention_of_it() -> None:
+    before = """
+def scale(x, by):
+    return kernel(x, by)
+
+
+def kernel(x, scale):
+    return x * scale
+
+
+def run(x):
+    return kernel(x, 2)
+"""
+    now = before.replace("x * scale", "x * 2")
+    assert touched_elsewhere([SourceFile("a.py", now)], [before], {"run"}) == ["scale"]

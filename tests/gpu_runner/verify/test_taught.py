@@ -51,14 +51,14 @@ def kernel(x, y, count, N: tl.constexpr):
 STORE = "    tl.store(y + at, {}, mask=at < count)\n"
 
 
-def ran(kernel: str, dtype: str, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+def ran(kernel: str, dtype: str, folder: Path, programs: str = "(1,)") -> tuple[torch.Tensor, torch.Tensor]:
     """Give what a kernel makes of an input, and the input."""
     problem = parse_problem(PROBLEM)
     form = form_of(problem)
     assert form is not None
     asked = asked_of(problem, form, Case("one", (("N", COUNT),), dtype, 7))
     call = make_call(asked, poison=False)
-    source = CandidateSource((SourceFile("candidate.py", HEAD + kernel + TAIL),))
+    source = CandidateSource((SourceFile("candidate.py", HEAD + kernel + TAIL.replace("(1,)", programs)),))
     with loaded("candidate", source, form, RunContext(folder, Limits(step_s=100.0))) as session:
         value = read_answer(session.call("run", call.meta, call.tensors)).runs["first"]["output 0"]
     assert value.tensor is not None
@@ -95,6 +95,36 @@ def test_atomic_sums_in_bfloat16_reach_an_address_once_for_every_element(tmp_pat
     assert torch.equal(got[:whole], torch.full((whole,), 4.0, dtype=torch.bfloat16))
     assert float(got[whole]) == 0.5 * (COUNT % 8)
     assert not bool(got[whole + 1 :].any())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_programs_that_add_up_in_halves_are_no_race_and_overflow_to_infinity(dtype: str, tmp_path: Path) -> None:
+    add = "    tl.atomic_add(y + at, (v * 0 + {}).to(v.dtype), mask=at < count)\n"
+    for each, total in (("1.0", 7.0), ("3e38" if dtype == "bfloat16" else "60000.0", float("inf"))):
+        got, _ = ran(PLAIN + add.format(each), dtype, tmp_path, programs="(7,)")
+        assert torch.equal(got, torch.full((COUNT,), total, dtype=got.dtype))
+
+
+@pytest.mark.parametrize(("precision", "rounds"), [("", True), (', input_precision="ieee"', False)])
+def test_a_product_of_float32_takes_factors_of_tf32_unless_it_says_otherwise(
+    precision: str, rounds: bool, tmp_path: Path
+) -> None:
+    square = """@triton.jit
+def kernel(x, y, count, N: tl.constexpr):
+    at = tl.arange(0, 16)
+    v = tl.load(x + at[:, None] * 4 + at[None, :], mask=at[None, :] < 4, other=0.0)
+    one = tl.where(at[:, None] == at[None, :], 1.0, 0.0)
+"""
+    store = "    tl.store(y + at[:, None] * 4 + at[None, :], tl.dot(v, one{}), mask=at[None, :] < 4)\n"
+    got, x = ran(square + store.format(precision), "float32", tmp_path)
+    error = ((got[:64] - x[:64]) / x[:64]).abs().max()
+    assert 2.0**-13 < error <= 2.0**-11 if rounds else error == 0
+
+
+@pytest.mark.parametrize("programs", ["(1, 65536)", "(1, 1, 65536)"])
+def test_a_grid_that_cuda_refuses_is_refused(programs: str, tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="65,536 programs along the second or third axis"):
+        ran(PLAIN + STORE.format("v"), "float32", tmp_path, programs=programs)
 
 
 def test_of_several_settings_any_may_be_taken(tmp_path: Path) -> None:
