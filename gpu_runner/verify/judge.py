@@ -684,7 +684,8 @@ class _Proving:
         proved = _each_proved(self.oracle, cases, self._draws, places, after)
         for place, (case, proof) in zip(places, proved, strict=False):
             if proof is None:
-                self.left_out += [case] if case.content is not Content.ordinary else []
+                # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
+                self.left_out += [] if case.content is Content.ordinary or case.spare else [case]
                 continue
             proofs.append(proof)
             if place not in self._later:
