@@ -698,7 +698,7 @@ class _Plan:
         fixed = dict(self.workload.scalars)
         others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
         ruled = self._ruled()
-        found, able = [], self._able()
+        found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
         turns = itertools.cycle((True, False))
         written = itertools.cycle(usual_numbers(self.draws.stream("usual numbers")))
         first = next((case for case in cases if case.name == "drawn"), None)
@@ -723,10 +723,6 @@ class _Plan:
     def _ruled(self) -> set[str]:
         """The scalars on which sizes hang."""
         return {name for rule in self.multiples for name in divided.names_in(rule)}
-
-    def _able(self) -> set[str]:
-        """The scalars that no workload says and on which no size hangs."""
-        return {spec.name for spec in self.problem.scalars} - set(dict(self.workload.scalars)) - self._ruled()
 
     def _of_slices(self) -> list[Case]:
         """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""
@@ -1117,15 +1113,23 @@ class _Plan:
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
         if activations and self._most_exact() == "float32":
-            dyadic = dyadic_scalars(self.problem, self._able(), stream)
-            case = self._case("ties", self._sizes("ties", (33, 64), (8, 14)), "float32", special=Special.ties)
-            fixed = dict(self.workload.scalars)
-            cases.append(replace(case, scalars=tuple((fixed | dyadic).items()), spare=(tuple(fixed.items()),)))
+            cases.append(self._ties(stream))
         for columns in ((33, 90), WIDE) if activations and self._most_exact() == "float32" else ():
             sizes = self._sizes(f"distant {columns}", columns, (5, 14))
             case = self._case("far data", sizes, "float32", special=Special.distant)
             cases.append(replace(case, among=(stream.choice(activations),)))
         return cases
+
+    def _ties(self, stream: random.Random) -> Case:
+        """Numbers halfway between what rounding gives, for steps that workloads say too: a kernel may refuse other ones."""
+        fixed, ruled = dict(self.workload.scalars), self._ruled()
+        given = {
+            spec.name: fixed.get(spec.name, spec.default) for spec in self.problem.scalars if spec.name not in ruled
+        }
+        dyadic = dyadic_scalars(given, stream)
+        case = self._case("ties", self._sizes("ties", (33, 64), (8, 14)), "float32", special=Special.ties)
+        case = replace(case, scalars=tuple((fixed | dyadic).items()), spare=(tuple(fixed.items()),))
+        return replace(case, may_raise=not dyadic.keys().isdisjoint(fixed))
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:
         """Deal the layouts of upstream gradients that no other case has out to the related ones."""

@@ -59,11 +59,12 @@ def usual_scalar(problem: Problem, names: Collection[str], number: float, stream
     return {name: math.copysign(number if abs(default) <= 1 else 10 * number, default)}
 
 
-def dyadic_scalars(problem: Problem, names: Collection[str], stream: random.Random) -> dict[str, Scalar]:
+def dyadic_scalars(given: Mapping[str, Scalar | None], stream: random.Random) -> dict[str, Scalar]:
     """Powers of two for those of these scalars that are floats and no epsilons: of such steps halves and quarters are exact."""
-    able = [(s.name, s.default) for s in problem.scalars if s.name in names and isinstance(s.default, float)]
-    usual = [(name, default) for name, default in able if TINY <= abs(default) < math.inf]
-    return {name: math.copysign(stream.choice(DYADIC), default) for name, default in usual}
+    usual = [
+        (name, value) for name, value in given.items() if isinstance(value, float) and TINY <= abs(value) < math.inf
+    ]
+    return {name: math.copysign(stream.choice(DYADIC), value) for name, value in usual}
 
 
 def moved_whole(problem: Problem, names: Collection[str], stream: random.Random, kind: str) -> dict[str, Scalar]:
