@@ -186,8 +186,7 @@ class Tracer:
             try:
                 same = is_instance(graph, of, self._trace(sizes, scalars), setting.values())
                 if same is None:
-                    meta = self._meta(sizes, scalars) | {"graph": to_json(graph)}
-                    same = self._call("agrees", meta).get("agrees") is True
+                    same = self._agrees(graph, sizes, scalars)
             except ChildError:
                 return False
             if not same:
@@ -224,10 +223,16 @@ class Tracer:
         try:
             if is_instance(graph, base, self._trace(sizes, scalars), setting.values()):
                 return True
-            meta = self._meta(sizes, scalars) | {"graph": to_json(graph)}
-            return self._call("agrees", meta).get("agrees") is True
+            # A product with zero leaves out a term of finite numbers alone.
+            return self._agrees(graph, sizes, scalars) and self._agrees(graph, sizes, scalars, masked=True)
         except ChildError:
             return True
+
+    def _agrees(
+        self, graph: Graph, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue], *, masked: bool = False
+    ) -> bool:
+        meta = self._meta(sizes, scalars) | {"graph": to_json(graph), "masked": masked}
+        return self._call("agrees", meta).get("agrees") is True
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied = variable_scalars(self._problem)

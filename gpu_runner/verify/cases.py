@@ -23,6 +23,7 @@ from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.scalars import (
     WHOLE,
     Scalar,
+    dyadic_scalars,
     far_scalars,
     moved_of_workloads,
     moved_scalars,
@@ -60,6 +61,7 @@ BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around t
 LEAST_WIDE, WIDEST_DRAWN = 4100, 2**14
 LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usual sizes have every remainder
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
+MOST_ENDS = 2  # of scalars' ranges, at which there are large values, and others that are not finite
 MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 FEW_PROCESSORS = 4  # of them: two multiprocessors for the widest rows, one for others
@@ -151,6 +153,7 @@ class Special(StrEnum):
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
     filled = "filled with -10,000 where a mask is"
+    ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
@@ -224,7 +227,7 @@ class Case:
     one_upstream: bool = False  # outputs of one form have one tensor as their upstream gradient, as their sum gives
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
-    mixed: bool = False  # weights in float32 beside inputs in half precision
+    weights: str = ""  # their dtype, where it is another one than that of the other inputs
     gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
     multiprocessors: int = 0
     compiling: bool = False  # host code is told that torch.compile traces it
@@ -266,7 +269,7 @@ class Case:
             ("each output its own upstream gradient", self.echoes),
             (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
-            ("weights in float32", self.mixed),
+            (f"weights in {self.weights}", bool(self.weights)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
             ("as while torch.compile traces", self.compiling),
             (f"dimensions more: {self.dimensions}", self.dimensions > 0),
@@ -694,15 +697,18 @@ class _Plan:
         """
         fixed = dict(self.workload.scalars)
         others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
-        ruled = {name for rule in self.multiples for name in divided.names_in(rule)}
+        ruled = self._ruled()
         found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
         turns = itertools.cycle((True, False))
         written = itertools.cycle(usual_numbers(self.draws.stream("usual numbers")))
         first = next((case for case in cases if case.name == "drawn"), None)
+        large = next((case for case in cases if case.content is Content.large), None)
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
-            is_open = case.content is Content.ordinary and case is not first and case.name not in _USUAL_SCALARS
-            is_open = is_open and case.name != _SECOND_TIME  # which has those of the first
+            is_open = case not in (first, large) and case.name not in _USUAL_SCALARS
+            is_open = (
+                is_open and case.content is not Content.odd and case.name != _SECOND_TIME
+            )  # which has those of the first
             base = stream.choice(others) if others and case is not first and place % 3 == 2 else fixed
             moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
             is_usual = bool(moved) and next(turns)
@@ -713,6 +719,10 @@ class _Plan:
                 moved |= usual_scalar(self.problem, moved, max(2, size) ** stream.choice((-1.0, -0.5)), stream)
             found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
         return found if self.quick else [*found, *self._of_other_scalars(fixed, able, ruled)]
+
+    def _ruled(self) -> set[str]:
+        """The scalars on which sizes hang."""
+        return {name for rule in self.multiples for name in divided.names_in(rule)}
 
     def _of_slices(self) -> list[Case]:
         """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""
@@ -764,6 +774,7 @@ class _Plan:
             # The spare ones serve any reference.
             case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
             found.append(replace(case, may_raise=True))
+        found += self._of_extreme_scalars(fixed, able)
         beyond = {
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
             for is_below in (True, False)
@@ -785,6 +796,29 @@ class _Plan:
             case = self._case(_SMALL_EPSILON, sizes, self._most_exact(), scalars=tuple((fixed | small).items()))
             found.append(replace(case, spare=(tuple(fixed.items()),)))
         return found
+
+    def _of_extreme_scalars(self, fixed: dict[str, Scalar], able: set[str]) -> list[Case]:
+        """Large values, infinities and NaN where a scalar is at an end of its range; large ones also where it has the other sign.
+
+        Shares and probabilities lie at the ends of their ranges there too.
+        """
+        if not any(map(holds_extremes, self.problem.inputs)):
+            return []
+        stream, cases = self.draws.stream("extreme scalars"), []
+        ends, signs = (
+            scalars_at_an_end(self.problem, able),
+            scalars_beyond(self.problem, able, stream, is_below=True),
+        )
+        chosen = [(Content.large, moved) for moved in stream.sample(ends, min(len(ends), MOST_ENDS)) + signs[:1]]
+        chosen += [(Content.odd, moved) for moved in stream.sample(ends, min(len(ends), MOST_ENDS))]
+        special = Special.ends if any(map(is_ranged, self.problem.inputs)) else Special.none
+        for place, (content, moved) in enumerate(chosen):
+            is_large = content is Content.large
+            sizes = self._sizes(f"extreme scalars {place}", (70, 160) if is_large else (33, 200), (10, 10))
+            name, given = "large values" if is_large else "not finite", tuple((fixed | moved).items())
+            case = self._case(name, sizes, content=content, special=special, scalars=given)
+            cases.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
+        return cases
 
     def _covered(self, cases: list[Case]) -> list[Case]:
         """Deal layouts, contents of rows, indices and upstream gradients out to the cases: each kind in turn, in a drawn order."""
@@ -1055,8 +1089,10 @@ class _Plan:
             cases.append(self._case("the same tensor twice", sizes, same=pair))
         halves = [dtype for dtype in self.dtypes if dtype != "float32"]
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
-            sizes = self._sizes("mixed", (33, 220), (5, 14))
-            cases.append(self._case("weights in float32", sizes, stream.choice(halves), mixed=True, may_raise=True))
+            half = stream.choice(halves)
+            for dtype, weights in ((half, "float32"), ("float32", half)):
+                sizes = self._sizes(f"weights in {weights}", (33, 220), (5, 14))
+                cases.append(self._case("weights in another dtype", sizes, dtype, weights=weights, may_raise=True))
         columns = columns_of(problem)
         indexed = {
             spec.high for spec in problem.inputs if spec.high not in spec.dims
@@ -1076,11 +1112,24 @@ class _Plan:
         for kind in FAR_DATA if activations else ():
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+        if activations and self._most_exact() == "float32":
+            cases.append(self._ties(stream))
         for columns in ((33, 90), WIDE) if activations and self._most_exact() == "float32" else ():
             sizes = self._sizes(f"distant {columns}", columns, (5, 14))
             case = self._case("far data", sizes, "float32", special=Special.distant)
             cases.append(replace(case, among=(stream.choice(activations),)))
         return cases
+
+    def _ties(self, stream: random.Random) -> Case:
+        """Numbers halfway between what rounding gives, for steps that workloads say too: a kernel may refuse other ones."""
+        fixed, ruled = dict(self.workload.scalars), self._ruled()
+        given = {
+            spec.name: fixed.get(spec.name, spec.default) for spec in self.problem.scalars if spec.name not in ruled
+        }
+        dyadic = dyadic_scalars(given, stream)
+        case = self._case("ties", self._sizes("ties", (33, 64), (8, 14)), "float32", special=Special.ties)
+        case = replace(case, scalars=tuple((fixed | dyadic).items()), spare=(tuple(fixed.items()),))
+        return replace(case, may_raise=not dyadic.keys().isdisjoint(fixed))
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:
         """Deal the layouts of upstream gradients that no other case has out to the related ones."""

@@ -19,6 +19,7 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float32": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
+TIES = (0.5, 0.25, 0.125)  # of what rows hold odd multiples
 LEVELS = 255  # of a pixel of eight bits
 FILLS = (-1e4, -1e9)  # by rows in turn: what masks are added to logits as
 MOST_FILLED = 0.5  # of a row
@@ -255,6 +256,14 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
     return rows.reshape(values.shape)
 
 
+def _ties(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Odd multiples of a half, a quarter or an eighth, by rows in turn; in a row no two are the same."""
+    rows = values.reshape(-1, values.shape[-1])
+    order = torch.rand(rows.shape, generator=stream).argsort(-1) - rows.shape[1] // 2
+    units = torch.tensor(TIES)[torch.arange(rows.shape[0]) % len(TIES)]
+    return ((2 * order + 1) * units[:, None]).reshape(values.shape)
+
+
 def _mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """Zeros and ones, of each row another share."""
     share = 0.25 + 0.65 * torch.rand((*values.shape[:-1], 1), generator=stream)
@@ -298,6 +307,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.faint: _faint,
     Special.levels: _levels,
     Special.bytes: _bytes,
+    Special.ties: _ties,
     Special.distant: _distant,
     Special.filled: _filled_by_a_mask,
     Special.mask: _mask,

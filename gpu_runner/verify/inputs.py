@@ -264,7 +264,7 @@ def _make(
     beside: bool = False,
 ) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
-    dtype = DTYPES[spec.dtype or ("float32" if case.mixed and is_weight(spec) else case.dtype)]
+    dtype = DTYPES[spec.dtype or (case.weights if is_weight(spec) else "") or case.dtype]
     if dtype == torch.bool:
         return _mask(shape, case.indices, stream)
     if not dtype.is_floating_point:

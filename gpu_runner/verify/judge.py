@@ -84,7 +84,7 @@ from gpu_runner.verify.one_sided import (
     with_indices_outside,
 )
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn, learn_case
+from gpu_runner.verify.original import BadOriginal, Look, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.other_calls import called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -687,7 +687,8 @@ class _Proving:
         proved = _each_proved(self.oracle, cases, self._draws, places, after)
         for place, (case, proof) in zip(places, proved, strict=False):
             if proof is None:
-                self.left_out += [case] if case.content is not Content.ordinary else []
+                # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
+                self.left_out += [] if case.content is Content.ordinary or case.spare else [case]
                 continue
             proofs.append(proof)
             if place not in self._later:
@@ -748,7 +749,7 @@ def _try(
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
                 except ChildError as error:
-                    if not may_refuse(proof.case, error):
+                    if not may_refuse(proof, peer, error):
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     if not (proof.case.gpu or proof.case.compiling):
@@ -900,9 +901,15 @@ def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[P
     return [*cases[:1], *sorted(cases[1:], key=lambda one: not one[0].case.measured)] if gpu else cases
 
 
-def may_refuse(case: Case, error: ChildError) -> bool:
-    """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute."""
-    return case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))
+def may_refuse(proof: Proof, peer: Peer, error: ChildError) -> bool:
+    """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute.
+
+    What an original answers may not be refused, unless it is wrong by far or host code was told of a GPU that is not there.
+    """
+    case = proof.case
+    if not (case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))):
+        return False
+    return peer.answer is None or bool(case.gpu) or Look(proof, peer.answer).is_another_function()
 
 
 class _Importing:
@@ -979,7 +986,7 @@ class _Importing:
         proof, peer, left, has_devices = trail
         call = _call(proof, peer, self._standing.overwrites)
         call.meta["has_devices"] = has_devices
-        return _other_trail(session, proof.case, call, left)
+        return _other_trail(session, proof, peer, call, left)
 
     def _begun(self) -> ChildSession:
         """Load the candidate, and run the one case."""
@@ -1165,7 +1172,7 @@ class _Interpreting:
                         failure = failure_of(error, INTERPRETED, label)
                         if not own or failure.status in SEEN_BY_INTERPRETER:
                             raise
-                        if not may_refuse(proof.case, error):
+                        if not may_refuse(proof, peer, error):
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                     else:
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
@@ -1338,13 +1345,15 @@ def _told_of_a_gpu(proof: Proof) -> Proof:
     return replace(proof, case=replace(proof.case, gpu=gpu.name, multiprocessors=gpu.multiprocessors))
 
 
-def _other_trail(session: ChildSession, case: Case, call: ChildCall, trail: CaseTrail | None) -> str | None:
+def _other_trail(
+    session: ChildSession, proof: Proof, peer: Peer, call: ChildCall, trail: CaseTrail | None
+) -> str | None:
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
         meta = call.meta | {"expected": None if trail is None else trail.whole}
         found = trail_of(session.call("trail", meta, call.tensors))
     except ChildError as error:
-        if trail is None and may_refuse(case, error):
+        if trail is None and may_refuse(proof, peer, error):
             return None
         raise
     if trail is None:

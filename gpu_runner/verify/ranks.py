@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -17,37 +17,67 @@ from gpu_runner.verify.cases import Case, Content, MemoryLayout
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.uses import choosing
 
 MOST_KINDS = 6  # dtypes, texts and truth values, of each of which there is a case
 
 
 def in_other_ranks(problem: Problem, proofs: Sequence[Proof]) -> Iterator[Proof]:
-    """Cases with the first dimension in two or three, dense and with a gap after each slice, and one row without it."""
-    lead = _lead(problem)
-    if lead is None:
-        return
+    """Cases with a leading dimension in two or three, dense and with a gap after each slice, and one row without it."""
     plain = [proof for proof in proofs if _is_plain(proof.case)]
-    by_kind: dict[object, tuple[Proof, tuple[int, int]]] = {}
-    for proof in sorted(plain, key=lambda proof: 1 in _factors(proof.case.size_of[lead])):
-        words = [value for _, value in proof.scalars if isinstance(value, bool | str)]
-        by_kind.setdefault((proof.case.dtype, *words), (proof, _factors(proof.case.size_of[lead])))
-    split = list(by_kind.values())[:MOST_KINDS]
-    for proof, parts in split:
-        yield _reshaped(proof, lead, problem, parts)
-    for proof, (few, many) in split[:1]:
-        yield _reshaped(proof, lead, problem, (few, 1, many))
-        yield _reshaped(proof, lead, problem, (few, many), is_apart=True)
-    for proof in [proof for proof in plain if proof.case.size_of[lead] == 1][:1]:
-        if all(len(spec.dims) > 1 for spec in problem.inputs if lead in spec.dims):
-            yield _reshaped(proof, lead, problem, ())
+    for place, lead in enumerate(_leading(problem, plain)):
+        by_kind: dict[object, Proof] = {}
+        for proof in sorted(plain, key=lambda proof: 1 in _factors(proof.case.size_of[lead.dim], 2)):
+            words = [value for _, value in proof.scalars if isinstance(value, bool | str)]
+            by_kind.setdefault((proof.case.dtype, *words), proof)
+        for at, proof in enumerate(list(by_kind.values())[: 1 if place else MOST_KINDS]):
+            parts = _factors(proof.case.size_of[lead.dim], 2)
+            yield _reshaped(proof, lead, parts, subsets=not at)
+            if not at:
+                yield _reshaped(proof, lead, parts, is_apart=True)
+        for proof, parts in _in_three(plain, lead):
+            yield _reshaped(proof, lead, parts)
+        for proof in [proof for proof in plain if proof.case.size_of[lead.dim] == 1][:1]:
+            if any(len(spec.dims) > 1 for spec in problem.inputs if spec.name in lead.inputs):
+                yield _reshaped(proof, lead, ())
 
 
-def _lead(problem: Problem) -> str | None:
-    """The dimension that comes first in the input with most of them, where it comes first wherever it is."""
-    deep = max(problem.inputs, key=lambda spec: len(spec.dims))
-    lead = deep.dims[0] if deep.dims else ""
-    is_first = all(lead not in spec.dims[1:] for spec in problem.inputs)
-    return lead if is_first and lead and not lead.isdigit() and problem.form != "kernelbench" else None
+@dataclass(frozen=True)
+class _Lead:
+    """A dimension that comes first wherever it is: of which inputs, and of which outputs by their places."""
+
+    dim: str
+    inputs: frozenset[str]
+    outputs: frozenset[int]
+
+
+def _leading(problem: Problem, proofs: Sequence[Proof]) -> list[_Lead]:
+    """The dimensions with which outputs begin, such as an index's, or else the first one of the input with most of them."""
+    if problem.form == "kernelbench" or not proofs:
+        return []
+    deepest = sorted((spec for spec in problem.inputs if spec.dims), key=lambda spec: -len(spec.dims))
+    dims = dict.fromkeys(spec.dims[0] for spec in deepest if not spec.dims[0].isdigit())
+    leads = [
+        _Lead(
+            dim,
+            frozenset(spec.name for spec in deepest if spec.dims[0] == dim),
+            frozenset(
+                place
+                for place in range(len(proofs[0].outputs))
+                if all(proof.outputs[place].shape[:1] == (proof.case.size_of[dim],) for proof in proofs)
+            ),
+        )
+        for dim in dims
+        if all(dim not in spec.dims[1:] for spec in deepest)
+    ]
+    return [lead for lead in leads if lead.outputs] or [lead for lead in leads if lead.dim == deepest[0].dims[0]]
+
+
+def _in_three(proofs: Sequence[Proof], lead: _Lead) -> list[tuple[Proof, tuple[int, ...]]]:
+    """The smallest case whose leading dimension has three factors above one, or two where none has, with these."""
+    able = [(proof, _factors(proof.case.size_of[lead.dim], 3)) for proof in proofs]
+    able.sort(key=lambda one: (one[1].count(1), sum(tensor.numel() for tensor in one[0].inputs.values())))
+    return able[:1]
 
 
 def _is_plain(case: Case) -> bool:
@@ -59,43 +89,49 @@ def _is_plain(case: Case) -> bool:
         case.gpu,
         case.compiling,
         case.measured,
+        case.narrow_grad,
     )
     return case.content is Content.ordinary and not case.is_empty and not any(apart)
 
 
-def _factors(size: int) -> tuple[int, int]:
-    """Two factors of a size, the least above one first where there is another."""
-    least = next((n for n in range(2, math.isqrt(size) + 1) if size % n == 0), None)
-    return (1, size) if least is None else (least, size // least)
+def _factors(size: int, count: int) -> tuple[int, ...]:
+    """So many factors of a size, each the least above one where there is any, and the rest."""
+    found = []
+    for _ in range(count - 1):
+        found.append(next((n for n in range(2, math.isqrt(size) + 1) if size % n == 0), 1))
+        size //= found[-1]
+    return (*found, size)
 
 
-def _reshaped(proof: Proof, lead: str, problem: Problem, leading: tuple[int, ...], *, is_apart: bool = False) -> Proof:
-    """A proof with other dimensions in place of the first one: values and truth are the same, in the same order."""
-    own, size = {spec.name for spec in problem.inputs if lead in spec.dims}, proof.case.size_of[lead]
+def _reshaped(
+    proof: Proof, lead: _Lead, leading: tuple[int, ...], *, is_apart: bool = False, subsets: bool = False
+) -> Proof:
+    """A proof with other dimensions in place of the first one: values and truth are the same, in the same order.
+
+    It is called without gradients too, where a function may choose other code, and with ``subsets`` for one gradient alone.
+    """
 
     def shaped(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.reshape(*leading, *tensor.shape[1:])
+        return tensor.reshape((*leading, *tensor.shape[1:]))
 
     def expected(item: Expected) -> Expected:
-        if not item.shape or item.shape[0] != size:
-            return item
         exact = shaped(item.truth.exact)
         return replace(item, truth=_truth(item.truth, exact.shape), shape=tuple(exact.shape), stride=exact.stride())
 
-    inputs = {name: shaped(value) if name in own else value for name, value in proof.inputs.items()}
-    laid = dict(proof.laid)
-    for place, name in enumerate(name for name in proof.laid if name in own):
-        apart = Placement(apart=inputs[name].shape[-1]) if is_apart and inputs[name].dim() > 2 else Placement()
+    inputs = {name: shaped(value) if name in lead.inputs else value for name, value in proof.inputs.items()}
+    laid, most = dict(proof.laid), max(inputs[name].dim() for name in lead.inputs)
+    for place, name in enumerate(name for name in proof.laid if name in lead.inputs):
+        shape = inputs[name].shape
+        apart = Placement(apart=shape[-1]) if is_apart and len(shape) == most else Placement()
         laid[name] = lay(shaped(proof.laid[name].view()), apart, guard_seed=proof.case.seed + place)
-    outputs = [expected(item) for item in proof.outputs]
-    upstream = [
-        one if one is None or item is before else lay(shaped(one.view()))
-        for one, item, before in zip(proof.upstream, outputs, proof.outputs, strict=True)
-    ]
+    outputs, upstream = list(proof.outputs), list(proof.upstream)
+    for place in lead.outputs:
+        outputs[place], given = expected(outputs[place]), upstream[place]
+        upstream[place] = given and lay(shaped(given.view()))
     layout = MemoryLayout.slices if is_apart else MemoryLayout.dense
     dimensions = len(leading) - 1
     case = replace(proof.case, dimensions=dimensions, layout=layout, upstream=MemoryLayout.dense, again=False)
-    return replace(
+    found = replace(
         proof,
         case=case,
         inputs=inputs,
@@ -103,13 +139,17 @@ def _reshaped(proof: Proof, lead: str, problem: Problem, leading: tuple[int, ...
         outputs=tuple(outputs),
         upstream=tuple(upstream),
         gradients={
-            name: expected(item) if item is not None and name in own else item for name, item in proof.gradients.items()
+            name: expected(item) if item is not None and name in lead.inputs else item
+            for name, item in proof.gradients.items()
         },
         other=None,
-        uses=(),
         directions={},
         seconds={},
     )
+    chosen = [use for use in choosing(found) if use.kind in ("no_grad", "plain")]
+    if subsets:
+        chosen += [use for use in choosing(found) if use.kind == "subset"][:1]
+    return replace(found, uses=tuple(chosen))
 
 
 def _truth(truth: Truth, shape: torch.Size) -> Truth:

@@ -20,9 +20,10 @@ FAR_OUT, CLOSE_TO_ZERO = (10.0, 1e4), (1e-7, 1e-5)  # times the default, at leas
 FILLS = (-1e4, -1e9)  # what masked places are filled with
 TOGETHER = 4  # cases in which several scalars are others
 MOST_SAID = 3  # floats that workloads say and that are others in a case each
+DYADIC = (0.25, 0.5)
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
 FAR = (100, 1000)
-SEEDS = (2**16, 2**31 - 1)
+SEEDS = (2**32, 2**40)  # beyond 32 bits
 USUAL = (
     (0.1, 0.5),
     (0.2, 0.01, 0.9, 0.25, 0.3, 0.05, 0.7, 0.125, 0.95),
@@ -56,6 +57,14 @@ def usual_scalar(problem: Problem, names: Collection[str], number: float, stream
         return {}
     name, default = stream.choice(able)
     return {name: math.copysign(number if abs(default) <= 1 else 10 * number, default)}
+
+
+def dyadic_scalars(given: Mapping[str, Scalar | None], stream: random.Random) -> dict[str, Scalar]:
+    """Powers of two for those of these scalars that are floats and no epsilons: of such steps halves and quarters are exact."""
+    usual = [
+        (name, value) for name, value in given.items() if isinstance(value, float) and TINY <= abs(value) < math.inf
+    ]
+    return {name: math.copysign(stream.choice(DYADIC), value) for name, value in usual}
 
 
 def moved_whole(problem: Problem, names: Collection[str], stream: random.Random, kind: str) -> dict[str, Scalar]:

@@ -61,7 +61,7 @@ POWERS = (0.0, -1.0, 1.0, -2.0)  # of the size of a batch dimension by which an 
 LIKE_CASES = 6  # calls that have what cases of the verdict have, but for some layouts
 # What cases may differ in.
 _NAMES = (
-    "layout", "upstream", "relation", "gradients", "indices", "special", "wild", "narrow_grad", "compiling", "mixed", "same",
+    "layout", "upstream", "relation", "gradients", "indices", "special", "wild", "narrow_grad", "compiling", "weights", "same",
     "packed", "given_back", "echoes",
 )  # fmt: skip
 _MANY_PROCESSORS, MAGNITUDES = 64, 3  # powers of ten, of scalars that are taken for alike

@@ -61,10 +61,10 @@ class Uses:
         if case.measured and not self._measured and sum(elements) <= MOST_MEASURED:
             # What is right in a small call only may be chosen by what wants a gradient.
             self._measured = True
-            return replace(proof, uses=tuple(self._choosing(proof)[:MOST_OF_MEASURED]))
+            return replace(proof, uses=tuple(choosing(proof)[:MOST_OF_MEASURED]))
         if not self._is_wide and _is_wide(proof):
             self._is_wide = True
-            found = [use for use in self._choosing(proof) if use.kind != "plain"]
+            found = [use for use in choosing(proof) if use.kind != "plain"]
             return replace(proof, uses=tuple(found[:MOST_OF_WIDE]))
         small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
         small = small and not (case.same or case.related)
@@ -91,14 +91,12 @@ class Uses:
             fit = [Use("no_grad")]
         return replace(proof, uses=tuple(fit))
 
-    @staticmethod
-    def _choosing(proof: Proof) -> list[Use]:
-        """The uses for which a function may choose other code, in a drawn order."""
-        found = [
-            use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)
-        ]
-        random.Random(proof.case.seed).shuffle(found)  # noqa: S311 - the seed is secret
-        return found
+
+def choosing(proof: Proof) -> list[Use]:
+    """The uses for which a function may choose other code, in a drawn order."""
+    found = [use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)]
+    random.Random(proof.case.seed).shuffle(found)  # noqa: S311 - the seed is secret
+    return found
 
 
 def _is_wide(proof: Proof) -> bool:

@@ -54,7 +54,7 @@ def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, 
 
 def whole_verdict(name: str) -> Verdict:
     """What a verdict with cases of its own, in the dtype in which it is wrong, says of a cheat."""
-    problem, dtypes = (NEW[name].problem, (NEW[name].dtype,)) if name in NEW else ("reglu", ("float32",))
+    problem, dtypes = (NEW[name].problem, tuple(NEW[name].dtype.split(","))) if name in NEW else ("reglu", ("float32",))
     return judge(VerifyRequest(source_of_problem(problem), cheat(name), dtypes=dtypes), surroundings())
 
 

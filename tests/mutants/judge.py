@@ -39,7 +39,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import decisive, failure_of
 from gpu_runner.verify.judge import choose_cases, judge, may_refuse, prove
 from gpu_runner.verify.opening import opened, reference_session
-from gpu_runner.verify.peer import Peer
+from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen
 from gpu_runner.verify.sources import CandidateFiles
@@ -254,7 +254,7 @@ def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
                 examined = examine(proof, _answer(state, proof, []), "cpu")
             except Exception as error:
                 failed = _as_child_error(error, state.work)
-                if isinstance(failed, ChildError) and may_refuse(proof.case, failed):
+                if isinstance(failed, ChildError) and may_refuse(proof, NO_PEER, failed):
                     continue
                 raise
             if examined.findings:

@@ -20,7 +20,8 @@ from gpu_runner.session import ChildReply
 from gpu_runner.verify.answer import CaseTrail, TrailEvent
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _other_trail
-from gpu_runner.verify.proof import ChildCall
+from gpu_runner.verify.peer import NO_PEER
+from gpu_runner.verify.proof import CallForm, ChildCall, Proof
 from tests.cheats.trial import surroundings
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
@@ -90,7 +91,8 @@ EMPTY = Case("no rows", (("T", 0),), "float32", 5, may_raise=True)
 
 
 def said(child: Child, trail: CaseTrail | None, case: Case = MAY_RAISE) -> str | None:
-    return _other_trail(child, case, ChildCall({}, []), trail)  # type: ignore[arg-type]
+    proof = Proof(case, CallForm("reference", ()), {}, {}, (), ())
+    return _other_trail(child, proof, NO_PEER, ChildCall({}, []), trail)  # type: ignore[arg-type]
 
 
 def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> None:

@@ -241,6 +241,32 @@ def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     assert narrow <= 200 < 4100 <= wide
 
 
+@given(SEEDS)
+def test_large_values_and_infinities_meet_scalars_at_an_end_and_of_the_other_sign(draws: Draws) -> None:
+    problem, cases = planned("scale_bias", draws=draws)
+    given = [(case.content, dict(case.scalars)["alpha"]) for case in cases if case.spare and case.content != "ordinary"]
+    ends = [(content, alpha) for content in (Content.large, Content.odd) for alpha in (0.0, 1.0)]
+    assert {one for one in given if one[1] in (0.0, 1.0)} == set(ends)
+    assert [alpha < 0 for content, alpha in given if (content, alpha) not in ends].count(True) == 1
+    usual = next(case for case in cases if case.content is Content.large)
+    assert usual.dtype == problem.dtypes[0] and not usual.scalars
+
+
+@given(SEEDS)
+def test_one_case_has_ties_and_scalars_that_keep_them_exact(draws: Draws) -> None:
+    _, cases = planned("scale_bias", draws=draws)
+    (case,) = [case for case in cases if case.special is Special.ties]
+    assert case.dtype == "float32"
+    assert dict(case.scalars)["alpha"] in (0.25, 0.5)
+
+
+@given(SEEDS)
+def test_one_seed_has_more_than_32_bits(draws: Draws) -> None:
+    problem = parse_problem((Path(__file__).parents[2] / "honest/problems/hashed_dropout.py").read_text())
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    assert any(int(dict(case.scalars).get("seed", 0)) >= 2**32 for case in cases)
+
+
 def test_rows_beyond_a_cut_are_not_finite_too() -> None:
     problem = parse_problem(problem_source("softmax"))
     plan = partial(plan_cases, problem, ("float32",), problem.workloads, quick=False, draws=Draws.fresh())
@@ -345,7 +371,10 @@ def test_relations_between_inputs_are_in_every_full_plan() -> None:
     assert any(case.is_empty and case.may_raise for case in cases)
     assert {MemoryLayout.level, MemoryLayout.windows} <= {case.layout for case in cases if case.size_of["T"] > 1}
     _, cases = planned("layer_norm")
-    assert any(case.mixed and case.dtype != "float32" for case in cases)
+    assert {(case.dtype == "float32", case.weights == "float32") for case in cases if case.weights} == {
+        (True, False),
+        (False, True),
+    }
 
 
 def test_numbers_that_are_made_of_others_are_constants_and_branches_come_first() -> None:

@@ -112,6 +112,14 @@ def test_of_several_special_rows_one_rises() -> None:
         assert any(bool((row.diff() > 0).all()) for row in rows)
 
 
+def test_ties_are_odd_multiples_each_once_in_a_row() -> None:
+    for values in (torch.randn(2, 7, 40), torch.randn(9)):
+        ties = with_special(values, Special.ties, stream()).reshape(-1, values.shape[-1])
+        for row, unit in zip(ties, (0.5, 0.25, 0.125), strict=False):
+            assert bool(((row / unit) % 2 == 1).all())
+            assert row.unique().numel() == values.shape[-1]
+
+
 def test_columns_of_a_matrix_are_special_too() -> None:
     values = torch.randn(80, 1 + len(SPECIAL_ROWS), generator=torch.Generator().manual_seed(11))
     draws = [with_special(values, Special.columns, torch.Generator().manual_seed(seed)) for seed in range(4)]

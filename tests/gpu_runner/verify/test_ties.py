@@ -11,7 +11,7 @@ import torch
 from gpu_runner.child.calls import Arguments
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Case
+from gpu_runner.verify.cases import Case, Special
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.proof import Expected
@@ -50,6 +50,17 @@ def test_at_a_bend_either_slope_passes_and_nowhere_else() -> None:
     beside = torch.where((x > 0.5) & (x < 0.51), torch.zeros_like(right), right)
     assert bool((beside != right).any())
     assert not compare(beside, item.truth).passed
+
+
+ROUNDING = BEND.replace("(x - 0.5).clamp(min=0.0)", "torch.round(x * 2) / 2")
+
+
+def test_of_halves_and_quarters_a_tie_is_rounded_as_the_reference_rounds_it() -> None:
+    case = Case("ties", (("T", 9), ("H", 40)), "float32", 3, special=Special.ties)
+    proofs, _ = prove(parse_problem(ROUNDING), [case], RunContext(Path(tempfile.mkdtemp())))
+    x, truth = proofs[0].inputs["x"], proofs[0].outputs[0].truth
+    assert compare(torch.round(x * 2) / 2, truth).passed
+    assert not compare(torch.floor(x * 2 + 0.5) / 2, truth).passed
 
 
 def test_full_precision_is_held_to_the_truth_and_the_noise_of_its_own_arithmetic() -> None:

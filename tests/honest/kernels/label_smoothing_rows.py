@@ -22,7 +22,9 @@ def _fwd(x_ptr, t_ptr, loss_ptr, lse_ptr, stride, n_cols, smoothing, BLOCK: tl.c
     lse, total = _sums(x, mask)
     chosen = tl.load(x_ptr + row * stride + tl.load(t_ptr + row)).to(tl.float32)
     tl.store(lse_ptr + row, lse)
-    tl.store(loss_ptr + row, (1 - smoothing) * (lse - chosen) + smoothing * (lse - total / n_cols))
+    # Of masked classes the sum is minus infinity, of which zero times is no number.
+    spread = tl.where(smoothing > 0, smoothing * (lse - total / n_cols), 0.0)
+    tl.store(loss_ptr + row, (1 - smoothing) * (lse - chosen) + spread)
 
 
 @triton.jit

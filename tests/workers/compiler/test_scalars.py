@@ -32,7 +32,7 @@ def of_kind(*more: str) -> Proposal | AuthorRefusal:
 
 
 def test_a_kernel_raises_where_the_reference_computes_something_else() -> None:
-    guard = '    if not smoothing >= 0.0:\n        raise ValueError("this kernel is written for smoothing >= 0.0")\n'
+    guard = '    if not smoothing > 0.0:\n        raise ValueError("this kernel is written for smoothing > 0.0")\n'
     assert proposal("ce_smooth").source.count(guard) == 1
 
 
