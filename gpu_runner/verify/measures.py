@@ -143,10 +143,13 @@ def _norms(piece: Piece) -> torch.Tensor:
 
 
 def keep_pages() -> None:
-    """Have this process keep the memory that it frees, where malloc of glibc may be told so.
+    """Have this process keep the memory that it frees, where malloc of glibc may be told so, and share steps among few threads.
 
-    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step.
+    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step; and of many cores all wait for
+    each other in each step, which other processes share.
     """
+    if THREADS > 1:
+        torch.set_num_threads(THREADS)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
