@@ -145,8 +145,8 @@ def _norms(piece: Piece) -> torch.Tensor:
 def keep_pages() -> None:
     """Have this process keep the memory that it frees, where malloc of glibc may be told so, and share steps among few threads.
 
-    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step; and of many cores all wait for
-    each other in each step, which other processes share.
+    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step; and all of many cores, which
+    other processes share, would wait for each other in each step.
     """
     if THREADS > 1:
         torch.set_num_threads(THREADS)

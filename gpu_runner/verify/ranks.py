@@ -34,9 +34,9 @@ def in_other_ranks(problem: Problem, proofs: Sequence[Proof]) -> Iterator[Proof]
             parts = _factors(proof.case.size_of[lead.dim], 2)
             yield _reshaped(proof, lead, parts, subsets=not at)
             if not at:
-                yield _reshaped(proof, lead, parts, is_apart=True)
+                yield _reshaped(proof, lead, parts, is_apart=True, upstream=MemoryLayout.slices)
         for proof, parts in _in_three(plain, lead):
-            yield _reshaped(proof, lead, parts)
+            yield _reshaped(proof, lead, parts, upstream=MemoryLayout.permuted)
         for proof in [proof for proof in plain if proof.case.size_of[lead.dim] == 1][:1]:
             if any(len(spec.dims) > 1 for spec in problem.inputs if spec.name in lead.inputs):
                 yield _reshaped(proof, lead, ())
@@ -104,7 +104,13 @@ def _factors(size: int, count: int) -> tuple[int, ...]:
 
 
 def _reshaped(
-    proof: Proof, lead: _Lead, leading: tuple[int, ...], *, is_apart: bool = False, subsets: bool = False
+    proof: Proof,
+    lead: _Lead,
+    leading: tuple[int, ...],
+    *,
+    is_apart: bool = False,
+    upstream: MemoryLayout = MemoryLayout.dense,
+    subsets: bool = False,
 ) -> Proof:
     """A proof with other dimensions in place of the first one: values and truth are the same, in the same order.
 
@@ -124,20 +130,20 @@ def _reshaped(
         shape = inputs[name].shape
         apart = Placement(apart=shape[-1]) if is_apart and len(shape) == most else Placement()
         laid[name] = lay(shaped(proof.laid[name].view()), apart, guard_seed=proof.case.seed + place)
-    outputs, upstream = list(proof.outputs), list(proof.upstream)
+    outputs, gradients = list(proof.outputs), list(proof.upstream)
     for place in lead.outputs:
-        outputs[place], given = expected(outputs[place]), upstream[place]
-        upstream[place] = given and lay(shaped(given.view()))
+        outputs[place], given = expected(outputs[place]), gradients[place]
+        gradients[place] = given and lay(shaped(given.view()), _lying(upstream, outputs[place].shape))
     layout = MemoryLayout.slices if is_apart else MemoryLayout.dense
     dimensions = len(leading) - 1
-    case = replace(proof.case, dimensions=dimensions, layout=layout, upstream=MemoryLayout.dense, again=False)
+    case = replace(proof.case, dimensions=dimensions, layout=layout, upstream=upstream, again=False)
     found = replace(
         proof,
         case=case,
         inputs=inputs,
         laid=laid,
         outputs=tuple(outputs),
-        upstream=tuple(upstream),
+        upstream=tuple(gradients),
         gradients={
             name: expected(item) if item is not None and name in lead.inputs else item
             for name, item in proof.gradients.items()
@@ -150,6 +156,16 @@ def _reshaped(
     if subsets:
         chosen += [use for use in choosing(found) if use.kind == "subset"][:1]
     return replace(found, uses=tuple(chosen))
+
+
+def _lying(layout: MemoryLayout, shape: tuple[int, ...]) -> Placement:
+    """A gap after each slice, or the first two dimensions the other way round in memory, of three dimensions and more."""
+    if len(shape) > 2:
+        if layout is MemoryLayout.slices:
+            return Placement(apart=shape[-1])
+        if layout is MemoryLayout.permuted:
+            return Placement(order=(1, 0, *range(2, len(shape))))
+    return Placement()
 
 
 def _truth(truth: Truth, shape: torch.Size) -> Truth:

@@ -67,6 +67,15 @@ def test_of_four_dimensions_three_leading_ones_have_several_elements() -> None:
     assert [min(proof.outputs[0].shape) > 1 for proof in cases() if proof.case.dimensions == 2] == [True]
 
 
+def test_upstream_gradients_of_more_dimensions_lie_apart_and_in_another_order() -> None:
+    _, *others = cases()
+    lying = [given.view().stride() for proof in others for given in proof.upstream if given is not None]
+    several = [stride for stride in lying if len(stride) > 2]
+    assert any(stride[0] < stride[1] for stride in several)  # the first two dimensions the other way round
+    views = [given.view() for proof in others for given in proof.upstream if given is not None]
+    assert any(v.dim() > 2 and v.stride(0) > v.shape[1] * v.stride(1) for v in views)  # a gap after each slice
+
+
 def test_each_is_called_without_gradients_too() -> None:
     _, *others = cases()
     assert all({"no_grad", "plain"} <= {use.kind for use in proof.uses} for proof in others)
