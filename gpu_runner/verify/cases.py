@@ -371,6 +371,7 @@ _AT_AN_END = "scalars at an end"
 _SMALL_EPSILON = "small epsilon"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
+_NOT_FINITE = "not finite"
 _ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
@@ -556,7 +557,7 @@ class _Plan:
             # So wide that whole blocks of a row may be minus infinity; and as narrow, or as wide, as other kernels take them.
             for columns in ((4100, 6000), (33, 200)):
                 sizes = self._sizes(f"odd {columns}", columns, (10, 10))
-                cases.append(self._case("not finite", sizes, content=Content.odd))
+                cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
                 may_raise = self._is_beyond_use(dim, size)
@@ -815,7 +816,7 @@ class _Plan:
         for place, (content, moved) in enumerate(chosen):
             is_large = content is Content.large
             sizes = self._sizes(f"extreme scalars {place}", (70, 160) if is_large else (33, 200), (10, 10))
-            name, given = "large values" if is_large else "not finite", tuple((fixed | moved).items())
+            name, given = "large values" if is_large else _NOT_FINITE, tuple((fixed | moved).items())
             case = self._case(name, sizes, content=content, special=special, scalars=given)
             cases.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
         return cases
@@ -840,7 +841,9 @@ class _Plan:
                 found.append(replace(found[0], name=case.name, again=False, special=special, indices=kind))
                 continue
             if case.content is not Content.ordinary:
-                found.append(replace(case, layout=stream.choice((MemoryLayout.dense, MemoryLayout.apart))))
+                # Kernels of their own for dense rows, narrow and wide, decide by what is not finite too.
+                drawn = stream.choice((MemoryLayout.dense, MemoryLayout.apart))
+                found.append(replace(case, layout=MemoryLayout.dense if case.name == _NOT_FINITE else drawn))
                 continue
             if place == 0:
                 # The one case that trivial answers must fail: nothing in it is constant.

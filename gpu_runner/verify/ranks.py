@@ -37,6 +37,8 @@ def in_other_ranks(problem: Problem, proofs: Sequence[Proof]) -> Iterator[Proof]
                 yield _reshaped(proof, lead, parts, is_apart=True, upstream=MemoryLayout.slices)
         for proof, parts in _in_three(plain, lead):
             yield _reshaped(proof, lead, parts, upstream=MemoryLayout.permuted)
+        for proof in _widest(plain, lead):
+            yield _reshaped(proof, lead, _factors(proof.case.size_of[lead.dim], 2))
         for proof in [proof for proof in plain if proof.case.size_of[lead.dim] == 1][:1]:
             if any(len(spec.dims) > 1 for spec in problem.inputs if spec.name in lead.inputs):
                 yield _reshaped(proof, lead, ())
@@ -78,6 +80,15 @@ def _in_three(proofs: Sequence[Proof], lead: _Lead) -> list[tuple[Proof, tuple[i
     able = [(proof, _factors(proof.case.size_of[lead.dim], 3)) for proof in proofs]
     able.sort(key=lambda one: (one[1].count(1), sum(tensor.numel() for tensor in one[0].inputs.values())))
     return able[:1]
+
+
+def _widest(proofs: Sequence[Proof], lead: _Lead) -> list[Proof]:
+    """The case with the most elements for each of several rows: wide ones may have kernels of their own."""
+
+    def width(proof: Proof) -> int:
+        return int(sum(tensor.numel() for tensor in proof.inputs.values()) // proof.case.size_of[lead.dim])
+
+    return sorted((proof for proof in proofs if proof.case.size_of[lead.dim] > 1), key=width)[-1:]
 
 
 def _is_plain(case: Case) -> bool:

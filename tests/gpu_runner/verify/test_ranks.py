@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import pytest
+import torch
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.verify.cases import Content
@@ -13,7 +15,7 @@ from gpu_runner.verify.judge import choose_cases, judge_by
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.original import learn
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.ranks import in_other_ranks
+from gpu_runner.verify.ranks import _Lead, _widest, in_other_ranks
 from gpu_runner.verify.truth import Oracle
 from tests.cheats.trial import source_of_problem, surroundings
 from tests.honest.table import source_of
@@ -74,6 +76,13 @@ def test_upstream_gradients_of_more_dimensions_lie_apart_and_in_another_order() 
     assert any(stride[0] < stride[1] for stride in several)  # the first two dimensions the other way round
     views = [given.view() for proof in others for given in proof.upstream if given is not None]
     assert any(v.dim() > 2 and v.stride(0) > v.shape[1] * v.stride(1) for v in views)  # a gap after each slice
+
+
+def test_the_widest_case_of_several_rows_has_another_rank_too() -> None:
+    first = cases()[0]
+    wide = replace(first, case=replace(first.case, sizes=(("T", 4), ("I", 5000))), inputs={"a": torch.zeros(4, 5000)})
+    flat = replace(first, case=replace(first.case, sizes=(("T", 1), ("I", 9000))), inputs={"a": torch.zeros(1, 9000)})
+    assert _widest([wide, first, flat], _Lead("T", frozenset(), frozenset())) == [wide]
 
 
 def test_each_is_called_without_gradients_too() -> None:
