@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program import lookups, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation, unproved
@@ -174,7 +175,7 @@ class Log(Mode):
         """Note that the kernel of this function runs on these arguments, and run it.
 
         Raises:
-            RuntimeError: CUDA has no such grid.
+            Violation: CUDA has no such grid.
         """
         _check_grid(grid)
         if not self._tuning:
@@ -434,9 +435,9 @@ def watch_launches(current: Callable[[], Log | None]) -> None:
 def _check_grid(grid: Any) -> None:
     beyond = [size for size in grid[1:] if isinstance(size, int) and size > MOST_ON_OTHER_AXES]
     if beyond and torch.version.hip is None:
-        raise RuntimeError(
-            f"A launch has {beyond[0]:,} programs along the second or third axis of its grid: CUDA takes {MOST_ON_OTHER_AXES:,}."
-        )
+        where = "along the second or third axis of its grid"
+        message = f"A launch has {beyond[0]:,} programs {where}: CUDA takes {MOST_ON_OTHER_AXES:,}."
+        raise Violation("grid", message, Status.launch_error)
 
 
 def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:

@@ -245,6 +245,8 @@ def ignored_index(problem: Problem, case: Case) -> int | None:
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg is not None and is_ignored(node.arg):
+            if isinstance(node.value, ast.Name) and type(named := given.get(node.value.id)) is int:
+                return named
             try:
                 value = ast.literal_eval(node.value)
             except (ValueError, TypeError, RecursionError):

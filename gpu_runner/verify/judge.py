@@ -849,6 +849,10 @@ def _try_at_scale(
         try:
             reply = session.call("sampled", *_sent(call.call()))
         except ChildFailed as error:
+            failure = failure_of(error, "at_scale", call.label())
+            if failure.rule == "grid" and (original is None or not _wrong_at_scale(original, call, {None})):
+                trial.findings.append(failure)
+                continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
             if isinstance(error, ChildError):
                 continue  # it reads what no program has written there, or refuses such sizes

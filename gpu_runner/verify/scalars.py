@@ -242,6 +242,13 @@ def is_ignored(name: str) -> bool:
     return "ignore" in name.lower()
 
 
+def _is_handed_as_ignored(source: str, name: str) -> bool:
+    """Whether a reference hands a scalar to torch by a keyword that says so."""
+    tree = _tree_of(source)
+    handed = (node for node in ast.walk(tree) if isinstance(node, ast.keyword)) if tree is not None else ()
+    return any(is_ignored(one.arg or "") and isinstance(one.value, ast.Name) and one.value.id == name for one in handed)
+
+
 def is_seed(name: str) -> bool:
     """Whether a scalar's name says that any number will do, as for a seed."""
     return "seed" in name.lower()
@@ -263,10 +270,10 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     assert isinstance(default, int)
     if isinstance(default, bool):
         return not default
-    if is_ignored(spec.name):
+    if is_ignored(spec.name) or _is_handed_as_ignored(problem.source, spec.name):
         return stream.choice((-100, -1, 0, 1, stream.randint(-1000, -2)))
     if default < 0:
-        return stream.choice((default - 1, default + 1))
+        return stream.choice((default - 1, default + 1, 0, 1))
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):

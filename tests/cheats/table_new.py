@@ -1818,4 +1818,28 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "The seed is cast to 32 bits.",
     ),
+    "rows_beyond_the_second_axis": NewCheat(
+        "silu_of_many_rows",
+        7,
+        "forward",
+        "whole",
+        "Its grid has a row on the second axis, of which CUDA takes 65,535; the problem's workload has more.",
+        dtype="float32",
+    ),
+    "padding_is_a_class": NewCheat(
+        "padded_cross_entropy",
+        7,
+        "backward",
+        "whole",
+        "A row counts for nothing where its index is below zero, whatever class the caller says.",
+        dtype="float32",
+    ),
+    "default_precision": NewCheat(
+        "linear_relu",
+        7,
+        "forward",
+        "whole",
+        "Factors of TF32 for a product of float32, as Triton takes them unless it is told otherwise.",
+        dtype="float32",
+    ),
 }

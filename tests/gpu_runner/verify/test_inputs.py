@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import torch
 
 from gpu_runner.contracts import Problem, parse_problem
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, Special
-from gpu_runner.verify.inputs import make_inputs, make_upstream, places_of
+from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
+from gpu_runner.verify.scalars import moved_whole
 from tests.problems import problem_source
 
 PROBLEMS = Path(__file__).parents[2] / "honest" / "problems"
@@ -48,6 +50,15 @@ def test_no_row_beside_infinities_and_nan_is_ignored() -> None:
     assert bool((make_inputs(problem, case)["target"] == -1).any())
     odd = make_inputs(problem, replace(case, content=Content.odd))["target"]
     assert set(odd.tolist()) == {0, 1, 2}
+
+
+def test_what_a_reference_hands_to_torch_as_ignored_is_under_any_name() -> None:
+    problem = parse_problem((PROBLEMS.parent.parent / "cheats" / "problems" / "padded_cross_entropy.py").read_text())
+    case = Case("case", (("T", 400), ("V", 5)), "float32", 7, scalars=(("pad", 2),))
+    assert ignored_index(problem, case) == 2
+    assert ignored_index(problem, replace(case, scalars=())) == -100
+    values = {moved_whole(problem, ["pad"], random.Random(seed), "near").get("pad") for seed in range(40)}
+    assert {0, 1} <= values
 
 
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:

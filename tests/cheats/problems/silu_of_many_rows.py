@@ -1,0 +1,13 @@
+"""SiLU."""
+
+import torch
+import torch.nn.functional as F
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return F.silu(x.float()).to(x.dtype)
+
+
+INPUTS = {"x": {"dims": "T H", "grad": False}}
+WORKLOADS = [{"T": 131072, "H": 1024}]
+DTYPES = ["float32"]
