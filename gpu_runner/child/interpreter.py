@@ -158,7 +158,10 @@ def widen(data: Any) -> Any:
 def narrow(values: Any) -> Any:
     """Give float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
     values = values.astype("float32")
-    return ((values.view("uint32") + (1 << 12)) & 0xFFFFE000).view("float32")
+    bits = values.view("uint32").astype("uint64")
+    odd = values != values  # NaN, without a function of numpy
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return (rounded * ~odd + _CANONICAL_NAN * odd).astype("uint16")
 
 
 def _is_bfloat16(handle: Any) -> bool:

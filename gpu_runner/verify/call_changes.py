@@ -35,7 +35,7 @@ class OtherCall:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _CallChange:
     said: str
     arguments: tuple[tuple[int, str], ...] = ()  # places among the call's arguments, and what stands there
     positional: tuple[str, ...] = ()  # what comes after them
@@ -44,7 +44,7 @@ class _Change:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _LayoutCall:
     function: ast.FunctionDef
     call: ast.Call
     called: str  # where it is defined
@@ -75,7 +75,7 @@ def with_other_calls(
     func = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     imported = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     names = {alias.asname or alias.name: alias.name for alias in imported}
-    made = _Made(function, call, names.get(getattr(func, "id", ""), ""))
+    made = _LayoutCall(function, call, names.get(getattr(func, "id", ""), ""))
     groups = [list(group) for group in _groups(made, tensors, texts, stream)]
     for group in groups:
         stream.shuffle(group)
@@ -90,10 +90,10 @@ def with_other_calls(
 
 
 def _groups(
-    made: _Made, tensors: Mapping[str, torch.Tensor], texts: Collection[str], stream: random.Random
-) -> Iterator[list[_Change]]:
+    made: _LayoutCall, tensors: Mapping[str, torch.Tensor], texts: Collection[str], stream: random.Random
+) -> Iterator[list[_CallChange]]:
     words = words_of(texts)
-    of_constants: list[list[_Change]] = []
+    of_constants: list[list[_CallChange]] = []
     for place, argument in enumerate(made.given):
         if _is_constant(argument):
             others = _others(argument, words, tensors, stream)
@@ -116,41 +116,43 @@ def _groups(
     yield list(_results(made))
 
 
-def _in_place(made: _Made, others: Mapping[int, str]) -> _Change:
+def _in_place(made: _LayoutCall, others: Mapping[int, str]) -> _CallChange:
     said = ", ".join(f"`{other}` in place of `{ast.unparse(made.given[place])}`" for place, other in others.items())
-    return _Change(said, tuple(others.items()))
+    return _CallChange(said, tuple(others.items()))
 
 
-def _both(one: _Change, other: _Change) -> _Change:
+def _both(one: _CallChange, other: _CallChange) -> _CallChange:
     longer = max(one.positional, other.positional, key=len)
     said = f"{one.said} and {other.said}"
-    return _Change(said, one.arguments + other.arguments, longer, one.named + other.named)
+    return _CallChange(said, one.arguments + other.arguments, longer, one.named + other.named)
 
 
-def _pairs(groups: Sequence[list[_Change]], stream: random.Random) -> list[tuple[list[_Change], list[_Change]]]:
+def _pairs(
+    groups: Sequence[list[_CallChange]], stream: random.Random
+) -> list[tuple[list[_CallChange], list[_CallChange]]]:
     pairs = list(itertools.combinations(groups, 2))
     return stream.sample(pairs, min(len(pairs), MOST_PAIRS))
 
 
-def _results(made: _Made) -> Iterator[_Change]:
+def _results(made: _LayoutCall) -> Iterator[_CallChange]:
     """Another one of several results, and two of them in one, so that both have a gradient."""
     for node in ast.walk(made.function):
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Subscript) and _is_constant(node.value.slice):
             taken = ast.literal_eval(node.value.slice)
             for place in range(MOST_RESULTS):
                 if place != taken:
-                    yield _Change(f"result {place} in place of {taken}", result=f"{_KEPT}[{place}]")
+                    yield _CallChange(f"result {place} in place of {taken}", result=f"{_KEPT}[{place}]")
                     together = f"{_KEPT}[{taken}] + 0.5 * {_KEPT}[{place}]"
-                    yield _Change(f"results {taken} and {place} together", result=together)
+                    yield _CallChange(f"results {taken} and {place} together", result=together)
 
 
 def _defaults(
-    made: _Made,
+    made: _LayoutCall,
     words: Sequence[str],
     tensors: Mapping[str, torch.Tensor],
     texts: Collection[str],
     stream: random.Random,
-) -> Iterator[list[_Change]]:
+) -> Iterator[list[_CallChange]]:
     """Parameters of what is called that the call leaves at their defaults."""
     is_applied = isinstance(made.call.func, ast.Attribute)
     found = list(all_bindings(texts).get(made.called, ()))
@@ -171,9 +173,9 @@ def _defaults(
         if _is_constant(default) and parameter.arg not in given:
             others = _others(default, words, tensors, stream)
             if is_applied:
-                yield [_Change(f"`{parameter.arg}={o}`", positional=(*before, o)) for o in others]
+                yield [_CallChange(f"`{parameter.arg}={o}`", positional=(*before, o)) for o in others]
             else:
-                yield [_Change(f"`{parameter.arg}={o}`", named=((parameter.arg, o),)) for o in others]
+                yield [_CallChange(f"`{parameter.arg}={o}`", named=((parameter.arg, o),)) for o in others]
         before.append(ast.unparse(default))
 
 
@@ -197,7 +199,7 @@ def words_of(texts: Collection[str]) -> list[str]:
     return list(found)
 
 
-def _text_of(made: _Made, change: _Change, symbol: str) -> str:
+def _text_of(made: _LayoutCall, change: _CallChange, symbol: str) -> str:
     """A copy of the form's function with a change, under another name."""
     function = copy.deepcopy(made.function)
     function.name = symbol
