@@ -43,7 +43,6 @@ def teach_interpreter() -> None:
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
-    builder.create_dot = _by_tensor_cores(builder.create_dot)
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - as above
     builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
     builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
@@ -217,28 +216,6 @@ def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
         return interpreter.TensorHandle(before, tl.float16 if is_half else tl.bfloat16)
 
     return create_atomic_rmw
-
-
-def _by_tensor_cores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A product of float32 takes factors of TF32 unless its kernel says otherwise, as on a GPU with tensor cores.
-
-    Source: Triton's documentation of ``tl.dot``, ``input_precision``.
-    """
-
-    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, *rest: Any) -> Any:
-        from triton.runtime.interpreter import TensorHandle
-
-        if str(input_precision).endswith("TF32") and a.data.dtype == b.data.dtype == "float32":
-            a, b = (TensorHandle(_to_tf32(each.data), each.dtype) for each in (a, b))
-        return original(self, a, b, d, input_precision, *rest)
-
-    return create_dot
-
-
-def _to_tf32(values: Any) -> Any:
-    """Values with ten bits after the point of their mantissa, rounded to the nearest."""
-    bits = values.view("uint32")
-    return ((bits + (1 << 12)) & 0xFFFFE000).view("float32")
 
 
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:

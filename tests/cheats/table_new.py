@@ -1841,5 +1841,6 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "Factors of TF32 for a product of float32, as Triton takes them unless it is told otherwise.",
         dtype="float32",
+        right_on=("interpreter",),
     ),
 }

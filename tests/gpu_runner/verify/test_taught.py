@@ -105,22 +105,6 @@ def test_programs_that_add_up_in_halves_are_no_race_and_overflow_to_infinity(dty
         assert torch.equal(got, torch.full((COUNT,), total, dtype=got.dtype))
 
 
-@pytest.mark.parametrize(("precision", "rounds"), [("", True), (', input_precision="ieee"', False)])
-def test_a_product_of_float32_takes_factors_of_tf32_unless_it_says_otherwise(
-    precision: str, rounds: bool, tmp_path: Path
-) -> None:
-    square = """@triton.jit
-def kernel(x, y, count, N: tl.constexpr):
-    at = tl.arange(0, 16)
-    v = tl.load(x + at[:, None] * 4 + at[None, :], mask=at[None, :] < 4, other=0.0)
-    one = tl.where(at[:, None] == at[None, :], 1.0, 0.0)
-"""
-    store = "    tl.store(y + at[:, None] * 4 + at[None, :], tl.dot(v, one{}), mask=at[None, :] < 4)\n"
-    got, x = ran(square + store.format(precision), "float32", tmp_path)
-    error = ((got[:64] - x[:64]) / x[:64]).abs().max()
-    assert 2.0**-13 < error <= 2.0**-11 if rounds else error == 0
-
-
 @pytest.mark.parametrize("programs", ["(1, 65536)", "(1, 1, 65536)"])
 def test_a_grid_that_cuda_refuses_is_refused(programs: str, tmp_path: Path) -> None:
     with pytest.raises(ChildError, match="65,536 programs along the second or third axis"):
