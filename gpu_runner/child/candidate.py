@@ -1,7 +1,7 @@
 """The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent.
 
-Where no time is of interest, a kernel under ``triton.autotune`` takes one of its settings, or the first that launches, and kernels
-are compiled ahead: the widths of a problem's cases want one each, and none has to wait for the one before it.
+Where no time is of interest, a kernel under ``triton.autotune`` takes a drawn one of its settings that launches, and kernels are
+compiled ahead: the widths of a problem's cases want one each, and none has to wait for the one before it.
 """
 
 from __future__ import annotations

@@ -122,9 +122,11 @@ def _in_place(made: _LayoutCall, others: Mapping[int, str]) -> _CallChange:
 
 
 def _both(one: _CallChange, other: _CallChange) -> _CallChange:
-    longer = max(one.positional, other.positional, key=len)
-    said = f"{one.said} and {other.said}"
-    return _CallChange(said, one.arguments + other.arguments, longer, one.named + other.named)
+    few, many = sorted((one.positional, other.positional), key=len)  # of each the last differs from a default
+    positional = (*many[: len(few) - 1], few[-1], *many[len(few) :]) if few else many
+    return _CallChange(
+        f"{one.said} and {other.said}", one.arguments + other.arguments, positional, one.named + other.named
+    )
 
 
 def _pairs(

@@ -1,7 +1,7 @@
-"""Beside an original: calls with other constants than a layout's, such as another mode or offset.
+"""Beside an original: other calls than a layout's, such as with another mode, a default, or no weight.
 
-A layout calls a kernel in one way, and what is optimized serves all callers. With another constant the candidate must leave the
-original's trail, or give its values; what the original refuses is not asked.
+A layout calls a kernel in one way, and what is optimized serves all callers. Called otherwise the candidate must leave the trail of
+the original, or give its values; what the original refuses is not asked.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ MOST_PROOFS = 6  # cases among which each call has
 A_CALL = 3  # of them
 MOST_ELEMENTS = 2**17  # of all inputs of one
 FAR = 1e-2  # of the original's values: so far another value of them is, in half precision too
-SHAKE, SPREADS = (
-    2.0**-9,
-    4.0,
-)  # of inputs; a difference of so many times what this makes of the original's own values is one
+SHAKE = 2.0**-9  # of inputs, as far as bfloat16 rounds
+SPREADS = 4.0  # times what this makes of the original's own values is no difference either
 
 
 def called_otherwise(
@@ -112,8 +110,11 @@ def _compared(
         except (ChildFailed, ProtocolError) as error:
             return Evidence(OTHERWISE, f"Called otherwise it gives no answer ({error}).")
         for call in calls:
-            for session in (one, other):
-                session.call("select", {"symbol": call.symbol})
+            one.call("select", {"symbol": call.symbol})
+            try:
+                other.call("select", {"symbol": call.symbol})
+            except (ChildFailed, ProtocolError) as error:
+                return Evidence(OTHERWISE, f"With {call.change} it cannot be called ({error}).")
             for proof in stream.sample(chosen, min(len(chosen), A_CALL)):
                 try:
                     difference = _difference(one, other, proof)

@@ -157,6 +157,16 @@ def test_numbers_are_below_zero_zero_and_above_one_too_and_two_constants_change_
     assert any(change.count("in place of") == 2 and "0.01" in change and "`2`" in change for change in changes)
 
 
+def test_two_defaults_that_are_given_by_place_change_both() -> None:
+    found = set()
+    for _ in range(20):
+        written, changes = other_calls("kernel.apply(x, w, eps)")
+        found |= {change for change in changes if change.startswith("`offset=") and change.endswith("`in_place=True`")}
+        pairs = re.findall(r"kernel.apply\(x, w, eps, (.*), True\)", written)
+        assert not any("and `in_place=True`" in change for change in changes) or any(pair != "0.0" for pair in pairs)
+    assert found
+
+
 def test_of_few_calls_each_changes_another_part() -> None:
     _, changes = other_calls("function(x, w, 0.01)", most=3)
     assert len({change.rpartition(" in place of ")[2] for change in changes}) == 3
