@@ -207,17 +207,24 @@ class Contest:
             for name in CHECKED
             if name in self.contenders
         }
-        computed = {name: future.result() for name, future in asked.items()}
-        if any(one is not None and result_error(one, rows, timed_pass) is not None for one in computed.values()):
-            # Twice more in float64: only where somebody may be called wrong for the side of a bend that it took.
-            rows = self.referee.bent(material, timed_pass, rows)
+        computed = {name: one for name, future in asked.items() if (one := future.result()) is not None}
         original, candidate = computed.get(ORIGINAL), computed.get(CANDIDATE)
-        fault = None if original is None else result_error(original, rows, timed_pass)
-        if fault is not None:
-            self.remarks.add(notes.wrong(material.workload, timed_pass, ORIGINAL, fault))
-        if candidate is None or same_bits(candidate, original):
+        if candidate is not None and same_bits(candidate, original):
+            candidate = None  # one check serves both
+        checked = [one for one in (original, candidate) if one is not None]
+        with span("comparing"):
+            faults = [result_error(one, rows, timed_pass) for one in checked]
+            if any(faults):
+                # Twice more in float64: only where somebody may be called wrong for the side of a bend that it took.
+                rows = self.referee.bent(material, timed_pass, rows)
+                faults = [
+                    fault and result_error(one, rows, timed_pass) for fault, one in zip(faults, checked, strict=True)
+                ]
+        if original is not None and faults[0] is not None:
+            self.remarks.add(notes.wrong(material.workload, timed_pass, ORIGINAL, faults[0]))
+        if candidate is None:
             return
-        fault = result_error(candidate, rows, timed_pass)
+        fault = faults[-1]
         if fault is not None and original is not None:
             fault = result_error(candidate, rows, timed_pass, [original, *self._again(material, timed_pass)])
         if self.request.standing and fault is not None:

@@ -21,6 +21,7 @@ from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.cases import Case
+from gpu_runner.verify.measures import keep_pages
 from gpu_runner.verify.truth import Oracle
 
 
@@ -33,6 +34,7 @@ def measure(
         RunnerError: a child cannot be started, or the GPU not be gauged. BadProblem: the reference runs on no workload.
     """
     deadline = time.monotonic() + request.budget_s
+    keep_pages()
     lineup = entries(request)
     with ExitStack() as stack:
         watcher = stack.enter_context(closing(Watcher()))
