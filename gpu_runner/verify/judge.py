@@ -15,13 +15,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, Threa
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Self
 
 import torch
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
 from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
@@ -85,7 +85,7 @@ from gpu_runner.verify.one_sided import (
 )
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Look, Standing, describe, is_original, learn, learn_case
-from gpu_runner.verify.other_calls import called_otherwise
+from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
@@ -105,7 +105,8 @@ MOST_ONE_SIDED = 20
 MOST_PENDING = (
     4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
 )
-MANY_CORES, ORIGINALS_AT_ONCE = 8, 2  # from so many on; of children that interpret an original
+CORES, MANY_CORES = os.cpu_count() or 1, 8
+ORIGINALS_AT_ONCE = min(max(1, CORES // 4), 4)  # children that interpret an original
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
@@ -278,6 +279,8 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
                 return _degenerate(frame, trivial[0].mutant, trivial[0].label)
             if request.composed is not None:
                 return _judge_composed(proofs, request.candidate, request.composed, context, frame)
+            levels = proving.oracle.session.isolation
+            otherwise = _other_calls(request, proofs, before.values(), draws, context, stack, levels)
             doors = [child.turn for child in early]
             verdict = judge_by(
                 proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest
@@ -286,22 +289,32 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, screened_files(request.candidate), before.values())
-        verdict = _called_otherwise(verdict, request, proofs, before.values(), draws, context)
+        verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
 
 
-def _called_otherwise(
-    verdict: Verdict,
+def _other_calls(
     request: VerifyRequest,
     proofs: Sequence[Proof],
     texts: Collection[str],
     draws: Draws,
     context: RunContext,
-) -> Verdict:
-    original = request.original
-    if original is None or request.quick or verdict.status is not Status.passed:
-        return verdict
-    return called_otherwise(verdict, request.candidate, original, proofs, texts, draws, context)
+    stack: ExitStack,
+    levels: tuple[Isolation, ...],
+) -> Callable[[Verdict], Verdict]:
+    """What adds the result of other calls to a verdict that passed. Beside a GPU they are begun at once where there are cores for
+    them and children at these ``levels`` are apart; they are left where the stack ends before."""
+    original, gone = request.original, Event()
+    if original is None or request.quick or is_original(request.candidate, original):
+        return lambda verdict: verdict
+    asked: Callable[[], Otherwise] = functools.partial(
+        called_otherwise, request.candidate, original, tuple(proofs), texts, draws, context, gone.is_set
+    )
+    if has_gpu() and CORES >= MANY_CORES and keeps_apart(levels):
+        pool = stack.enter_context(ThreadPoolExecutor(1, "called otherwise"))
+        stack.callback(gone.set)
+        asked = pool.submit(asked).result
+    return lambda verdict: asked().added_to(verdict) if verdict.status is Status.passed else verdict
 
 
 def _judge_composed(
@@ -1062,8 +1075,8 @@ class _Interpreting:
         return entered
 
     def told(self, session: ChildSession) -> None:
-        """Begin as the candidate's own child starts, where no original is run first and no child can reach another."""
-        if self._original is None and keeps_apart(session.isolation):
+        """Begin as the candidate's own child starts, where no child can reach another."""
+        if keeps_apart(session.isolation):
             self._begin(session)
 
     def _begin(self, session: ChildSession | None) -> None:
@@ -1155,17 +1168,17 @@ class _Interpreting:
         seen.is_whole = first is not None
         own = [] if first is None else [first]
         facts = self._device.result()
-        standing = Standing() if own and self._original is None else self._standing.result()
+        standing = Standing() if own else self._judged_by()
         cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
         if self._left or not (own or cases):
             return
         tries = _by_turns(_growing(own, ahead), facts) if own else ((proof, peer, facts) for proof, peer in cases)
-        overwrites = tuple(standing.overwrites)
         label = ""
         try:
             form = (first or cases[0][0]).form
             door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
             with door as session, _Comparing(seen) as comparing, self._beside_original(tries, seen) as known:
+                overwrites = tuple(self._judged_by().overwrites)  # an original is interpreted before that is known
                 for proof, peer, told in known:
                     if self._left or self._has_seen_enough(seen):
                         break
@@ -1190,6 +1203,10 @@ class _Interpreting:
                 seen.findings.append(failure)
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
+
+    def _judged_by(self) -> Standing:
+        """What the candidate is judged beside; waits for it where there is an original."""
+        return Standing() if self._original is None and self._prove is not None else self._standing.result()
 
     def _one(
         self,
@@ -1241,8 +1258,7 @@ class _Interpreting:
             left_out.extend(standing.dropped.values())
             return [(*case, facts) for case in standing.cases]
 
-        at_once = 1 if (os.cpu_count() or 1) < MANY_CORES else ORIGINALS_AT_ONCE
-        with ExitStack() as stack, ThreadPoolExecutor(at_once, "interpreted original") as pool:
+        with ExitStack() as stack, ThreadPoolExecutor(ORIGINALS_AT_ONCE, "interpreted original") as pool:
             try:
                 yield itertools.chain.from_iterable(pool.map(known, tries))
             finally:

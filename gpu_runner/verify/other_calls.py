@@ -7,10 +7,11 @@ the original, or give its values; what the original refuses is not asked.
 from __future__ import annotations
 
 import ast
+import itertools
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -41,57 +42,68 @@ SHAKE = 2.0**-9  # of inputs, as far as bfloat16 rounds
 SPREADS = 4.0  # times what this makes of the original's own values is no difference either
 
 
+@dataclass(frozen=True)
+class Otherwise:
+    """What calls showed that are none of the layout's; ``evidence`` is the first that differs."""
+
+    checks: tuple[Check, ...] = ()
+    evidence: Evidence | None = None
+
+    def added_to(self, verdict: Verdict) -> Verdict:
+        """The verdict, `unproved` where something differs."""
+        if self.evidence is None:
+            return replace(verdict, checks=(*verdict.checks, *self.checks))
+        return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(self.evidence,))
+
+
 def called_otherwise(
-    verdict: Verdict,
     candidate: CandidateSource,
     original: CandidateSource,
     proofs: Sequence[Proof],
     texts: Collection[str],
     draws: Draws,
     context: RunContext,
-) -> Verdict:
-    """The verdict, `unproved` where another call does something else than the original; ``texts`` are its files'.
+    left: Callable[[], bool] = lambda: False,
+) -> Otherwise:
+    """Compare other calls than the layout's with the original's; ``texts`` are its files', and none is made once it is ``left``.
 
     Raises:
         RunnerError: the host is at fault.
     """
     form = next((file for file in candidate.files if file in original.files), None)
     if form is None:
-        return verdict
+        return Otherwise()
     changed = changed_interface(screened_files(candidate), texts, _imported(form.text))
     if changed is not None:
-        return _unproved(verdict, Evidence(OTHERWISE, changed))
+        return Otherwise(evidence=Evidence(OTHERWISE, changed))
     plain = _plain(proofs)
     if not plain:
-        return verdict
+        return Otherwise()
     stream = draws.stream(OTHERWISE)
     written, calls = with_other_calls(form.text, candidate.symbol, plain[0].inputs, texts, stream, MOST_CALLS)
     if not calls:
-        return verdict
+        return Otherwise()
     sources = [_with(source, replace(form, text=written)) for source in (candidate, original)]
     context.progress("verify: called otherwise")
     checks: list[Check] = []
     try:
         with loaded("candidate", sources[1], plain[0].form, context, ORIGINAL, gpu=False) as one:
-            found = _compared(one, sources[0], calls, plain, stream, context, checks)
+            due = itertools.takewhile(lambda _: not left(), calls)
+            evidence = _compared(one, sources[0], due, plain, stream, context, checks)
     except (ChildFailed, ProtocolError) as error:  # of the original
-        found = None
+        evidence = None
         checks.append(Check("called_otherwise_left_out", str(error)[:200], True))
-    return replace(verdict, checks=(*verdict.checks, *checks)) if found is None else _unproved(verdict, found)
+    return Otherwise(tuple(checks), evidence)
 
 
 class _NotAsked(Exception):  # noqa: N818 - an outcome
     """The original gives nothing there, or nothing that is its own."""
 
 
-def _unproved(verdict: Verdict, evidence: Evidence) -> Verdict:
-    return replace(verdict, status=Status.unproved, rule=OTHERWISE, evidence=(evidence,))
-
-
 def _compared(
     one: ChildSession,
     candidate: CandidateSource,
-    calls: Sequence[OtherCall],
+    calls: Iterable[OtherCall],
     plain: Sequence[Proof],
     stream: random.Random,
     context: RunContext,

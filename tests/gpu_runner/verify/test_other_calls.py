@@ -12,7 +12,7 @@ from gpu_runner.verify.call_changes import with_other_calls, words_of
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.interface import changed_interface, touched_elsewhere
-from gpu_runner.verify.other_calls import called_otherwise
+from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import surroundings
@@ -67,8 +67,14 @@ def proofs() -> list[Proof]:
 
 
 def verdict(library: str) -> Verdict:
-    given = Verdict(Status.passed), source(library), source(ORIGINAL), proofs(), [ORIGINAL], Draws.fresh()
-    return called_otherwise(*given, surroundings())
+    given = source(library), source(ORIGINAL), proofs(), [ORIGINAL], Draws.fresh(), surroundings()
+    return called_otherwise(*given).added_to(Verdict(Status.passed))
+
+
+def test_once_they_are_left_no_call_is_made() -> None:
+    changed = source(ORIGINAL.replace("factor, mask=mask)", "2.0, mask=mask)"))
+    given = changed, source(ORIGINAL), proofs(), [ORIGINAL], Draws.fresh(), surroundings()
+    assert called_otherwise(*given, lambda: True) == Otherwise()
 
 
 def test_a_kernel_that_is_the_original_s_in_all_but_its_launch_passes_with_other_constants() -> None:
@@ -197,8 +203,8 @@ class Wrapped(torch.nn.Module):
 def test_what_no_call_reaches_and_hangs_on_what_was_changed_is_named() -> None:
     before = ORIGINAL + OTHER
     changed = before.replace("* factor, mask=mask)", "* 2.0, mask=mask)")
-    given = Verdict(Status.passed), source(changed), source(before), proofs(), [before], Draws.fresh()
-    found = called_otherwise(*given, surroundings())
+    given = source(changed), source(before), proofs(), [before], Draws.fresh(), surroundings()
+    found = called_otherwise(*given).added_to(Verdict(Status.passed))
     assert (found.status, found.rule) == (Status.unproved, "called_otherwise")
     assert found.evidence[0].message.startswith(
         "`negated` depends on what was changed, and no call of the problem reaches it."
