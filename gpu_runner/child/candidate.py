@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import json
 import math
 import re
 import secrets
@@ -28,8 +29,7 @@ from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.lanes import watch_blocks
-from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
-from gpu_runner.program.load import load as load_program
+from gpu_runner.program.load import EVALUATED, IMPORTED, Sources, load_module
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs, sampling
 from gpu_runner.program.objects import Violation
@@ -81,10 +81,13 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
 def select(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Take another callable of the module that was loaded."""
     state.values["meta"] |= {"symbol": meta["symbol"]}
+    state.values["told"] = {}
     if state.values.get("imported"):
         _import(state, state.values["meta"])
-    else:
+    elif state.values["evaluator"].broken is not None:
         _evaluate(state, None)
+    else:
+        _take(state, state.values["find"](meta["symbol"]), state.values["where"])
     return {}, []
 
 
@@ -104,12 +107,10 @@ def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
 def _evaluate(state: ChildState, device: Device | None) -> None:
     """Have the evaluator carry out the host code from now on, told of a device."""
     meta = state.values["meta"]
-    where = meta["module"], meta["symbol"]
-    evaluator, found = load_program(
-        state.values["sources"], meta["roots"], meta["own"], *where, device, state.values["decisions"]
-    )
-    state.values["opaque"], state.values["evaluator"] = lambda: evaluator.opaque, evaluator
-    _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
+    files = state.values["sources"], meta["roots"], meta["own"], meta["module"]
+    evaluator, find = load_module(*files, device, state.values["decisions"])
+    state.values |= {"opaque": lambda: evaluator.opaque, "evaluator": evaluator, "find": find}
+    _take(state, find(meta["symbol"]), lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
 
 
 def _order() -> Order:
@@ -167,30 +168,43 @@ def _run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     arguments = settle(state, meta, tensors)
     if meta["tolerant"] and "evaluator" in state.values:
         state.values["evaluator"].broken = None  # what stands is judged by in each case that it survives
-    device = None if state.values.get("imported") else device_of(meta)
+    device = None if state.values.get("imported") else device_of(state, meta)
     with _on(state, device):
         return _answer(state, meta, tensors, arguments, device)
 
 
-def device_of(meta: dict[str, Any]) -> Device | None:
-    """The device that a case tells of; None for the one that is there."""
-    if meta["device"] is not None:
-        return Device.like(meta["device"])
-    if not meta["gpu"] and not meta["compiling"]:
+def device_of(state: ChildState, meta: dict[str, Any]) -> Device | None:
+    """The device that a case tells of; None for the one that is there. Cases that tell the same have the same."""
+    if meta["device"] is None and not meta["gpu"] and not meta["compiling"]:
         return None
-    return Device(meta["gpu"], meta["multiprocessors"], is_compiling=meta["compiling"])
+    told = [meta[name] for name in ("device", "gpu", "multiprocessors", "compiling")]
+    devices: dict[str, Device] = state.values.setdefault("devices", {})
+    known = devices.get(key := json.dumps(told, sort_keys=True))
+    if known is None:
+        facts, gpu, multiprocessors, is_compiling = told
+        known = Device(gpu, multiprocessors, is_compiling=is_compiling) if facts is None else Device.like(facts)
+        devices[key] = known
+    return known
+
+
+_OF_A_DEVICE = ("candidate", "where", "opaque", "evaluator", "find")
 
 
 @contextmanager
 def _on(state: ChildState, device: Device | None) -> Iterator[None]:
-    """Load the program anew for another device, so that it may have asked as it was imported, and the usual one afterwards."""
+    """Load the program for another device, so that it may ask as it is imported, once each; and the usual one afterwards."""
     if device is None:
         yield
         return
-    usual = {name: state.values[name] for name in ("candidate", "where", "opaque", "evaluator")}
+    usual = {name: state.values[name] for name in _OF_A_DEVICE}
+    told: dict[Device, dict[str, Any]] = state.values.setdefault("told", {})
     try:
-        _evaluate(state, device)
+        if (known := told.pop(device, None)) is None:
+            _evaluate(state, device)
+        else:
+            state.values |= known
         yield
+        told[device] = {name: state.values[name] for name in _OF_A_DEVICE}  # where nothing went wrong
     finally:
         state.values |= usual
 
@@ -241,7 +255,7 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     if state.values.get("imported"):
         return {"values": [], "beyond": []}, []
     arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
-    device = device_of(meta)
+    device = device_of(state, meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
     with (
         _on(state, device),
@@ -285,7 +299,7 @@ def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     """What host code decides and computes in a call of which nothing counts and no kernel runs; see ``verify.combinations``."""
     if state.values.get("imported"):
         return {"signature": []}, []
-    with _on(state, device_of(meta)), _deciding_apart(state) as apart:
+    with _on(state, device_of(state, meta)), _deciding_apart(state) as apart:
         log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors, reuse=False), dry=True)
         with _logged(log, state):
             steps.warm()

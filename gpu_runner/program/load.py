@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,29 @@ def load(
     device: Device | None = None,
     decisions: Decisions | None = None,
 ) -> tuple[Evaluator, Any]:
-    """An evaluator, and the callable ``symbol`` of ``module`` in it; where a ``device`` is given, it is told of that one.
+    """An evaluator, and the callable ``symbol`` of ``module`` in it; as ``load_module``.
+
+    Raises:
+        Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
+    """
+    evaluator, find = load_module(sources, roots, own, module, device, decisions)
+    return evaluator, find(symbol)
+
+
+def load_module(
+    sources: Mapping[str, ast.Module],
+    roots: Iterable[str],
+    own: Iterable[str],
+    module: str,
+    device: Device | None = None,
+    decisions: Decisions | None = None,
+) -> tuple[Evaluator, Callable[[str], Any]]:
+    """An evaluator, and what finds a callable of ``module`` in it; where a ``device`` is given, it is told of that one.
 
     ``decisions`` takes what its host code decides.
 
     Raises:
-        Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
+        Violation: the program leaves its language. ImportError: there is no such module.
     """
     evaluator = Evaluator(decisions)
     program = CandidateProgram(evaluator, sources, roots, own)
@@ -40,12 +57,17 @@ def load(
     bridge.install(evaluator, program.freeze)
     if device is not None:
         device.install(evaluator)
-    found: Any = program.module(module)
-    if found is None:
+    loaded: Any = program.module(module)
+    if loaded is None:
         raise ModuleNotFoundError(f"No module named '{module}'")
-    for part in symbol.split("."):
-        found = evaluator.attribute(found, part)
-    return evaluator, found
+
+    def find(symbol: str) -> Any:
+        found = loaded
+        for part in symbol.split("."):
+            found = evaluator.attribute(found, part)
+        return found
+
+    return evaluator, find
 
 
 class Sources(Mapping[str, ast.Module]):

@@ -106,7 +106,7 @@ MOST_PENDING = (
     4  # answers that are held to be compared beside a GPU, whose cases run faster than large ones are compared
 )
 CORES, MANY_CORES = os.cpu_count() or 1, 8
-ORIGINALS_AT_ONCE = min(max(1, CORES // 4), 4)  # children that interpret an original
+INTERPRETED_AT_ONCE = min(max(1, CORES // 4), 4)  # children of the interpreter, of a candidate and of an original
 COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
@@ -128,6 +128,7 @@ REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError",
 _Tried = tuple[Proof, Peer]
 _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
+_InterpretedAnswer = tuple[_InterpretedTry, CaseAnswer | ChildFailed | ProtocolError]
 Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
 
 
@@ -1176,23 +1177,30 @@ class _Interpreting:
         label = ""
         try:
             form = (first or cases[0][0]).form
-            door = loaded("candidate", self._candidate, form, self._context, INTERPRETED, gpu=False)
-            with door as session, _Comparing(seen) as comparing, self._beside_original(tries, seen) as known:
+            with ExitStack() as stack:
+                children = _Children(self._candidate, self._context, INTERPRETED, stack)
+                session = children.take(form)
+                children.give_back(session)
+                comparing = stack.enter_context(_Comparing(seen))
+                known = stack.enter_context(self._beside_original(tries, seen))
                 overwrites = tuple(self._judged_by().overwrites)  # an original is interpreted before that is known
-                for proof, peer, told in known:
+                pool = stack.enter_context(ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted"))
+                stack.callback(pool.shutdown, cancel_futures=True)
+                ask = functools.partial(self._answer, children, overwrites)
+                for (proof, peer, told), answer in _few_ahead(pool, ask, known):
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
-                    try:
-                        answer = self._one(seen, session, proof, peer, overwrites, told, leaves_trail=told is facts)
-                    except ChildError as error:
-                        failure = failure_of(error, INTERPRETED, label)
-                        if not own or failure.status in SEEN_BY_INTERPRETER:
-                            raise
-                        if not may_refuse(proof, peer, error):
+                    if isinstance(answer, ChildFailed | ProtocolError):
+                        failure = failure_of(answer, INTERPRETED, label)
+                        if not (own and isinstance(answer, ChildError)) or failure.status in SEEN_BY_INTERPRETER:
+                            raise answer
+                        if not may_refuse(proof, peer, answer):
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                     else:
+                        self._take(seen, proof, peer, answer, leaves_trail=told is facts)
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
+                pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     _decide_outside(seen, session, overwrites)
         except ProtocolError as error:
@@ -1208,26 +1216,27 @@ class _Interpreting:
         """What the candidate is judged beside; waits for it where there is an original."""
         return Standing() if self._original is None and self._prove is not None else self._standing.result()
 
-    def _one(
-        self,
-        seen: _Trial,
-        session: ChildSession,
-        proof: Proof,
-        peer: Peer,
-        overwrites: Collection[str],
-        facts: dict[str, Any],
-        *,
-        leaves_trail: bool,
-    ) -> CaseAnswer:
+    def _answer(self, children: _Children, overwrites: Collection[str], one: _InterpretedTry) -> _InterpretedAnswer:
+        """What the candidate does in a case, or what ends it."""
+        proof, peer, facts = one
         call = _call(proof, peer, overwrites)
         call.meta |= {"device": facts or None, "has_devices": False, "optional": True}
-        answer = read_answer(session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof)))
-        if self._prove is not None and facts and leaves_trail:
+        try:
+            session = children.take(proof.form)
+            try:
+                reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
+            finally:
+                children.give_back(session)  # which ends the others too where it is gone
+            return one, read_answer(reply)
+        except (ChildFailed, ProtocolError) as error:
+            return one, error
+
+    def _take(self, seen: _Trial, proof: Proof, peer: Peer, answer: CaseAnswer, *, leaves_trail: bool) -> None:
+        if self._prove is not None and self._device.result() and leaves_trail:
             seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.decide(proof, peer, answer)
         seen.kernels |= dict.fromkeys(answer.launched)
-        return answer
 
     @contextmanager
     def _beside_original(self, tries: Iterator[_InterpretedTry], seen: _Trial) -> Iterator[Iterator[_InterpretedTry]]:
@@ -1236,29 +1245,21 @@ class _Interpreting:
         if original is None or self._prove is None:
             yield tries
             return
-        idle, opening = SimpleQueue[ChildSession](), Lock()
         left_out: list[str] = []
-
-        def child(form: CallForm) -> ChildSession:
-            try:
-                return idle.get_nowait()
-            except Empty:
-                door = loaded("candidate", original, form, self._context, ORIGINAL, gpu=False)
-                with opening:
-                    return stack.enter_context(door)
 
         def known(one: _InterpretedTry) -> list[_InterpretedTry]:
             (proof, _, facts), standing = one, Standing()
-            session = child(proof.form)
+            session = children.take(proof.form)
             try:
                 if learn_case(standing, session, proof, self._context, facts):
-                    idle.put(session)
+                    children.give_back(session)
             except BadOriginal as bad:  # it writes where it must not
                 standing.dropped[proof.case.label()] = bad.message
             left_out.extend(standing.dropped.values())
             return [(*case, facts) for case in standing.cases]
 
-        with ExitStack() as stack, ThreadPoolExecutor(ORIGINALS_AT_ONCE, "interpreted original") as pool:
+        with ExitStack() as stack, ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted original") as pool:
+            children = _Children(original, self._context, ORIGINAL, stack)
             try:
                 yield itertools.chain.from_iterable(pool.map(known, tries))
             finally:
@@ -1270,6 +1271,43 @@ class _Interpreting:
             return False
         is_open = any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
         return not is_open and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+
+
+class _Children:
+    """Children in the interpreter for threads that each need one for a while; more are started as they are needed."""
+
+    def __init__(self, source: CandidateSource, context: RunContext, name: str, stack: ExitStack) -> None:
+        self._source, self._context, self._name, self._stack = source, context, name, stack
+        self._idle, self._opening = SimpleQueue[ChildSession](), Lock()
+
+    def take(self, form: CallForm) -> ChildSession:
+        """One that nobody else has.
+
+        Raises:
+            ChildFailed, ProtocolError: it does not start.
+        """
+        try:
+            return self._idle.get_nowait()
+        except Empty:
+            door = loaded("candidate", self._source, form, self._context, self._name, gpu=False)
+            with self._opening:
+                return self._stack.enter_context(door)
+
+    def give_back(self, session: ChildSession) -> None:
+        self._idle.put(session)
+
+
+def _few_ahead(
+    pool: ThreadPoolExecutor, ask: Callable[[_InterpretedTry], _InterpretedAnswer], ones: Iterable[_InterpretedTry]
+) -> Iterator[_InterpretedAnswer]:
+    """What comes of each, in their order, while a few further ones are asked."""
+    pending: deque[Future[_InterpretedAnswer]] = deque()
+    for one in ones:
+        pending.append(pool.submit(ask, one))
+        if len(pending) > INTERPRETED_AT_ONCE:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 def _facts_of(session: ChildSession) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import ast
 import itertools
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -153,9 +154,11 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
         except ChildError:
             return None
 
-    left = trail(one)
+    with ThreadPoolExecutor(1, "called otherwise") as pool:
+        given_trail = pool.submit(trail, other)
+        left = trail(one)
     try:
-        if trail(other) == left is not None:
+        if given_trail.result() == left is not None:
             return None
     except (
         ChildFailed,
