@@ -17,10 +17,14 @@ from workers.authors.compiler.graph import POINTWISE, references
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
-KEPT = {"logarithm": "lse", "delta": "delta"}  # roles of a row's numbers, and what these are called
+KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta"}  # roles of a row's numbers, and what these are called
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
+HIGHEST = " highest"  # of the node of a row's largest score, which is kept apart where it may be a large number
 LOG2E = 1.4426950408889634
 MOST_COPIES = 400  # nodes of a kernel
+FAR = 1e3  # of scores: beside it less than four digits of the logarithm of a row's sum are left
+FAR_OPERATORS = frozenset({"add", "sub", "where", "maximum", "minimum"})
+INTEGRAL = frozenset({"bool", "int64", "int32", "int16", "int8", "uint8"})
 
 
 @dataclass
@@ -61,7 +65,15 @@ def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
 
 
 def logsumexp_of(nodes: Mapping[str, Node], name: str) -> str | None:
-    """The node of which a node is the logarithm of the sum of powers, in bits, as ``with_chains`` writes it."""
+    """The node of which a node is the logarithm of the sum of powers, in bits, as ``with_chains`` writes it.
+
+    Or one of both parts: the largest element, and the logarithm of the sum beside it.
+    """
+    own = nodes[name]
+    if name.endswith(HIGHEST):
+        return _first(nodes[_first(own)])
+    if own.op == "log2" and name.endswith(LOGARITHM):
+        return _exponent(nodes, nodes[_first(nodes[_first(own)])])
     scaled, logarithm = _operands(nodes, nodes[name], "add", 2)
     if scaled is None or logarithm is None or scaled.op != "mul" or scaled.args[1] != LOG2E or logarithm.op != "log2":
         return None
@@ -135,6 +147,7 @@ class _Attention:
         powers, total = (self.nodes[ref.name] for ref in references(self.nodes[quotient].args))
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
+        self.highest = f"{probabilities}{HIGHEST}" if may_lie_far(self.nodes, score) else None
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self._users: dict[str, list[Node]] = {}
         for node in graph.nodes:
@@ -166,16 +179,15 @@ class _Attention:
             outputs = [paths[name][-1].name if paths[name] else name for name in products]
             chain = Chain(outputs[0])
             _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(paths)
-            made = list(outputs)
+            made, kept = list(outputs), list[str]()
             if key == "forward" and backward:
-                made.append(self.logarithm)
+                kept = [self.logarithm, *([self.highest] if self.highest else [])]
+                made += kept
                 self._logarithm(chain)
             refs = tuple(NodeRef(leaf) for leaf in dict.fromkeys(node for node, _ in chain.leaves.values()))
             for name in made:
-                meta = self.nodes[self.top].meta if name == self.logarithm else self.nodes[name].meta
-                placed.setdefault(outputs[0] if name == self.logarithm else name, []).append(
-                    Node(name, CHAINED, refs, meta)
-                )
+                meta = self.nodes[self.top].meta if name in kept else self.nodes[name].meta
+                placed.setdefault(outputs[0] if name in kept else name, []).append(Node(name, CHAINED, refs, meta))
                 chains[name] = chain
         nodes: list[Node] = []
         for node in self._graph.nodes:
@@ -352,6 +364,12 @@ class _Attention:
         """Add what forward leaves of each row."""
         top, total = _inside(self.top, chain), _inside(self.total, chain)
         meta = self.nodes[self.top].meta
+        if self.highest:
+            chain.nodes += [
+                Node(self.highest, "mul", (NodeRef(top), 1.0), meta),
+                Node(self.logarithm, "log2", (NodeRef(total),), meta),
+            ]
+            return
         chain.nodes += [
             Node(f"{self.logarithm} top", "mul", (NodeRef(top), LOG2E), meta),
             Node(f"{self.logarithm} sum", "log2", (NodeRef(total),), meta),
@@ -394,6 +412,38 @@ def _products_behind(nodes: Mapping[str, Node], name: str) -> set[str]:
         elif node.op in POINTWISE | VIEWS:
             waiting += [ref.name for ref in references(node.args)]
     return found
+
+
+def may_lie_far(nodes: Mapping[str, Node], score: str) -> bool:
+    """Whether all scores of a row may be large numbers, as what a mask fills with or an added tensor may be.
+
+    Beside -1e9 float32 has no room for the logarithm of their sum, from which backward would have their probabilities.
+    """
+    seen, waiting = set[str](), [score]
+    while waiting:
+        node = nodes[waiting.pop()]
+        if node.name in seen or node.op == "matmul":
+            continue
+        seen.add(node.name)
+        if node.op in FAR_OPERATORS:
+            terms = node.args[1:] if node.op == "where" else node.args
+            if any(isinstance(term, int | float) and FAR <= abs(term) < math.inf for term in terms):
+                return True
+            tensors = [term.name for term in terms if isinstance(term, NodeRef)]
+            if any(not _products_behind(nodes, name) and _reads_floats(nodes, name) for name in tensors):
+                return True
+        if node.op in POINTWISE | VIEWS:
+            waiting += [ref.name for ref in references(node.args)]
+    return False
+
+
+def _reads_floats(nodes: Mapping[str, Node], name: str) -> bool:
+    """Whether a value depends on the elements of a tensor of floats that is given, other than by what is compared."""
+    node = nodes[name]
+    if node.op == "input":
+        return node.meta.dtype not in INTEGRAL
+    behind = references(node.args[1:] if node.op == "where" else node.args)
+    return node.meta.dtype not in INTEGRAL and any(_reads_floats(nodes, ref.name) for ref in behind)
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
@@ -519,6 +569,9 @@ class _Expansion:
             return own
         if name == attention.probabilities and not self._in_forward:
             score = self._visit(attention.score)
+            if attention.highest:
+                highest = NodeRef(self._leaf(attention.highest, "highest"))
+                score = self._add(f"{own} below", "sub", (NodeRef(score), highest), node.meta)
             bits = self._add(f"{own} bits", "mul", (NodeRef(score), LOG2E), node.meta)
             logarithm = self._leaf(attention.logarithm, "logarithm")
             power = self._add(f"{own} power", "sub", (NodeRef(bits), NodeRef(logarithm)), node.meta)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Graph, Node, NodeRef
 from workers.authors.compiler.algebra import simplified
-from workers.authors.compiler.attention import LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
+from workers.authors.compiler.attention import HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, may_lie_far, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes, references
@@ -66,6 +66,7 @@ class Chained:
     domain: Domain
     is_softmax: bool
     is_safe: bool  # a row of which a mask leaves nothing is zero, not NaN
+    is_far: bool  # all scores of a row may be large numbers
     scores: Mapping[str, InnerProduct]  # by their nodes
     results: Mapping[str, OuterProduct]
 
@@ -117,6 +118,11 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     if (is_softmax and len(outer) > 1) or set(numbers.values()) - set(softmaxes.values()):
         raise _refused("have several softmaxes")
     ends = {one.node: softmaxes[one.node] or one.left for one in outer}
+    is_far = is_softmax and (
+        any(name.endswith(HIGHEST) for name in numbers)
+        if numbers
+        else any(may_lie_far(nodes, end) for end in ends.values())
+    )
     lowering = _lowered(problem, graph, tuple(ends.values()), base)
     shaped, bits = Scores(lowering.numbering), lowering.numbering.const(LOG2E if is_softmax else 1.0)
     values = {n: shaped.fast(lowering.numbering.pointwise("mul", bits, lowering.values[e])) for n, e in ends.items()}
@@ -141,7 +147,7 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     for name in numbers:
         value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
         stored.insert(graph.outputs.index(name), StoredValue(name, value, base))
-    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, scores, results)
+    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, is_far, scores, results)
     _require_narrow(chained)
     return chained, stored
 

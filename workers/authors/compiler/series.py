@@ -345,7 +345,12 @@ class Division:
         nodes = {node.name: node for node in graph.nodes}
         given = frozenset(node.name for node in graph.nodes if node.op in {"input", "upstream"})
         ends = [node for _, node in graph.gradients if node is not None]
-        left = {node for chain in chains.values() for node, role in chain.leaves.values() if role == "logarithm"}
+        left = {
+            node
+            for chain in chains.values()
+            for node, role in chain.leaves.values()
+            if role in {"logarithm", "highest"}
+        }
         forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
         # Which tap is the largest is found together with it.
         forward |= {n.name for n in graph.nodes if n.op == "argmax" and references(n.args)[0].name in forward}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from workers.authors.compiler.attention import HIGHEST
 from workers.authors.compiler.chained import (
     NO_BOUNDS,
     Axes,
@@ -500,9 +501,14 @@ class ChainedKernel(KernelWriter):
         new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
         turn.line(f"{new} = tl.maximum({top}, tl.max({scores}, axis=1, keep_dims=True))")
         turn.line("# A row of which a mask has left nothing so far stays at zero.")
-        turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new}{by})")
-        turn.line(f"{powers} = tl.exp2({scores}{by} - {shift})")
-        turn.line(f"{rescale} = tl.exp2({top}{by} - {shift})")
+        if self.chained.is_far:  # the product of a score and a number of bits may be no number
+            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new})")
+            turn.line(f"{powers} = tl.exp2(({scores} - {shift}){by})")
+            turn.line(f"{rescale} = tl.exp2(({top} - {shift}){by})")
+        else:
+            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new}{by})")
+            turn.line(f"{powers} = tl.exp2({scores}{by} - {shift})")
+            turn.line(f"{rescale} = tl.exp2({top}{by} - {shift})")
         turn.line(f"{denominator} = {denominator} * {rescale} + tl.sum({powers}, axis=1, keep_dims=True)")
         turn.line(f"{total} = {total} * {rescale}")
         turn.line(f"{top} = {new}")
@@ -527,9 +533,11 @@ class ChainedKernel(KernelWriter):
                     body.line(f"{total} = {total}{self._by[str(value.datum)]}")
             elif value.op == "logsumexp":
                 (by,) = self._by.values() or ("",)
-                text = f"{top}{by} + tl.log2({denominator})"
-                infinite = 'float("inf")'
-                safe = f"tl.where({denominator} == 0.0, {infinite}, {text})"
+                is_top = str(value.datum).endswith(HIGHEST)
+                text, empty = (top, "0.0") if is_top else (f"{top}{by} + tl.log2({denominator})", 'float("inf")')
+                if self.chained.is_far and not is_top:
+                    text = f"tl.log2({denominator})"
+                safe = f"tl.where({denominator} == 0.0, {empty}, {text})"
                 body.env[value] = safe if self.chained.is_safe else text
         outer = self._results_loads()
         for load, tensor in outer.items():
@@ -604,11 +612,13 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
         text = f"softmax({text})" if chained.is_softmax else f"({text})"
         found[name] = f"{text} @ {names.tensors[result.right.node]}"
         if chained.is_softmax:
-            found |= {
-                str(r.value.datum): f"logsumexp{text.removeprefix('softmax')} / log(2)"
-                for r in program.outputs
-                if r.value.op == "logsumexp"
-            }
+            scores = text.removeprefix("softmax")
+            for output in program.outputs:
+                if output.value.op == "logsumexp":
+                    is_top = str(output.value.datum).endswith(HIGHEST)
+                    apart = f" - max{scores}" if chained.is_far else ""
+                    logarithm = f"(logsumexp{scores}{apart}) / log(2)" if apart else f"logsumexp{scores} / log(2)"
+                    found[str(output.value.datum)] = f"max{scores}" if is_top else logarithm
     return found
 
 
