@@ -153,13 +153,14 @@ class Special(StrEnum):
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
     filled = "filled with -10,000 where a mask is"
+    masked = "filled with the smallest number where a mask is"
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
-FAR_DATA = (Special.bytes, Special.filled)  # each has a case of its own
+FAR_DATA = (Special.bytes, Special.masked)  # each has a case of its own
 
 
 class Indices(StrEnum):
@@ -282,6 +283,8 @@ class Case:
             yield replace(self, indices=Indices.padded)
         if self.related:
             yield replace(self, related=())
+        if self.special is Special.masked:
+            yield replace(self, special=Special.filled)
         if self.special:
             yield replace(self, special=Special.none)
         if self.wild:

@@ -22,14 +22,15 @@ REACHES: dict[str, tuple[float, ...]] = {
 TIES = (0.5, 0.25, 0.125)  # of what rows hold odd multiples
 LEVELS = 255  # of a pixel of eight bits
 FILLS = (-1e4, -1e9)  # by rows in turn: what masks are added to logits as
+LOWEST = torch.finfo(torch.bfloat16).min  # what masks fill with too; infinite in float16, as -1e9 is
 MOST_FILLED = 0.5  # of a row
 MOST_STEPS = 64  # of numbers in order, whose squares and sums stay small
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 SEVERAL_ROWS = 6  # from which on one of the special rows rises
-PEAK = 64.0  # times its value: one element of a special row
+PEAK, FARTHEST_PEAK = 64.0, 512.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
 MOST_KEPT = 0.6  # of a row of which most elements are zero, as behind a ReLU or a dropout
-DISTANT = (7.0, 8.5)  # doublings of the mean size of an element by which all lie away from zero
+DISTANT = (7.0, 12.0)  # doublings of the mean size of an element by which all lie away from zero
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -186,7 +187,10 @@ def _equal_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Genera
 
 
 def _peaked_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
-    rows[row, int(torch.randint(rows.shape[1], (), generator=stream))] *= PEAK
+    """The first or the last as often as any other: what moments may be taken about."""
+    any_place = int(torch.randint(rows.shape[1], (), generator=stream))
+    place = (0, rows.shape[1] - 1, any_place)[int(torch.randint(3, (), generator=stream))]
+    rows[row, place] *= PEAK * (FARTHEST_PEAK / PEAK) ** float(torch.rand((), generator=stream))
 
 
 def _repeated_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
@@ -247,12 +251,23 @@ def _distant(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
 
 def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """In every second row at least one element, up to half, is what masks fill with; the likelier in the first such row."""
+    return _filled_with(FILLS, values, stream)
+
+
+def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """The same with the smallest number, and of the other rows each third wholly."""
+    found = _filled_with((LOWEST, *FILLS), values, stream).reshape(-1, values.shape[-1])
+    found[int(torch.randint(len(found), (), generator=stream)) :: 3] = LOWEST
+    return found.reshape(values.shape)
+
+
+def _filled_with(fills: tuple[float, ...], values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     rows = values.clone().reshape(-1, values.shape[-1])
     first = min(int(torch.randint(2, (), generator=stream)), len(rows) - 1)
     for turn, row in enumerate(rows[first::2]):
         chosen = torch.rand(row.shape, generator=stream) < MOST_FILLED * torch.rand((), generator=stream)
         chosen[int(torch.randint(len(row), (), generator=stream))] = True
-        row[chosen] = FILLS[turn % len(FILLS)]
+        row[chosen] = fills[turn % len(fills)]
     return rows.reshape(values.shape)
 
 
@@ -310,6 +325,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.ties: _ties,
     Special.distant: _distant,
     Special.filled: _filled_by_a_mask,
+    Special.masked: _masked,
     Special.mask: _mask,
     Special.ramp: _ramp,
     Special.unit: _unit,

@@ -54,6 +54,7 @@ TINY_HALF_GRADIENTS = (14.0, 20.0)  # of float16: what a mean over 2**20 element
 EQUAL_WEIGHTS = (
     0.25  # the share of weights, drawn widely, that are one number, as of a scale that a training begins with
 )
+SMALLEST_SHARE = 40.0  # halvings: of a sigmoid of -28
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 SHAPED = (
     Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows, Upstream.signs, Upstream.centered,
@@ -368,8 +369,17 @@ def _floating(
             return _with_zeros(_random(shape, stream, 1.0) * _wild_scales(shape, stream, dtype), stream)
         return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream)
     if spec.init == "uniform":
-        return torch.rand(shape, generator=stream)
+        shares = torch.rand(shape, generator=stream)
+        return shares * _small_shares(shape, stream) if case.wild and not case.measured else shares
     return _random(shape, stream, _scale(stream, dtype, wild=case.wild and not case.measured))
+
+
+def _small_shares(shape: tuple[int, ...], stream: torch.Generator) -> torch.Tensor:
+    """Factors of shares, down to what a sigmoid leaves: of half of the rows one for all or for each element."""
+    rows = (*shape[:-1], 1) if shape else ()
+    doublings = SMALLEST_SHARE * torch.rand(rows, generator=stream) * (torch.rand(rows, generator=stream) < 0.5)
+    is_each = torch.rand(rows, generator=stream) < 0.5
+    return 2.0 ** -(doublings * torch.where(is_each, torch.rand(shape, generator=stream), 1.0))
 
 
 def _wild_scales(shape: tuple[int, ...], stream: torch.Generator, dtype: torch.dtype) -> torch.Tensor:

@@ -22,7 +22,7 @@ TOGETHER = 4  # cases in which several scalars are others
 MOST_SAID = 3  # floats that workloads say and that are others in a case each
 DYADIC = (0.25, 0.5)
 WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
-FAR = (100, 1000)
+FAR = (100, 8000)  # beyond what float16 counts to
 SEEDS = (2**32, 2**40)  # beyond 32 bits
 USUAL = (
     (0.1, 0.5),
@@ -277,5 +277,6 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):
-        return stream.randint(*FAR) if kind == "far" else stream.choice((0, -1, -default, -stream.randint(2, 40)))
+        far = round(math.exp(stream.uniform(*map(math.log, FAR))))
+        return far if kind == "far" else stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))
