@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gpu_runner.tracing.backward_decompositions import OWN_GRADIENTS
 from gpu_runner.tracing.decompositions import RULES
 from gpu_runner.tracing.fake import OperatorLimit
+from gpu_runner.tracing.in_place import CannotFollow, without_changes
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
 _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")
@@ -31,7 +32,7 @@ class JointTrace:
     upstream: tuple[bool, ...]  # for each output, whether it has a gradient
     gradients: tuple[bool, ...]  # for each wanted input, whether some output depends on it
     tuple_output: bool
-    rewritten: bool = False  # it changed tensors in place, and was traced again without
+    rewritten: bool = False  # it changed memory in place that it sees elsewhere too, and was traced again without
 
 
 class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
@@ -123,8 +124,11 @@ def trace(
         joint = Joint(call, inputs, wanted, watch)
         flat = joint.flat
         module = make_fx(joint, decomposition_table=table)(*flat)
-        rewritten = _changes_in_place(module)
-        if rewritten:
+        rewritten = False
+        try:
+            without_changes(module.graph, {}, table)
+        except CannotFollow:
+            rewritten = True
             pure = torch.func.functionalize(module, remove="mutations")
             module = make_fx(pure, decomposition_table=table)(*flat)
     return JointTrace(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output, rewritten)
@@ -147,11 +151,6 @@ def run(
         joint.dtypes = list(dtypes or joint.dtypes)
         joint(*joint.flat)
     return joint.dtypes
-
-
-def _changes_in_place(module: GraphModule) -> bool:
-    schemas = [getattr(node.target, "_schema", None) for node in module.graph.nodes]
-    return any(schema is not None and schema.is_mutable for schema in schemas)
 
 
 @functools.cache
