@@ -150,37 +150,45 @@ def _steps_that_fit(
 ) -> list[SeriesStep]:
     breaks, looked_at, division = Breaks(), 0, Division.of(graph, chains)
 
-    def cut(timed: Pass, breaks: Breaks) -> list[SeriesStep]:
-        forward = timed is Pass.forward
-        available = division.given if forward else division.kept
-        cutter = StepCutter(problem, graph, narrow, timed, available, breaks, chains)
-        return cutter.steps(division.wanted if forward else division.ends)
+    def cut(breaks: Breaks) -> list[SeriesStep]:
+        return StepCutter(problem, graph, narrow, timed, available, breaks, chains).steps(ends)
 
-    steps = [*cut(Pass.forward, breaks), *cut(Pass.backward, breaks)]
-    while True:
-        failing = [step for step in steps if not fits(step)]
-        if not failing or any(map(_moves_inside, failing)):
-            break
-        broken, form = failing[0], _form(failing[0], breaks)
-        alike = [step for step in failing[1:] if step.timed is broken.timed and _form(step, breaks) == form]
-        for own in _promising_first(broken, _further(broken, breaks), narrow, fits):
-            looked_at += len(broken.graph.nodes)
-            if own is None:
-                continue
-            other = _for_all(own, breaks, broken, alike)
-            looked_at += len(graph.nodes)
-            if looked_at > MOST_LOOKED_AT:
-                return steps
-            again = cut(broken.timed, other)
-            early = [step for step in again if step not in steps]
-            if early and fits(early[0]):
-                rest = [step for step in steps if step.timed is not broken.timed]
-                steps = [*again, *rest] if broken.timed is Pass.forward else [*rest, *again]
-                breaks = other
+    done: list[SeriesStep] = []
+    for timed in (Pass.forward, Pass.backward):
+        forward = timed is Pass.forward
+        ends = division.wanted if forward else division.ends
+        dtypes = _dtypes(done)
+        available = {name: dtypes.get(name) for name in (division.given if forward else division.kept)}
+        steps = cut(breaks)
+        while True:
+            failing = [step for step in steps if not fits(step)]
+            if not failing or any(map(_moves_inside, failing)) or looked_at > MOST_LOOKED_AT:
                 break
-        else:
-            break  # whoever compiles them says why one does not fit
-    return steps
+            broken, form = failing[0], _form(failing[0], breaks)
+            alike = [step for step in failing[1:] if _form(step, breaks) == form]
+            for own in _promising_first(broken, _further(broken, breaks), narrow, fits):
+                looked_at += len(broken.graph.nodes)
+                if own is None:
+                    continue
+                looked_at += len(graph.nodes)
+                other = _for_all(own, breaks, broken, alike)
+                again = cut(other)
+                early = [step for step in again if step not in steps]
+                if early and fits(early[0]):
+                    steps, breaks = again, other
+                    break
+                if looked_at > MOST_LOOKED_AT:
+                    break
+            else:
+                break  # whoever compiles them says why one does not fit
+        done += steps
+    return done
+
+
+def _dtypes(steps: Sequence[SeriesStep]) -> dict[str, str]:
+    """In which dtypes steps store their results where the call's is bfloat16."""
+    graphs = [step.graph for step in steps]
+    return {n: seen for graph in graphs for n, seen in zip(graph.outputs, graph.output_dtypes, strict=True)}
 
 
 def _promising_first(
@@ -196,7 +204,7 @@ def _promising_first(
     for breaks in ways:
         turns = {name: turn for name, turn in breaks.turns.items() if name in own}
         inside = replace(breaks, turns=turns)
-        given = frozenset(step.graph.inputs)
+        given = dict.fromkeys(step.graph.inputs)
         cutter = StepCutter(step.problem, step.graph, narrow, step.timed, given, inside, {}) if alone else None
         if cutter is None or fits(cutter.steps(step.graph.outputs)[0]):
             yield breaks
@@ -467,7 +475,8 @@ class StepCutter:
     """Cuts what a pass computes into steps.
 
     The rank of a node is even where it lies between products and odd where it follows from one, and has a turn, which grows where
-    a step between products is taken apart; a step has nodes of one rank and turn.
+    a step between products is taken apart; a step has nodes of one rank and turn. ``available`` are the tensors that lie in memory,
+    with the dtype in which another pass stored them.
     """
 
     def __init__(
@@ -476,7 +485,7 @@ class StepCutter:
         graph: Graph,
         narrow: frozenset[str],
         timed: Pass,
-        available: frozenset[str],
+        available: Mapping[str, str | None],
         breaks: Breaks,
         chains: Mapping[str, Chain],
     ) -> None:
@@ -544,7 +553,7 @@ class StepCutter:
             return (0, 0), None
         rank, turn = max(self._rank[name] for name in operands)
         if node.op == "windows":  # they are of what is stored by then
-            return (0 if self.available.issuperset(operands) else rank + 2 - rank % 2, 0), None
+            return (0 if self.available.keys() >= {*operands} else rank + 2 - rank % 2, 0), None
         if node.op in PRODUCTS:
             return (rank + 1 + rank % 2, 0), node.name
         if self._is_root(node.name):
@@ -794,6 +803,9 @@ class _Part:
         graph, narrow = self._cut.graph, self._cut.narrow
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
+        stored = self._cut.available.get(name)
+        if stored is not None:
+            return stored
         if name in self._cut.wide:
             return "float32"
         if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):
