@@ -120,7 +120,7 @@ def trace(
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
     table = decomposition_table()
-    with math_attention():
+    with composed_of_operators():
         joint = Joint(call, inputs, wanted, watch)
         flat = joint.flat
         module = make_fx(joint, decomposition_table=table)(*flat)
@@ -146,7 +146,7 @@ def run(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    with math_attention():
+    with composed_of_operators():
         joint = Joint(call, inputs, wanted, watch)
         joint.dtypes = list(dtypes or joint.dtypes)
         joint(*joint.flat)
@@ -171,11 +171,11 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 
 @contextlib.contextmanager
-def math_attention() -> Iterator[None]:
-    """Decompose attention into matrix products and a softmax."""
+def composed_of_operators() -> Iterator[None]:
+    """Decompose attention into matrix products and a softmax, and recurrent layers into their steps."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
         yield
 
 
