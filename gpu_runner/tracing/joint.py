@@ -175,8 +175,13 @@ def composed_of_operators() -> Iterator[None]:
     """Decompose attention into matrix products and a softmax, and recurrent layers into their steps."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
-        yield
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # `flags` warns of an accelerator that is not here
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 def make_inputs(

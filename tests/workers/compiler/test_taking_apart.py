@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -155,3 +156,12 @@ def test_a_model_of_many_layers_is_taken_apart_with_few_looks_at_all_of_it(monke
     monkeypatch.setattr(series, "MOST_LOOKED_AT", 14 * len(graph.nodes))
     proposal = CompilerAuthor().propose(Brief("layers", problem, graph, style("layers")))
     assert isinstance(proposal, Proposal)
+
+
+def test_steps_that_compute_the_same_of_the_same_sizes_share_their_kernels() -> None:
+    problem, graph, _ = graph_of("separable_layers")
+    proposal = CompilerAuthor().propose(Brief("layers", problem, graph, style("layers")))
+    assert isinstance(proposal, Proposal)
+    called = re.findall(r"= (_layers_launch_\w+)\(", proposal.source)
+    assert len(set(called)) < len(called) - 6
+    assert all(proposal.source.count(f"def {name}(") == 1 for name in called)
