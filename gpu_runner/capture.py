@@ -13,6 +13,8 @@ from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemo
 from gpu_runner.session import ChildSession
 from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
 
+_NO_BACKWARD = "needed for gradient computation has been modified by an inplace operation"  # of torch's autograd
+
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
 MOST_ELEMENTS_WITH_DATA = 2**24
@@ -43,9 +45,19 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
 def captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own.
 
-    Its own are taken too where they alone leave no operator outside of the vocabulary: a pool may divide no others evenly.
+    Its own are taken too where they alone leave no operator outside of the vocabulary: a pool may divide no others evenly. A model
+    that autograd refuses, since it changes what its gradients need, is captured forward alone.
     """
     takes = kernelbench.read(call("describe", {}))
+    try:
+        return _captured_model(problem, takes, call, whole)
+    except ProblemError as error:
+        if _NO_BACKWARD not in error.message:
+            raise
+        return _captured_model(problem, takes.without_gradients(), call, whole)
+
+
+def _captured_model(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool) -> CaptureResult:
     if whole:  # operators of torch's are taken as they are, and these change what they keep
         takes = dataclasses.replace(takes, tracking=())
     found: CaptureResult | None = None

@@ -52,6 +52,10 @@ class Taken:
         items = tuple(replace(item, idle=True) if item.path and item.name in idle else item for item in self.items)
         return replace(self, items=items)
 
+    def without_gradients(self) -> Taken:
+        """The same where nothing has a gradient."""
+        return replace(self, items=tuple(replace(item, grad=False) for item in self.items))
+
 
 def read(answer: dict[str, Any]) -> Taken:
     """A model's description as its child sent it.

@@ -197,8 +197,15 @@ def suite(
 
     def compiled(source: str, name: str, left_s: float) -> problem_set.Compiled:
         attempt = compile_problem(source, name, left_s)
-        small = None if attempt.problem is None else small_problem(attempt.problem)
-        return problem_set.Compiled(attempt.source, attempt.refusal, attempt.operator, attempt.elements, small)
+        own = attempt.problem
+        return problem_set.Compiled(
+            attempt.source,
+            attempt.refusal,
+            attempt.operator,
+            attempt.elements,
+            small=None if own is None else small_problem(own),
+            reference=None if own is None or own.source == source else own.source,
+        )
 
     def judged(source: str, candidate: str, left_s: float) -> Verdict:
         request = VerifyRequest(source, _candidate(parse(source), candidate))

@@ -20,7 +20,7 @@ from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
 from gpu_runner.child.handlers import ChildState, Handler
 from gpu_runner.child.input_sets import given, sampled
-from gpu_runner.tracing.joint import math_attention
+from gpu_runner.tracing.joint import composed_of_operators
 from gpu_runner.verify.compare import natural_error
 from gpu_runner.verify.lift import lifted
 
@@ -101,7 +101,7 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     by_place = [name for name in meta["order"] if name not in meta["keywords"] and name in _known(meta)]
     given = dict(zip(by_place, arguments.positional, strict=True)) | arguments.named | arguments.parameters
     inputs = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
-    with torch.device("meta"), math_attention(), Counting(inputs) as counting:
+    with torch.device("meta"), composed_of_operators(), Counting(inputs) as counting:
         arguments.call(state.values["reference"])
     return {**facts, "whole": sorted(counting.whole)}, []
 
@@ -109,7 +109,7 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the form of the outputs and the operations of each pass, those of matrix products and all others."""
     arguments = on_shapes(meta)
-    with torch.device("meta"), math_attention(), Counting() as forward:
+    with torch.device("meta"), composed_of_operators(), Counting() as forward:
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     ends = [output for output in outputs if output.requires_grad]

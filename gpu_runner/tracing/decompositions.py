@@ -339,6 +339,29 @@ def _as_strided(x: Tensor, sizes: Sequence[int], strides: Sequence[int], offset:
     return x.reshape(tuple(sizes))
 
 
+@rule("unfold.default", widen=False)
+def _unfold(x: Tensor, dim: int, size: int, step: int) -> Any:
+    if size != step or not x.dim():
+        return NotImplemented  # windows that overlap, or leave elements out
+    dim = positive(dim, x.dim())
+    pieces = x.shape[dim] // size
+    kept = torch.ops.aten.slice.Tensor(x, dim, 0, pieces * size) if pieces * size < x.shape[dim] else x
+    cut = kept.reshape([*x.shape[:dim], pieces, size, *x.shape[dim + 1 :]])
+    return cut.permute([d for d in range(cut.dim()) if d != dim + 1] + [dim + 1])
+
+
+@rule("unfold_backward.default", widen=False)
+def _unfold_backward(grad: Tensor, sizes: Sequence[int], dim: int, size: int, step: int) -> Any:
+    if size != step or not sizes:
+        return NotImplemented
+    dim = positive(dim, len(sizes))
+    last = grad.dim() - 1
+    turned = grad.permute([*range(dim + 1), last, *range(dim + 1, last)])
+    whole = turned.reshape([*sizes[:dim], grad.shape[dim] * size, *sizes[dim + 1 :]])
+    missing = sizes[dim] - whole.shape[dim]
+    return torch.constant_pad_nd(whole, [0] * (2 * (len(sizes) - 1 - dim)) + [0, missing]) if missing else whole
+
+
 @rule("as_strided_scatter.default", widen=False)
 def _as_strided_scatter(
     x: Tensor, source: Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None

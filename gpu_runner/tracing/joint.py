@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gpu_runner.tracing.backward_decompositions import OWN_GRADIENTS
 from gpu_runner.tracing.decompositions import RULES
 from gpu_runner.tracing.fake import OperatorLimit
+from gpu_runner.tracing.in_place import CannotFollow, without_changes
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
 _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")
@@ -31,7 +32,7 @@ class JointTrace:
     upstream: tuple[bool, ...]  # for each output, whether it has a gradient
     gradients: tuple[bool, ...]  # for each wanted input, whether some output depends on it
     tuple_output: bool
-    rewritten: bool = False  # it changed tensors in place, and was traced again without
+    rewritten: bool = False  # it changed memory in place that it sees elsewhere too, and was traced again without
 
 
 class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
@@ -119,12 +120,15 @@ def trace(
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
     table = decomposition_table()
-    with math_attention():
+    with composed_of_operators():
         joint = Joint(call, inputs, wanted, watch)
         flat = joint.flat
         module = make_fx(joint, decomposition_table=table)(*flat)
-        rewritten = _changes_in_place(module)
-        if rewritten:
+        rewritten = False
+        try:
+            without_changes(module.graph, {}, table)
+        except CannotFollow:
+            rewritten = True
             pure = torch.func.functionalize(module, remove="mutations")
             module = make_fx(pure, decomposition_table=table)(*flat)
     return JointTrace(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output, rewritten)
@@ -142,16 +146,11 @@ def run(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    with math_attention():
+    with composed_of_operators():
         joint = Joint(call, inputs, wanted, watch)
         joint.dtypes = list(dtypes or joint.dtypes)
         joint(*joint.flat)
     return joint.dtypes
-
-
-def _changes_in_place(module: GraphModule) -> bool:
-    schemas = [getattr(node.target, "_schema", None) for node in module.graph.nodes]
-    return any(schema is not None and schema.is_mutable for schema in schemas)
 
 
 @functools.cache
@@ -172,12 +171,17 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 
 @contextlib.contextmanager
-def math_attention() -> Iterator[None]:
-    """Decompose attention into matrix products and a softmax."""
+def composed_of_operators() -> Iterator[None]:
+    """Decompose attention into matrix products and a softmax, and recurrent layers into their steps."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with sdpa_kernel(SDPBackend.MATH):
-        yield
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # `flags` warns of an accelerator that is not here
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 def make_inputs(

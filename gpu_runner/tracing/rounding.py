@@ -62,7 +62,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
         read = _tensors([args, kwargs])
         operands = tuple(self._key(x) for x in read)
         given = func(*args, **kwargs)
-        memory = {_address(x) for x in read}
+        memory = set() if func._schema.is_mutable else {_address(x) for x in read}  # noqa: SLF001 - the public name of it
         results = tuple(self._given(x, _address(x) in memory) for x in _tensors([given]))
         self.calls.append(OperatorCall(str(func), operands, results))
         return given

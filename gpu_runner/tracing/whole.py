@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from gpu_runner.tracing.fake import OperatorLimit, same_number
+from gpu_runner.tracing.in_place import CannotFollow, without_changes
 from gpu_runner.tracing.joint import as_tuple
 from gpu_runner.tracing.raw import RawArg, RawGraph, RawNode, Ref, references
 
@@ -22,10 +23,6 @@ _DROPPED = frozenset({"device", "pin_memory", "layout"})  # a program runs where
 # Operators that draw numbers only where an argument says so: its place, and the name that it may have.
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
 _STATISTICS = ("batch_norm", "instance_norm")  # which change their fourth and fifth argument where the sixth is true
-
-
-class CannotFollow(RuntimeError):  # noqa: N818 - it states a fact
-    """What the reference does cannot be a graph of operators."""
 
 
 def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], names: Sequence[str]) -> RawGraph:
@@ -43,7 +40,8 @@ def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], nam
         return list(as_tuple(result))
 
     module = make_fx(flat, pre_dispatch=True)(*inputs)
-    _without_changes(module, names)
+    given = (node for node in module.graph.nodes if node.op == "placeholder")
+    without_changes(module.graph, dict(zip(given, names, strict=True)))
     return _Reader(module, names).graph(is_tuple[-1])
 
 
@@ -58,72 +56,6 @@ def random_operator(graph: RawGraph) -> str | None:
             continue
         return node.op
     return None
-
-
-def _without_changes(module: GraphModule, names: Sequence[str]) -> None:
-    """Replace what changes tensors in place.
-
-    Raises:
-        CannotFollow: the old values, or the change, are seen from elsewhere.
-    """
-    graph, memory = module.graph, _memory(module.graph)
-    given = dict(zip((n for n in graph.nodes if n.op == "placeholder"), names, strict=True))
-    for node in list(graph.nodes):
-        schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None or not schema.is_mutable:
-            continue
-        own = memory[node.args[0]]
-        for name in (name for other, name in given.items() if other in own):
-            raise CannotFollow(f"`{node.target}` changes `{name}` in place, which the caller sees")
-        if any(origin.op == "get_attr" for origin in own):
-            if node.users:
-                raise CannotFollow(f"`{node.target}` changes a constant of the model, and its value is used")
-            graph.erase_node(node)  # such as a count of batches
-            continue
-        _replace(graph, node, memory)
-
-
-def _memory(graph: Graph) -> dict[Node, set[Node]]:
-    """By node, the nodes that made the memory which it may share, by the schemas of operators."""
-    memory: dict[Node, set[Node]] = {}
-    for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        shared = [arg for arg in node.args[:1] if node.target is operator.getitem]
-        if schema is not None:
-            named = zip(schema.arguments, node.args, strict=False)
-            shared = [arg for argument, arg in named if argument.alias_info is not None]
-            # Without dropping anything it gives its input itself, which its schema does not say.
-            shared += node.args[:1] if node.target.overloadpacket.__name__ in (*_DROPOUTS, "type_as") else []
-        nodes = [
-            item
-            for arg in shared
-            for item in (arg if isinstance(arg, list | tuple) else (arg,))
-            if isinstance(item, Node)
-        ]
-        memory[node] = set().union(*(memory[item] for item in nodes)) if nodes else {node}
-    return memory
-
-
-def _replace(graph: Graph, node: Node, memory: dict[Node, set[Node]]) -> None:
-    place = {n: i for i, n in enumerate(graph.nodes)}
-    target = node.args[0]
-    for other, index in place.items():
-        shows_it = other is not target and index < place[node] and memory[other] & memory[node]
-        if shows_it and any(place[user] > place[node] for user in other.users):
-            raise CannotFollow(
-                f"`{node.target}` changes memory in place that `{other.name}` shows too, which is used later"
-            )
-    packet = getattr(torch.ops.aten, node.target.overloadpacket.__name__.removesuffix("_"), None)
-    pure = getattr(packet, node.target._overloadname, None)  # noqa: SLF001 - the only name of an overload
-    if pure is None:
-        raise CannotFollow(f"`{node.target}` changes a tensor in place, and there is no operator that gives a new one")
-    with graph.inserting_before(node):
-        made = graph.call_function(pure, node.args, node.kwargs)
-    made.meta, memory[made] = dict(node.meta), memory[node]
-    for user in [user for user in target.users if place.get(user, -1) > place[node]]:
-        user.replace_input_with(target, made)
-    node.replace_all_uses_with(made)
-    graph.erase_node(node)
 
 
 class _Reader:

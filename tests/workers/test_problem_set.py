@@ -72,7 +72,8 @@ class Bench:
             elements = 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8
             return Compiled(None, "it has no way to express `aten.max_pool2d` yet", "aten.max_pool2d", elements)
         small = source.replace("sized", "small") if "sized" in source else None
-        return Compiled(f"# {name}", None, None, 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8, small)
+        elements = 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8
+        return Compiled(f"# {name}", None, None, elements, small, source.replace("positive", "drawn"))
 
     def compose(self, source: str, run: Path, left_s: float) -> Composition | str:
         assert 0 < left_s <= 30 and run.parent.name == "composed"
@@ -86,6 +87,8 @@ class Bench:
         assert "large sized" not in source
         if "wrong" in source:
             return Verdict(Status.incorrect_values, (Evidence("values", "It is off."),))
+        if "positive" in source or "zeros" in source:
+            return Verdict(Status.degenerate_problem, (Evidence("mutants", "A trivial answer passes."),))
         if "unproved" in source:
             return Verdict(Status.unproved, (Evidence("language", "It cannot say."),))
         return Verdict(Status.passed)
@@ -121,6 +124,17 @@ def test_problem_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -
         "level1/10_b.py",
         "level2/1_c.py",
     ]
+
+
+def test_a_model_whose_own_inputs_leave_nothing_to_compute_is_judged_on_drawn_ones(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, p0="positive", p1="positive zeros", p2="right")
+    entries = Bench().over(folder, tmp_path / "out")
+    assert [entry.outcome for entry in entries] == [
+        ProblemOutcome.right,
+        ProblemOutcome.unusable,
+        ProblemOutcome.right,
+    ]
+    assert "on other inputs than the problem's own" in entries[0].sentence and not entries[2].sentence
 
 
 def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_path: Path) -> None:

@@ -142,6 +142,13 @@ def test_a_problem_that_is_larger_than_memory_is_captured_by_its_shapes(source: 
     assert (result.error, result.graph is None) == (None, False)
 
 
+def test_a_model_that_autograd_refuses_is_captured_forward_alone() -> None:
+    body = "y = torch.relu(self.linear(x))\n        y += x\n        return y"
+    result = capture(model(body, "torch.rand(6, 8)", "        self.linear = nn.Linear(8, 8)"))
+    assert result.graph is not None and result.graph.gradients == ()
+    assert not any(spec.grad for spec in parse_problem(result.problem_source or "").inputs)
+
+
 def test_own_sizes_are_kept_where_others_need_an_operator_outside_of_the_vocabulary() -> None:
     divides = capture(model("return F.adaptive_avg_pool2d(x, (4, 3))", "torch.rand(3, 4, 12, 15)"))
     assert divides.operators == ("div", "sum", "windows")

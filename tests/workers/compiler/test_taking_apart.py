@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from gpu_runner.contracts import Graph, Pass, Problem, Workload
 from gpu_runner.evaluate import evaluate
 from tests.workers.compiler.captured import captured, style
 from tests.workers.compiler.suited import graph_of
-from workers.authors.compiler import CompilerAuthor, nesting
+from workers.authors.compiler import CompilerAuthor, nesting, series
 from workers.authors.compiler.graph import CannotCompileError, references
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.programs import in_series
@@ -148,3 +149,19 @@ def test_a_graph_that_no_way_expresses_is_refused_with_the_first_sentence() -> N
     answer = CompilerAuthor().propose(Brief("every_other", problem, graph, style("every_other")))
     assert isinstance(answer, AuthorRefusal)
     assert answer.operator == "slice"
+
+
+def test_a_model_of_many_layers_is_taken_apart_with_few_looks_at_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, graph, _ = graph_of("separable_layers")
+    monkeypatch.setattr(series, "MOST_LOOKED_AT", 14 * len(graph.nodes))
+    proposal = CompilerAuthor().propose(Brief("layers", problem, graph, style("layers")))
+    assert isinstance(proposal, Proposal)
+
+
+def test_steps_that_compute_the_same_of_the_same_sizes_share_their_kernels() -> None:
+    problem, graph, _ = graph_of("separable_layers")
+    proposal = CompilerAuthor().propose(Brief("layers", problem, graph, style("layers")))
+    assert isinstance(proposal, Proposal)
+    called = re.findall(r"= (_layers_launch_\w+)\(", proposal.source)
+    assert len(set(called)) < len(called) - 6
+    assert all(proposal.source.count(f"def {name}(") == 1 for name in called)

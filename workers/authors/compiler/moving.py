@@ -22,7 +22,7 @@ _FLOATING = ("float32", "bfloat16", "float16")
 def with_moves(problem: Problem, graph: Graph, *, operands: bool) -> Graph:
     """The graph whose slices and joins of floating tensors are copies; the same object where there is none.
 
-    With ``operands``, what a product or the caller is handed in another order than it was computed in is a copy too.
+    With ``operands``, what another operator or the caller is handed in another order than it was computed in is a copy too.
     """
     sizes = Sizes.of(problem.dimensions, graph.multiples)
     by_name = {node.name: node for node in graph.nodes}
@@ -33,7 +33,7 @@ def with_moves(problem: Problem, graph: Graph, *, operands: bool) -> Graph:
             nodes += _joined(node, by_name, between) if node.op == "cat" else _cut(node, by_name, between)
         elif node.op == "matmul" and operands:
             nodes += _with_operands(node, by_name, _moves_batch)
-        elif node.op in POINTWISE | REDUCTIONS | SCANS and operands:
+        elif node.op in POINTWISE | REDUCTIONS | SCANS | {"windows"} and operands:
             nodes += _with_operands(node, by_name, lambda _: True)
         else:
             nodes.append(node)

@@ -382,26 +382,63 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
         for node in step.graph.outputs:
             if node not in texts:
                 texts[node] = names.free(kept.get(node) or _stored_name(step))
+    members = _members_of(brief, steps, texts, names)
+    gradients = {name: texts[node] for name, node in graph.gradients if node is not None}
+    return Programs(problem, graph, names, tuple(members), gradients)
+
+
+def _members_of(
+    brief: Brief, steps: Sequence[SeriesStep], texts: Mapping[str, str], names: TensorNames
+) -> list[Member]:
+    """The programs of steps; those that compute the same share their kernels. ``texts`` are the names of nodes in the module."""
     members: list[Member] = []
+    first: dict[tuple[object, ...], list[_StepNames]] = {}  # those whose kernels later steps of the same kind may share
+
+    def build(step: SeriesStep, given: _StepNames) -> ProgramDesign:
+        tunable, sizes, target = brief.style.tunable, brief.sizes, brief.style.target
+        inputs = tuple(zip(step.tensors, given.inputs, strict=True))
+        own, part = given.own, (step.problem, step.graph)
+        return build_design(own, *part, tunable, (), given.outputs, inputs, sizes, step.timed, target)
+
     for step in steps:
         outputs = tuple(texts[node] for node in step.graph.outputs)
         alone = sum(other.timed is step.timed for other in steps) == 1
         label = step.timed.value if alone else f"{step.timed.value}_{outputs[0]}"
-        own = f"{brief.name}_{label}"
-        inputs = tuple((node, texts[node]) for node in step.tensors)
-        tunable, sizes = brief.style.tunable, brief.sizes
-        design = build_design(
-            own, step.problem, step.graph, tunable, (), outputs, inputs, sizes, step.timed, brief.style.target
-        )
-        table = dict(zip(design.names.outputs, outputs, strict=True))
-        table |= {design.names.tensors[node]: text for node, text in inputs}
-        table |= {text: names.scalars[name] for name, text in design.names.scalars.items()}
         launcher = f"_{brief.name}_launch_{outputs[0]}"
         if any(member.forward == launcher for member in members):  # what forward computed and did not keep
             launcher = f"_{brief.name}_launch_{label}"
-        members.append(Member(design, launcher, "", table, {}, step.timed))
-    gradients = {name: texts[node] for name, node in graph.gradients if node is not None}
-    return Programs(problem, graph, names, tuple(members), gradients)
+        own = _StepNames(f"{brief.name}_{label}", launcher, outputs, tuple(texts[node] for node in step.tensors))
+        design, named = build(step, own), own
+        for other in first.setdefault(_kind_of_step(step), []):
+            shared = build(step, other)
+            if _text_of(shared) == other.text:
+                design, named = shared, other
+                break
+        else:
+            first[_kind_of_step(step)].append(replace(own, text=_text_of(design)))
+        table = dict(zip(design.names.outputs, outputs, strict=True))
+        inputs = zip(step.tensors, own.inputs, strict=True)
+        table |= {design.names.tensors[node]: text for node, text in inputs}
+        table |= {text: names.scalars[name] for name, text in design.names.scalars.items()}
+        members.append(Member(design, named.launcher, "", table, {}, step.timed))
+    return members
+
+
+@dataclass(frozen=True)
+class _StepNames:
+    """What a step's kernels, launcher and tensors are called, and what comes of it; ``own`` begins the kernels' names."""
+
+    own: str
+    launcher: str
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    text: tuple[str, ...] = ()
+
+
+def _kind_of_step(step: SeriesStep) -> tuple[object, ...]:
+    inputs = tuple((spec.dtype, len(spec.dims)) for spec in step.problem.inputs)
+    nodes = tuple((node.op, node.meta) for node in step.graph.nodes)
+    return step.timed, inputs, nodes, step.graph.output_dtypes
 
 
 def _stored_name(step: SeriesStep) -> str:

@@ -112,7 +112,7 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: fro
     ]
 
 
-MOST_LOOKED_AT = 24_000  # nodes of all ways to take steps apart: some seconds
+MOST_LOOKED_AT = 150_000  # nodes of all ways to take steps apart: some seconds
 
 
 @dataclass(frozen=True)
@@ -148,36 +148,70 @@ def _steps_that_fit(
     fits: Callable[[SeriesStep], bool],
     chains: Mapping[str, Chain],
 ) -> list[SeriesStep]:
-    breaks, tries, division = Breaks(), 0, Division.of(graph, chains)
+    breaks, looked_at, division = Breaks(), 0, Division.of(graph, chains)
 
-    def cut(timed: Pass, breaks: Breaks) -> list[SeriesStep]:
+    def cut(breaks: Breaks) -> list[SeriesStep]:
+        return StepCutter(problem, graph, narrow, timed, available, breaks, chains).steps(ends)
+
+    done: list[SeriesStep] = []
+    for timed in (Pass.forward, Pass.backward):
         forward = timed is Pass.forward
-        available = division.given if forward else division.kept
-        cutter = StepCutter(problem, graph, narrow, timed, available, breaks, chains)
-        return cutter.steps(division.wanted if forward else division.ends)
-
-    steps = [*cut(Pass.forward, breaks), *cut(Pass.backward, breaks)]
-    while True:
-        failing = [step for step in steps if not fits(step)]
-        if not failing or any(map(_moves_inside, failing)):
-            break
-        broken, form = failing[0], _form(failing[0], breaks)
-        alike = [step for step in failing[1:] if step.timed is broken.timed and _form(step, breaks) == form]
-        for own in _further(broken, breaks):
-            other = _for_all(own, breaks, broken, alike)
-            tries += 1
-            if tries * len(graph.nodes) > MOST_LOOKED_AT:
-                return steps
-            again = cut(broken.timed, other)
-            early = [step for step in again if step not in steps]
-            if early and fits(early[0]):
-                rest = [step for step in steps if step.timed is not broken.timed]
-                steps = [*again, *rest] if broken.timed is Pass.forward else [*rest, *again]
-                breaks = other
+        ends = division.wanted if forward else division.ends
+        dtypes = _dtypes(done)
+        available = {name: dtypes.get(name) for name in (division.given if forward else division.kept)}
+        steps = cut(breaks)
+        while True:
+            failing = [step for step in steps if not fits(step)]
+            if not failing or any(map(_moves_inside, failing)) or looked_at > MOST_LOOKED_AT:
                 break
+            broken, form = failing[0], _form(failing[0], breaks)
+            alike = [step for step in failing[1:] if _form(step, breaks) == form]
+            for own in _promising_first(broken, _further(broken, breaks), narrow, fits):
+                looked_at += len(broken.graph.nodes)
+                if own is None:
+                    continue
+                looked_at += len(graph.nodes)
+                other = _for_all(own, breaks, broken, alike)
+                again = cut(other)
+                early = [step for step in again if step not in steps]
+                if early and fits(early[0]):
+                    steps, breaks = again, other
+                    break
+                if looked_at > MOST_LOOKED_AT:
+                    break
+            else:
+                break  # whoever compiles them says why one does not fit
+        done += steps
+    return done
+
+
+def _dtypes(steps: Sequence[SeriesStep]) -> dict[str, str]:
+    """In which dtypes steps store their results where the call's is bfloat16."""
+    graphs = [step.graph for step in steps]
+    return {n: seen for graph in graphs for n, seen in zip(graph.outputs, graph.output_dtypes, strict=True)}
+
+
+def _promising_first(
+    step: SeriesStep, ways: Iterator[Breaks], narrow: frozenset[str], fits: Callable[[SeriesStep], bool]
+) -> Iterator[Breaks | None]:
+    """Ways to take a step apart, those first whose first part fits when the step is cut alone; None for what is put off.
+
+    To cut a step alone takes a time that does not grow with the model. What holds of it may not hold where others are cut with it.
+    """
+    put_off: list[Breaks] = []
+    alone = not any(node.op in PRODUCTS | {"windows"} for node in step.graph.nodes)
+    own = {node.name for node in step.graph.nodes}
+    for breaks in ways:
+        turns = {name: turn for name, turn in breaks.turns.items() if name in own}
+        inside = replace(breaks, turns=turns)
+        given = dict.fromkeys(step.graph.inputs)
+        cutter = StepCutter(step.problem, step.graph, narrow, step.timed, given, inside, {}) if alone else None
+        if cutter is None or fits(cutter.steps(step.graph.outputs)[0]):
+            yield breaks
         else:
-            break  # whoever compiles them says why one does not fit
-    return steps
+            put_off.append(breaks)
+            yield None
+    yield from put_off
 
 
 def _moves_inside(step: SeriesStep) -> bool:
@@ -446,7 +480,8 @@ class StepCutter:
     """Cuts what a pass computes into steps.
 
     The rank of a node is even where it lies between products and odd where it follows from one, and has a turn, which grows where
-    a step between products is taken apart; a step has nodes of one rank and turn.
+    a step between products is taken apart; a step has nodes of one rank and turn. ``available`` are the tensors that lie in memory,
+    with the dtype in which another pass stored them.
     """
 
     def __init__(
@@ -455,7 +490,7 @@ class StepCutter:
         graph: Graph,
         narrow: frozenset[str],
         timed: Pass,
-        available: frozenset[str],
+        available: Mapping[str, str | None],
         breaks: Breaks,
         chains: Mapping[str, Chain],
     ) -> None:
@@ -523,7 +558,7 @@ class StepCutter:
             return (0, 0), None
         rank, turn = max(self._rank[name] for name in operands)
         if node.op == "windows":  # they are of what is stored by then
-            return (0 if self.available.issuperset(operands) else rank + 2 - rank % 2, 0), None
+            return (0 if self.available.keys() >= {*operands} else rank + 2 - rank % 2, 0), None
         if node.op in PRODUCTS:
             return (rank + 1 + rank % 2, 0), node.name
         if self._is_root(node.name):
@@ -773,6 +808,9 @@ class _Part:
         graph, narrow = self._cut.graph, self._cut.narrow
         if name in graph.outputs and graph.output_dtypes:
             return graph.output_dtypes[graph.outputs.index(name)]
+        stored = self._cut.available.get(name)
+        if stored is not None:
+            return stored
         if name in self._cut.wide:
             return "float32"
         if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):

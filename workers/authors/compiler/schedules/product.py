@@ -439,20 +439,24 @@ class ProductKernel(KernelWriter):
     def _term(self, load: TileValue, operand: Operand, axes: tuple[int, ...], role: str, index: str) -> str | None:
         """What an index adds to a tensor's offset, None where the tensor does not vary over it."""
         shape = operand.domain.shapes[str(load.datum)]
-        own = [place for place, dim in enumerate(shape) if set(dim) & set(axes)]
+        flat = [(axis, place) for place, dim in enumerate(shape) for axis in dim]
+        own = [place for axis, place in flat if axis in axes]
         if not own:
             return None
-        found = tuple(axis for place in own for axis in shape[place])
-        if found != axes or own != list(range(own[0], own[-1] + 1)):
+        first = [axis in axes for axis, _ in flat].index(True)
+        if tuple(axis for axis, _ in flat[first : first + len(own)]) != axes:
             raise CannotCompileError(
                 f"`matmul` takes `{self.tensor(load)}`, whose {role} dimensions do not lie side by side", "matmul"
             )
         stride = f"{self.tensor(load)}_stride_{role}"
         value = f"{self.tensor(load)}.stride({own[-1] - len(shape)})"
-        if len(own) > 1:  # the last of them may be of size one, whose stride may be anything
+        if own[0] != own[-1]:  # the last of them may be of size one, whose stride may be anything
             value = (
                 " * ".join(f"{self.tensor(load)}.shape[{place}]" for place in range(own[-1] + 1 - len(shape), 0)) or "1"
             )
+        after = shape[own[-1]][shape[own[-1]].index(axes[-1]) + 1 :]
+        if after:  # the dimension was merged of these and more
+            value = f"{self.scalars.host.product(after)} * {value}"
         if self.strides.get(stride, value) != value:
             stride = self.names.free(stride)
         self.strides[stride] = value
