@@ -55,6 +55,8 @@ _SAME = frozenset(
         "to",
     ]
 )
+# Those of the least normal number of float32, and of the least number that one less something may be.
+_LEAST_LOGARITHMS = {"log": -87.4, "log2": -126.1, "log10": -38.0, "log1p": -16.7}
 _FOLDED = frozenset(["cdiv", "next_power_of_2", "range", "static_range"])  # those that a compiler computes of constants
 
 
@@ -98,7 +100,8 @@ def watch_blocks(decisions: Decisions) -> None:
 
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
         result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
-        nans.mark(result, lhs, rhs, is_asked=op in compares and lhs.data is rhs.data)
+        result.asks_for_nan = op in compares and lhs.data is rhs.data
+        nans.mark(result, lhs, rhs, is_asked=result.asks_for_nan)
         if op in compares or (op in joins and result.data.dtype == bool):
             site = _undecided(decisions, "")
             if site is None or (op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy)):
@@ -126,11 +129,13 @@ def watch_blocks(decisions: Decisions) -> None:
                 _note(decisions, site, _happened, first.data != result.data, _read(result), "a limit")
         elif op is numpy.where:
             _carry_chosen(result, first, second, third, numpy)
-            _compute(decisions, "where", result, second, third)
+            is_asked = getattr(first, "asks_for_nan", False)
+            _compute(decisions, "where", result, second, third, has_odd=is_asked)
         return result
 
     def unary_op(self: Any, operand: Any, op: Any) -> Any:
         result = _carry(unary(self, operand, op), operand)
+        result.function = op.__name__
         _note_signs(decisions, op, result, operand)
         _compute(decisions, op.__name__, result, operand)
         return result
@@ -378,10 +383,17 @@ def _finite(result: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _against_limit(result: Any, *operands: Any) -> Any:
-    """The lanes of a comparison that count: an infinity against a finite limit does not, whose result is judged by other rules."""
+    """The lanes of a comparison that count: an infinity against a finite limit does not, whose result is judged by other rules,
+    unless it is the logarithm of zero and the limit one that no other logarithm is below."""
     finite = _finite(result, operands)
     is_limit = len(finite) > 1 and any(each.all() for each in finite)
+    is_limit = is_limit and not any(_is_below_logarithms(*pair) for pair in (operands, operands[::-1]))
     return _where_all(_read(result), finite if is_limit else ())
+
+
+def _is_below_logarithms(limit: Any, value: Any) -> bool:
+    least = _LEAST_LOGARITHMS.get(getattr(value, "function", ""))
+    return least is not None and bool((limit.data < least).all())
 
 
 def _where_all(counts: Any, masks: Iterable[Any]) -> Any:
@@ -958,14 +970,16 @@ def _fixed(
     return frozenset(name for name in names if name not in given or caller.is_fixed(given[name], own, constant=True))
 
 
-def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
-    """Note what the innermost kernel on the stack computes now."""
+def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any, has_odd: bool = False) -> None:
+    """Note what the innermost kernel on the stack computes now; ``has_odd``: infinities and NaN count."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and not (site.is_between or site.is_sorting):
-        _compute_at(site, decisions, operation, result, *operands)
+        _compute_at(site, decisions, operation, result, *operands, has_odd=has_odd)
 
 
-def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
+def _compute_at(
+    site: _Site, decisions: Decisions, operation: str, result: Any, *operands: Any, has_odd: bool = False
+) -> None:
     if not result.data.size:
         return
     key = site.place, operation
@@ -977,7 +991,7 @@ def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, 
     if lanes is None:
         _refuse_many(decisions)
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
-    counts = _where_all(_read(result), _finite(result, operands))
+    counts = _where_all(_read(result), () if has_odd else _finite(result, operands))
     lanes.result = _join_lanes(lanes.result, result.data[counts])
     data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
     lanes.operands = [_join_lanes(known, each) for known, each in zip(lanes.operands, data, strict=True)]
