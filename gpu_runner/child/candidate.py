@@ -7,6 +7,7 @@ compiled ahead: the widths of a problem's cases want one each, and none has to w
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import itertools
 import json
@@ -28,6 +29,7 @@ from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, o
 from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
+from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.lanes import watch_blocks
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources, load_module
 from gpu_runner.program.log import Log, native_place, watch_launches
@@ -37,6 +39,7 @@ from gpu_runner.program.objects import Violation
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN
+MOST_TRIED = 2**16  # elements of all tensors of a launch before which another setting is tried in the interpreter
 MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []
 _FROM = re.compile(r"^from ([\w.]+) import\b", re.MULTILINE)
@@ -54,7 +57,7 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
-        take_any()
+        take_any(decisions)
         guard_memory()
         watch_blocks(decisions)
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
@@ -439,14 +442,15 @@ def _is_expanded(value: torch.Tensor) -> bool:
     return bool(span * EXPANDED <= value.numel())
 
 
-def take_any() -> None:
+def take_any(decisions: Decisions) -> None:
     """Let every autotuner of this process take a drawn one of its settings for each key: on a GPU times choose, so that any may be.
 
-    The interpreter launches all of them. A second time changes nothing.
+    The interpreter launches all of them. Where little memory is given to the kernel, another setting is launched before as under a
+    clock, so that what a trial leaves in memory shows; what kernels decide there is not judged. A second time changes nothing.
     """
     from triton.runtime.autotuner import Autotuner
 
-    original = Autotuner.run
+    original, bench = Autotuner.run, Autotuner._bench  # noqa: SLF001 - the one place where a setting is tried
     if getattr(original, "takes_any", False):
         return
 
@@ -455,10 +459,33 @@ def take_any() -> None:
         return original(self, *args, **kwargs)
 
     def trial(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return [secrets.randbelow(2**32)] * 3  # in place of times
+        if self.__dict__["has_launched"]:
+            return [0.0] * 3  # the first of these is taken
+        self.__dict__["has_launched"] = True
+        if sum(tensor.numel() for tensor in tensors_in([*args, kwargs])) <= MOST_TRIED:
+            was_paused, decisions.is_paused = decisions.is_paused, True
+            self.__dict__["do_bench"] = _once
+            try:
+                bench(self, *args, **kwargs)
+            finally:
+                decisions.is_paused = was_paused
+        return [1.0] * 3
 
     run.takes_any = True  # type: ignore[attr-defined]  # a mark on the function itself
-    Autotuner.run, Autotuner._bench = run, trial  # noqa: SLF001 - the one place where a setting is tried
+    Autotuner.run, Autotuner._bench = run, trial  # noqa: SLF001 - as above
+    Autotuner.prune_configs = _drawn_order(Autotuner.prune_configs)
+
+
+def _drawn_order(prune: Callable[..., Any]) -> Callable[..., Any]:
+    """The settings that are left, in a drawn order, of which none was launched yet."""
+
+    @functools.wraps(prune)
+    def begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        left = list(prune(self, *args, **kwargs))
+        self.__dict__["has_launched"] = False
+        return [left.pop(secrets.randbelow(len(left))) for _ in range(len(left))]
+
+    return begin
 
 
 def take_one_that_launches() -> None:
@@ -469,14 +496,9 @@ def take_one_that_launches() -> None:
     """
     from triton.runtime.autotuner import Autotuner
 
-    prune, bench = Autotuner.prune_configs, Autotuner._bench  # noqa: SLF001 - the one place where a setting is tried
+    bench = Autotuner._bench  # noqa: SLF001 - the one place where a setting is tried
     if getattr(bench, "takes_one", False):
         return
-
-    def begin(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.__dict__["has_launched"] = False
-        left = list(prune(self, *args, **kwargs))
-        return [left.pop(secrets.randbelow(len(left))) for _ in range(len(left))]
 
     def trial(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.__dict__.get("has_launched", False):
@@ -488,7 +510,8 @@ def take_one_that_launches() -> None:
         return times
 
     trial.takes_one = True  # type: ignore[attr-defined]  # a mark on the function itself
-    Autotuner.prune_configs, Autotuner._bench = begin, trial  # noqa: SLF001 - as above
+    Autotuner.prune_configs = _drawn_order(Autotuner.prune_configs)
+    Autotuner._bench = trial  # noqa: SLF001 - as above
 
 
 def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:

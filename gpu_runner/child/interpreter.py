@@ -440,7 +440,9 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         data = data.astype("int32" if data.dtype.kind == "b" else like.handle.data.dtype)
         whole = tl.block_type(kind, list(data.shape)) if like.type.is_block() else kind
         handles, is_asked = [tensor.handle for tensor in tensors], function in (numpy.isnan, numpy.isinf)
-        return tl.core.tensor(nans.mark(TensorHandle(data, kind), *handles, is_asked=is_asked), whole)
+        made = TensorHandle(data, kind)
+        made.function, made.asks_for_nan = function.__name__, is_asked
+        return tl.core.tensor(nans.mark(made, *handles, is_asked=is_asked), whole)
 
     return call
 

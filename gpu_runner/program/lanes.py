@@ -29,6 +29,7 @@ from gpu_runner.program.coverage import (
     is_plain,
     join_value,
     place_of,
+    text_of,
 )
 from gpu_runner.program.language import words
 from gpu_runner.program.objects import unproved
@@ -54,6 +55,9 @@ _SAME = frozenset(
         "to",
     ]
 )
+# Those of the least normal number of float32, and of the least number that one less something may be.
+_LEAST_LOGARITHMS = {"log": -87.4, "log2": -126.1, "log10": -38.0, "log1p": -16.7}
+_FOLDED = frozenset(["cdiv", "next_power_of_2", "range", "static_range"])  # those that a compiler computes of constants
 
 
 _ASKING = _SAME | {
@@ -72,7 +76,7 @@ _KEEPING = words("""
     get_program_id get_num_programs load store masked_load masked_store tensor_pointer_load tensor_pointer_store
     make_block_ptr advance make_tensor_descriptor descriptor_load descriptor_store descriptor_gather descriptor_scatter
     expand_dims broadcast splat unsplat cat join split reshape trans make_range addptr print assert assume barrier
-    si_to_fp ui_to_fp fp_ext fp_trunc fp_to_fp bitcast int_to_ptr ptr_to_int idiv fp_to_si atomic_rmw atomic_cas
+    si_to_fp ui_to_fp fp_ext fp_trunc fp_to_fp bitcast int_to_ptr ptr_to_int idiv fp_to_si fp_to_ui atomic_rmw atomic_cas
     """)
 _REDUCTIONS = words(
     "argmax argmin max min sum xor_sum reduce_or cumsum cumprod"
@@ -92,11 +96,12 @@ def watch_blocks(decisions: Decisions) -> None:
     joins = frozenset([numpy.bitwise_and, numpy.bitwise_or])
     picks = frozenset([numpy.minimum, numpy.maximum, numpy.fmin, numpy.fmax])
     binary, ternary, unary = builder.binary_op, builder.ternary_op, builder.unary_op
-    divide, cast = builder.create_idiv, builder.create_fp_to_si
+    divide = builder.create_idiv
 
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
         result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
-        nans.mark(result, lhs, rhs, is_asked=op in compares and lhs.data is rhs.data)
+        result.asks_for_nan = op in compares and lhs.data is rhs.data
+        nans.mark(result, lhs, rhs, is_asked=result.asks_for_nan)
         if op in compares or (op in joins and result.data.dtype == bool):
             site = _undecided(decisions, "")
             if site is None or (op in (numpy.less, numpy.greater_equal) and _is_below_zero(lhs, rhs, numpy)):
@@ -124,27 +129,27 @@ def watch_blocks(decisions: Decisions) -> None:
                 _note(decisions, site, _happened, first.data != result.data, _read(result), "a limit")
         elif op is numpy.where:
             _carry_chosen(result, first, second, third, numpy)
-            _compute(decisions, "where", result, second, third)
+            is_asked = getattr(first, "asks_for_nan", False)
+            _compute(decisions, "where", result, second, third, has_odd=is_asked)
         return result
 
     def unary_op(self: Any, operand: Any, op: Any) -> Any:
         result = _carry(unary(self, operand, op), operand)
+        result.function = op.__name__
         _note_signs(decisions, op, result, operand)
         _compute(decisions, op.__name__, result, operand)
         return result
 
     def create_idiv(self: Any, lhs: Any, rhs: Any) -> Any:
+        _refuse_undefined(decisions, rhs.data == 0, "a division by zero")
         result = _carry(divide(self, lhs, rhs), lhs, rhs)
         _compute(decisions, "floor_divide", result, lhs, rhs)
         return result
 
-    def create_fp_to_si(self: Any, source: Any, dtype: Any) -> Any:
-        result = cast(self, source, dtype)
-        _compute(decisions, "to", result, source)
-        return result
-
     builder.binary_op, builder.ternary_op, builder.unary_op = binary_op, ternary_op, unary_op
-    builder.create_idiv, builder.create_fp_to_si = create_idiv, create_fp_to_si
+    builder.create_idiv = create_idiv
+    for name in ("create_fp_to_si", "create_fp_to_ui"):
+        setattr(builder, name, _rounding(getattr(builder, name), decisions))
     _watch_memory(interpreter)
     nans.watch(interpreter)
     _watch_others(interpreter, decisions)
@@ -182,6 +187,23 @@ def _computing(name: str, method: Callable[..., Any], decisions: Decisions, hand
         return result
 
     return computing
+
+
+def _rounding(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
+    """Note what a conversion to whole numbers gives, which of numbers beyond the range of the dtype is anything."""
+
+    @functools.wraps(method)
+    def rounding(self: Any, source: Any, dtype: Any) -> Any:
+        if source.data.dtype.kind == "f":
+            size, is_unsigned = dtype.scalar.primitive_bitwidth, dtype.scalar.is_int_unsigned()
+            high = 2.0 ** (size - (not is_unsigned))
+            is_within = (source.data < high) & (source.data >= (0.0 if is_unsigned else -high))
+            _refuse_undefined(decisions, ~is_within, "a conversion to whole numbers beyond their range")
+        result = method(self, source, dtype)
+        _compute(decisions, "to", result, source)
+        return result
+
+    return rounding
 
 
 def _reducing(method: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
@@ -361,10 +383,17 @@ def _finite(result: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _against_limit(result: Any, *operands: Any) -> Any:
-    """The lanes of a comparison that count: an infinity against a finite limit does not, whose result is judged by other rules."""
+    """The lanes of a comparison that count: an infinity against a finite limit does not, whose result is judged by other rules,
+    unless it is the logarithm of zero and the limit one that no other logarithm is below."""
     finite = _finite(result, operands)
     is_limit = len(finite) > 1 and any(each.all() for each in finite)
+    is_limit = is_limit and not any(_is_below_logarithms(*pair) for pair in (operands, operands[::-1]))
     return _where_all(_read(result), finite if is_limit else ())
+
+
+def _is_below_logarithms(limit: Any, value: Any) -> bool:
+    least = _LEAST_LOGARITHMS.get(getattr(value, "function", ""))
+    return least is not None and bool((limit.data < least).all())
 
 
 def _where_all(counts: Any, masks: Iterable[Any]) -> Any:
@@ -386,6 +415,7 @@ def _happened(data: Any) -> int:
 
 
 _DECIDES, _COMPUTES, _LOOPS_OVER = "__kernelsmith_decides__", "__kernelsmith_computes__", "__kernelsmith_loops__"
+_BRANCHES = "__kernelsmith_branches__"
 _LOOKS_UP, _CUTS = "__kernelsmith_looks_up__", "__kernelsmith_cuts__"
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv,
@@ -492,8 +522,9 @@ def _decided(node: ast.expr) -> ast.expr:
         node.values = [_decided(each) for each in node.values]
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node.operand = _decided(node.operand)
-    elif not isinstance(node, ast.Compare | ast.Constant) and not _is_noted(node):
-        return _call(_DECIDES, node, node)
+    elif not isinstance(node, ast.Constant):
+        is_noted = isinstance(node, ast.Compare) or _is_noted(node)
+        return _call(_BRANCHES, node, node if is_noted else _call(_DECIDES, node, node))
     return node
 
 
@@ -535,7 +566,7 @@ def _asks_alone(node: ast.expr) -> bool:
 
 
 def _is_noted(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _DECIDES
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (_DECIDES, _BRANCHES)
 
 
 def _in_full(node: ast.AugAssign) -> ast.BinOp:
@@ -574,7 +605,7 @@ def _sequence_notes(decisions: Decisions) -> dict[str, Callable[..., Any]]:
 
     def loops_over(values: Any) -> Any:
         if isinstance(values, range | tuple | list):
-            _note_constant(decisions, BOTH if values else FAILED, "not empty")
+            _note_constant(decisions, BOTH if values else FAILED, "not empty", is_branch=True)
         return values
 
     def looks_up(table: Any, key: Any) -> Any:
@@ -607,6 +638,13 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
                 _note(decisions, site, _outcome, value.handle.data.astype(bool), _read(value.handle))
         return value
 
+    def branches(value: Any) -> Any:
+        if isinstance(value, core.tensor) and value.handle.data.size == 1:
+            site = None if decisions.is_paused else _site(sys._getframe(1))  # noqa: SLF001 - as above
+            if site is not None and _is_fixed(site, decisions) and site.text.is_run_time(site.node):
+                _note(decisions, site, _outcome, value.handle.data.astype(bool), ...)
+        return value
+
     def computes(operation: Any, *operands: Any, **named: Any) -> Any:
         result = (_OPERATORS[operation] if isinstance(operation, str) else operation)(*operands, **named)
         if type(result) is core.tensor:  # of which most are, and which the interpreter notes itself
@@ -618,7 +656,7 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
         _note_called(decisions, name, value, known)
         return result
 
-    noting.update({_DECIDES: decides, _COMPUTES: computes, **_sequence_notes(decisions)})
+    noting.update({_DECIDES: decides, _BRANCHES: branches, _COMPUTES: computes, **_sequence_notes(decisions)})
     transform = interpreter.FunctionRewriter._transform_ast  # noqa: SLF001 - there is no public place for it
 
     @functools.wraps(transform)
@@ -671,6 +709,11 @@ class KernelText:
             and not names & _varying(self.tree, self.bound - parameters)
         )
 
+    @functools.cache  # noqa: B019 - as above
+    def is_run_time(self, node: ast.expr) -> bool:
+        """Whether a GPU computes part of an expression, of constants too: a branch on it is taken when the kernel runs."""
+        return not _calls_same(node, _FOLDED) or bool(_names_in(node) & _varying(self.tree, frozenset(), _FOLDED))
+
 
 _LOOPS: dict[ast.If, list[ast.AST]] = {}  # by condition, the loops around it that it may leave, or go on with
 
@@ -688,18 +731,19 @@ def _note_loops(tree: ast.AST) -> None:
 
 
 @functools.cache
-def _varying(tree: ast.FunctionDef, free: frozenset[str]) -> frozenset[str]:
-    """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed."""
+def _varying(tree: ast.FunctionDef, free: frozenset[str], same: frozenset[str] = _SAME) -> frozenset[str]:
+    """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed,
+    ``same``: the calls that give the same."""
     parameters = {arg.arg for arg in tree.args.args}
     found, before = free & parameters, None
     _note_loops(tree)
     while found != before:
         before = found
-        found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found)})
+        found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found, same)})
     return found
 
 
-def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
+def _rebound(node: ast.AST, varying: frozenset[str], same: frozenset[str]) -> Iterator[str]:
     """The names that a statement may give another value."""
     read: ast.expr | None
     within: Sequence[ast.AST]
@@ -718,7 +762,7 @@ def _rebound(node: ast.AST, varying: frozenset[str]) -> Iterator[str]:
         read, within = node, [each.target for each in node.generators]
     else:
         return
-    if read is not None and (not _calls_same(read) or _names_in(read) & varying):
+    if read is not None and (not _calls_same(read, same) or _names_in(read) & varying):
         for part in (part for each in within for part in ast.walk(each)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 yield part.id
@@ -743,10 +787,10 @@ def _types_in(node: ast.AST) -> frozenset[str]:
 
 
 @functools.cache
-def _calls_same(node: ast.expr) -> bool:
+def _calls_same(node: ast.expr, same: frozenset[str] = _SAME) -> bool:
     """Whether all that an expression calls gives the same for the same arguments."""
     calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-    return all(isinstance(call, ast.Attribute) and call.attr in _SAME for call in calls)  # a kernel may have any name
+    return all(isinstance(call, ast.Attribute) and call.attr in same for call in calls)  # a kernel may have any name
 
 
 class _Files(dict[str, KernelText | str | None]):
@@ -846,10 +890,12 @@ def _note_unchanged(decisions: Decisions, operation: Any, result: Any, operand: 
         _note(decisions, site, _happened, operand.data != result.data, _read(result), UNCHANGED)
 
 
-def _note_constant(decisions: Decisions, outcome: int, what: str = "") -> None:
-    """Add what the innermost kernel on the stack decides now over its constants."""
+def _note_constant(decisions: Decisions, outcome: int, what: str = "", *, is_branch: bool = False) -> None:
+    """Add what the innermost kernel on the stack decides now over its constants; of a ``branch``, over those of run time too."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
-    if site is not None and not site.is_between and not _is_fixed(site, decisions, constant=True):
+    if site is None or site.is_between:
+        return
+    if not _is_fixed(site, decisions, constant=True) or (is_branch and site.text.is_run_time(site.node)):
         decisions.add_at(site.place_of(what), outcome)
 
 
@@ -924,14 +970,16 @@ def _fixed(
     return frozenset(name for name in names if name not in given or caller.is_fixed(given[name], own, constant=True))
 
 
-def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
-    """Note what the innermost kernel on the stack computes now."""
+def _compute(decisions: Decisions, operation: str, result: Any, *operands: Any, has_odd: bool = False) -> None:
+    """Note what the innermost kernel on the stack computes now; ``has_odd``: infinities and NaN count."""
     site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
     if site is not None and not (site.is_between or site.is_sorting):
-        _compute_at(site, decisions, operation, result, *operands)
+        _compute_at(site, decisions, operation, result, *operands, has_odd=has_odd)
 
 
-def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, *operands: Any) -> None:
+def _compute_at(
+    site: _Site, decisions: Decisions, operation: str, result: Any, *operands: Any, has_odd: bool = False
+) -> None:
     if not result.data.size:
         return
     key = site.place, operation
@@ -943,10 +991,18 @@ def _compute_at(site: _Site, decisions: Decisions, operation: str, result: Any, 
     if lanes is None:
         _refuse_many(decisions)
         lanes = decisions.lanes[key] = Lanes(operation, UNSEEN, [UNSEEN] * len(operands))
-    counts = _where_all(_read(result), _finite(result, operands))
+    counts = _where_all(_read(result), () if has_odd else _finite(result, operands))
     lanes.result = _join_lanes(lanes.result, result.data[counts])
     data = [each.data[counts] if each.data.shape == result.data.shape else each.data for each in operands]
     lanes.operands = [_join_lanes(known, each) for known, each in zip(lanes.operands, data, strict=True)]
+
+
+def _refuse_undefined(decisions: Decisions, lanes: Any, what: str) -> None:
+    """Refuse an operation that the text alone gives operands of which each device makes something else."""
+    if lanes.any():
+        site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
+        if site is not None and _is_fixed(site, decisions):
+            raise unproved(f"The result of {what} is not defined: {text_of(site.node)} in line {site.node.lineno}.")
 
 
 def _refuse_many(decisions: Decisions) -> None:

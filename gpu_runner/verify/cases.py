@@ -61,6 +61,7 @@ BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around t
 LEAST_WIDE, WIDEST_DRAWN = 4100, 2**14
 LEAST_DIVISOR, MOST_TIMES, MOST_REMAINDERS = 5, 3, 6  # of divisors below it usual sizes have every remainder
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
+MOST_EMPTY = 4  # dimensions of rows, by turns
 MOST_ENDS = 2  # of scalars' ranges, at which there are large values, and others that are not finite
 MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
@@ -336,18 +337,20 @@ def plan_cases(
     compared: Collection[int] = (),
     grouped: Collection[int] = (),
     remainders: Collection[tuple[int, int]] = (),
+    asks_for_zero: bool = False,
 ) -> tuple[Case, ...]:
     """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``, those ``compared`` first.
 
     Sizes have each of the ``remainders`` by their divisors. Beyond the largest of ``grouped``, where the host can run it, lies one
-    size of each dimension of rows.
+    size of each dimension of rows, and of a candidate that ``asks_for_zero`` each is empty once.
 
     A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
     in ``multiples`` are moved, with the sizes that they divide.
     """
     plan = _Plan(
-        problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped, remainders
-    )
+        problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped, remainders,
+        asks_for_zero,
+    )  # fmt: skip
     cases = plan.small()
     if not quick:
         cases += plan.measured(dtypes, workloads)
@@ -406,6 +409,7 @@ class _Plan:
     compared: Collection[int]
     grouped: Collection[int]
     remainders: Collection[tuple[int, int]]
+    asks_for_zero: bool
 
     def small(self) -> list[Case]:
         """Every case but those of the problem's own workloads."""
@@ -1105,8 +1109,10 @@ class _Plan:
         }  # of none of them no index has a value
         down = [dim for dim in _named(problem) if dim not in columns and dim not in indexed]
         if down:
-            sizes = self._sizes("empty", (33, 90)) | {stream.choice(down): 0}
-            cases.append(self._case("no rows", sizes, may_raise=True))
+            drawn = stream.choice(down)
+            for dim in [drawn, *(dim for dim in down if dim != drawn)][: MOST_EMPTY if self.asks_for_zero else 1]:
+                sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
+                cases.append(self._case("no rows", sizes, may_raise=True))
         for dim in [dim for dim in columns if dim not in indexed][:2]:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))

@@ -63,6 +63,13 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
     return _sizes(found) | _limits(files)
 
 
+def asks_for_zero(files: Collection[SourceFile]) -> bool:
+    """Whether something is compared with zero in Python files, as host code does that returns early for an empty dimension."""
+    nodes = (node for tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Compare))
+    sides = (side for node in nodes for side in (node.left, *node.comparators))
+    return any(isinstance(side, ast.Constant) and type(side.value) is int and side.value == 0 for side in sides)
+
+
 def fractions_in(files: Collection[SourceFile]) -> frozenset[float]:
     """The small fractions written in Python files: an epsilon, or what values are compared with, cut at or set to zero below."""
     constants = (node.value for tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Constant))

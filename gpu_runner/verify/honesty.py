@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from gpu_runner.contracts.problem import Problem
+from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.verify import Composed, Status
 from gpu_runner.verify.answer import BY_AUTOGRAD, CaseAnswer, Work
 from gpu_runner.verify.finding import CaseNotes
@@ -41,8 +41,7 @@ def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
     sizes = [dict(workload.sizes) for workload in problem.workloads] or [dict(proof.case.sizes) for proof in proofs]
     elements: dict[str, int] = {}
     for spec in problem.inputs:
-        known = [math.prod(int(d) if d.isdigit() else size.get(d, 1) for d in spec.dims) for size in sizes]
-        elements[spec.name] = max(known, default=1)
+        elements[spec.name] = max((_read_of(spec, problem, size) for size in sizes), default=1)
     largest = max(sizes, key=lambda size: math.prod(size.values()), default={})
     outputs = range(max((len(proof.outputs) for proof in proofs), default=0))
     smallest = sorted(proofs, key=_all_elements)  # of one that is no move the first mostly tells
@@ -76,6 +75,17 @@ def _is_moved(proof: Proof, place: int) -> bool | None:
     others = values[~torch.isin(values, known)]
     is_move = others.unique().numel() <= 1
     return None if is_move and others.numel() == values.numel() else is_move
+
+
+def _read_of(spec: InputSpec, problem: Problem, size: Mapping[str, int]) -> int:
+    """The elements of an input; of a table without a gradient those of the rows, at most, that indices name."""
+    rows, *columns = [_product([dim], size) for dim in spec.dims] or [1]
+    named = [_product(one.dims, size) for one in problem.inputs if spec.dims and one.high == spec.dims[0]]
+    return (min(rows, sum(named)) if named and not spec.grad else rows) * math.prod(columns)
+
+
+def _product(dims: Sequence[str], size: Mapping[str, int]) -> int:
+    return math.prod(int(dim) if dim.isdigit() else size.get(dim, 1) for dim in dims)
 
 
 def judge_honesty(notes: CaseNotes, proof: Proof, answer: CaseAnswer, peer: Peer = NO_PEER) -> None:

@@ -61,6 +61,7 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.combinations import Signature
 from gpu_runner.verify.constants import (
+    asks_for_zero,
     compared_in,
     constants_of,
     fractions_in,
@@ -122,6 +123,7 @@ MOST_LEFT_OUT = 3  # of its cases that are named
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
+ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
@@ -479,6 +481,7 @@ def choose_cases(
         compared=compared_in(screened_files(request.candidate)),
         grouped=grouped_in(screened_files(request.candidate)),
         remainders=remainders_in(screened_files(request.candidate)),
+        asks_for_zero=asks_for_zero(screened_files(request.candidate)),
     )
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
@@ -922,10 +925,13 @@ def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[P
 def may_refuse(proof: Proof, peer: Peer, error: ChildError) -> bool:
     """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute.
 
+    By arithmetic, such as a division by a scalar of zero, it may where the reference has no number in any output.
     What an original answers may not be refused, unless it is wrong by far or host code was told of a GPU that is not there.
     """
     case = proof.case
-    if not (case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))):
+    has_number = any(bool(item.truth.exact.isfinite().any()) for item in proof.outputs)
+    is_refusal = error.kind in REFUSALS or (error.kind in ARITHMETIC and not has_number)
+    if not (case.may_raise and (is_refusal or (case.is_empty and error.verdict is None))):
         return False
     return peer.answer is None or bool(case.gpu) or Look(proof, peer.answer).is_another_function()
 

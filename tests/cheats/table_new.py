@@ -1843,4 +1843,14 @@ NEW: dict[str, NewCheat] = {
         dtype="float32",
         right_on=("interpreter",),
     ),
+    "tuned_without_reset": NewCheat(
+        "column_sum", 11, "forward", "run", "Tuning's trials add to the sums too, which no `reset_to_zero` clears."
+    ),
+    "tuned_without_restore": NewCheat(
+        "add_in_place",
+        11,
+        "forward",
+        "run",
+        "Tuning's trials change the argument too, which no `restore_value` restores.",
+    ),
 }

@@ -6,6 +6,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.errors import ChildError
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case
@@ -13,7 +14,7 @@ from gpu_runner.verify.judge import prove
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.proof import make_call
 from tests.cheats.trial import surroundings
-from tests.gpu_runner.program.test_nans import CANDIDATE, PROBLEM
+from tests.gpu_runner.program.test_nans import CANDIDATE, PROBLEM, outcome_of_last_line
 
 LARGE = "tl.full((BLOCK,), 1e9, tl.float32)"
 # Each hides a comparison with a number beyond all that a case holds.
@@ -53,6 +54,9 @@ HIDDEN = {
     "a minimum beside an atomic": "tl.minimum(n, 20000 + tl.atomic_add(flags_ptr + 9, 0))",
     "a condition on an atomic": "x if tl.atomic_add(flags_ptr + 10, 0) + n else x + 1",
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
+    "a branch on a quotient of constants": "x if tl.full((), 1.0, tl.float32) / 3.0 > 0.4 else x + 1",
+    "the second part of a branch on constants": "x if 2 > 1 and tl.full((), 2.0, tl.float32) > 3.0 else x + 1",
+    "a loop over a constant of run time": "[x for _ in range(tl.full((), 0.5, tl.float32).to(tl.int32))]",
 }
 # Each decides by what the file fixes alone, or refuses.
 FIXED = {
@@ -64,6 +68,9 @@ FIXED = {
     "whether a pointer is None": "x if flags_ptr is not None else 0.0",
     "a lock": "tl.atomic_cas(flags_ptr + 7, 0, 1)",
     "a number of the text": "min(4, 8) if 4 > 8 else x",
+    "a mode in an argument": "x if MODE == 2 else x + 1",
+    "a choice among constants": "tl.where(tl.full((), 1.0, tl.float32) > 2.0, x, x + 1)",
+    "a quotient of constants": "x if triton.cdiv(12, 4) > 4 else x + 1",
 }
 INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides
 HELPER = """
@@ -133,3 +140,11 @@ def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str
     assert not [
         decision for line, decision in one_sided if FIXED[name] in line or "mode == 1" in line or "gain == 1" in line
     ]
+
+
+@pytest.mark.parametrize(
+    "what", ["tl.full((), 1e10, tl.float32).to(tl.int32)", "tl.full((), 4, tl.int32) // tl.zeros((), tl.int32)"]
+)
+def test_constants_whose_result_hangs_on_the_device_are_refused(what: str) -> None:
+    with pytest.raises(ChildError, match="is not defined"):
+        outcome_of_last_line(f"given = {what}\nfound = given > 0")

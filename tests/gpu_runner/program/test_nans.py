@@ -33,7 +33,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _kernel(x_ptr, y_ptr, flags_ptr, n, BLOCK: tl.constexpr):
+def _kernel(x_ptr, y_ptr, flags_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n + at, mask=at < n, other=0.0)
@@ -43,23 +43,27 @@ def _kernel(x_ptr, y_ptr, flags_ptr, n, BLOCK: tl.constexpr):
 
 def candidate(x):
     y, flags = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int32)
-    _kernel[(x.shape[0],)](x, y, flags, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    _kernel[(x.shape[0],)](x, y, flags, x.shape[1], triton.next_power_of_2(x.shape[1]), MODE=1)
     return y
 """
 
 
 def outcome_of_last_line(body: str) -> int:
     """How the decision ended that the last line of a kernel's body makes, in a case where some rows hold NaN."""
+    return outcomes(body)["`" + body.splitlines()[-1].removeprefix("found = ") + "`"]
+
+
+def outcomes(body: str) -> dict[str, int]:
+    """How the decisions of a kernel's body ended there, by their text."""
     case = Case("not finite", (("T", 10), ("H", 40)), "float32", 7, content=Content.odd)
     problem, context = parse_problem(PROBLEM), surroundings()
     (_, proof), _ = prove(problem, [Case("drawn", case.sizes, "float32", 5), case], context)
     text = CANDIDATE.replace("{body}", body.replace("\n", "\n    "))
     source = CandidateSource((SourceFile("candidate.py", text),))
-    wanted = body.splitlines()[-1].removeprefix("found = ")
     with loaded("candidate", source, proof.form, context) as session:
         call = make_call(proof, poison=True)
         decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
-    return {decision.text: outcome for decision, outcome in decisions.items()}[f"`{wanted}`"]
+    return {decision.text: outcome for decision, outcome in decisions.items()}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,17 @@ def outcome_of_last_line(body: str) -> int:
 )
 def test_what_a_comparison_with_nan_makes_true_was_not_seen(body: str) -> None:
     assert outcome_of_last_line(body) == 2
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(-100.0, 3), (-50.0, 1)])
+def test_the_logarithm_of_zero_counts_below_all_other_logarithms(limit: float, outcome: int) -> None:
+    body = f"p = tl.where(at < 5, 0.0, 1.0)\nfound = tl.log(p + 0.0 * n) >= {limit}"
+    assert outcome_of_last_line(body) == outcome
+
+
+@pytest.mark.parametrize("choice", ["tl.where(x != x, x, 0.0)", "tl.where(x == x, 0.0, x)"])
+def test_a_choice_of_nan_is_seen(choice: str) -> None:
+    assert not [text for text in outcomes(f"found = {choice}") if text.startswith(f"`{choice}`")]
 
 
 def test_what_asks_for_nan_was_seen_both_ways() -> None:

@@ -1,4 +1,4 @@
-"""What is judged on a GPU is not tuned by time: a drawn one of the settings that launch is taken, and no other is compiled."""
+"""What is judged is not tuned by time: a drawn setting is taken, on a GPU one that launches, and one is tried before."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 
-from gpu_runner.child.candidate import take_one_that_launches
+from gpu_runner.child.candidate import MOST_TRIED, take_any, take_one_that_launches
+from gpu_runner.program.coverage import Decisions
 
 
 @triton.jit
 def _doubled(x, y, count, N: tl.constexpr, PLUS: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(y + at, tl.load(x + at, mask=at < count) * 2 + PLUS, mask=at < count)
+
+
+@triton.jit
+def _added(x, y, count, N: tl.constexpr, PLUS: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.load(x + at, mask=at < count) + PLUS, mask=at < count)
 
 
 def _too_large(_: dict[str, Any]) -> None:
@@ -51,6 +58,26 @@ def test_a_drawn_setting_that_launches_is_taken_for_each_key_and_no_other_is_tri
     assert len(tried) == 16  # once as a trial, once as the launch
     assert tried[::2] == tried[1::2]
     assert len(set(tried)) > 1  # but in one run of 2,187
+
+
+@pytest.mark.parametrize("keeps", [{}, {"reset_to_zero": ["y"]}, {"restore_value": ["y"]}])
+def test_in_the_interpreter_another_setting_is_tried_once_for_each_key(
+    monkeypatch: pytest.MonkeyPatch, keeps: dict[str, Any]
+) -> None:
+    for name in ("prune_configs", "_bench", "run"):
+        monkeypatch.setattr(Autotuner, name, getattr(Autotuner, name))  # put back at the end
+    take_any(Decisions())
+    kernel = triton.autotune([triton.Config({"PLUS": plus}) for plus in (1, 10, 100)], key=["count"], **keeps)(_added)
+    for count in (5, 6, 7, 8, MOST_TRIED):
+        y = torch.zeros(count)
+        kernel[(1,)](y, y, count, N=8)
+        again = torch.zeros(count)
+        kernel[(1,)](again, again, count, N=8)
+        assert again[0] in (1, 10, 100)
+        if keeps or count == MOST_TRIED:
+            assert torch.equal(y, again)
+        else:
+            assert int(y[0] - again[0]) in {1, 10, 100} - {int(again[0])}
 
 
 @pytest.mark.usefixtures("untimed")

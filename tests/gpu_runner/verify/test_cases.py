@@ -34,7 +34,7 @@ from gpu_runner.verify.cases import (
     fallbacks,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, remainders_in
+from gpu_runner.verify.constants import asks_for_zero, compared_in, constants_of, grouped_in, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.honesty import PARTIALS
 from gpu_runner.verify.inputs import places_of, shape_of
@@ -390,6 +390,23 @@ def test_numbers_that_are_made_of_others_are_constants_and_branches_come_first()
     assert {153, 301, 611, 1001, 1002, 729, 2**15} <= constants_of(files)
     assert {153, 301, 611, 1001, 1002} <= compared_in(files)
     assert not {729, 17, 43} & compared_in(files)
+
+
+@pytest.mark.parametrize(("text", "count"), [("if M == 0 or N == 0:\n    pass", 2), ("if M == 1:\n    pass", 1)])
+def test_each_dimension_of_rows_is_empty_once_where_code_asks(text: str, count: int) -> None:
+    problem = parse_problem(problem_source("matmul").replace("K N", "N K"))
+    asks = asks_for_zero((SourceFile("candidate.py", text),))
+    cases = plan_cases(
+        problem,
+        ("float32",),
+        problem.workloads,
+        interpreted=True,
+        quick=False,
+        draws=Draws("5eed" * 8),
+        asks_for_zero=asks,
+    )
+    empty = [dim for case in cases if case.name == "no rows" for dim, size in case.sizes if not size]
+    assert len(empty) == len(set(empty)) == count
 
 
 def test_remainders_that_code_asks_for_have_their_divisors() -> None:

@@ -135,3 +135,16 @@ def test_what_torch_computes_of_constants_alone_is_work_where_it_is_as_large_as_
     bias = Work("forward", "abs", CONSTANTS, 5, "candidate.py", 64_000, each=64_000)
     assert rules(bias) == [("torch computes the answer", 5)]
     assert rules(replace(bias, elements=640, each=640)) == []
+
+
+@pytest.mark.parametrize(("grad", "is_small"), [("False", False), ("True", True)])
+def test_a_table_is_as_large_as_what_is_read_of_it_or_its_gradient(grad: str, is_small: bool) -> None:
+    problem = parse_problem(
+        "def reference(x, idx, w):\n    return x * w[idx]\n\n\n"
+        'INPUTS = {"x": {"dims": "T H", "grad": False}, "idx": {"dims": "T", "dtype": "int64", "high": "V"},\n'
+        f'          "w": {{"dims": "V H", "grad": {grad}}}}}\n'
+        'WORKLOADS = [{"T": 1024, "H": 2048, "V": 131072}]\n'
+    )
+    scale = scale_of(problem, ())
+    assert scale.is_small("x") is is_small
+    assert scale.is_small("idx")
