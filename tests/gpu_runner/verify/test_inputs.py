@@ -29,6 +29,21 @@ def test_the_same_seed_gives_the_same_inputs_and_another_one_others() -> None:
     assert first["x"].dtype == torch.bfloat16
 
 
+def test_shares_are_small_too_with_full_mantissas_where_scales_are_drawn() -> None:
+    problem = parse_problem(
+        "import torch\n\ndef reference(p: torch.Tensor) -> torch.Tensor:\n    return -torch.log1p(-p)\n\n"
+        'INPUTS = {"p": {"dims": "T H", "init": "uniform"}}\nWORKLOADS = [{"T": 8, "H": 64}]\n'
+    )
+    made = [
+        make_inputs(problem, Case("c", (("T", 8), ("H", 64)), "float32", seed, wild=True))["p"] for seed in range(4)
+    ]
+    shares = torch.cat(made)
+    assert bool((shares < 2.0**-30).any())
+    assert bool((1.0 - (1.0 - shares) != shares).any())  # of multiples of 2^-24 the complement is exact
+    assert int((shares.amax(-1) < 2.0**-10).sum()) > 0  # whole rows, so that no other element is their scale
+    assert bool((shares > 0.5).any())
+
+
 def test_a_weight_of_ones_gets_noise_unless_the_case_is_plain() -> None:
     problem = parse_problem(problem_source("rms_norm"))
     plain = Case("case", CASE.sizes, "float32", 3, plain_init=True)

@@ -8,7 +8,7 @@ import torch
 from gpu_runner.contracts import parse_problem
 from gpu_runner.verify.cases import Case, Indices, Relation, Special, plan_cases
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.extremes import with_special
+from gpu_runner.verify.extremes import LOWEST, with_special
 from gpu_runner.verify.inputs import make_inputs
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.truth import asked_of, form_of
@@ -89,6 +89,14 @@ def test_rows_are_like_data() -> None:
     steps = {round(float(step), 6) for dim in (0, 1) for step in made[Special.ramp].diff(dim=dim).unique()}
     assert 0.0 in steps
     assert len(steps) == 2
+
+
+def test_masks_fill_with_the_smallest_number_too_and_some_rows_wholly() -> None:
+    values = torch.randn(9, 40, generator=torch.Generator().manual_seed(1))
+    made = with_special(values, Special.masked, torch.Generator().manual_seed(2))
+    assert set(made[made != values].tolist()) == {LOWEST, -1e4, -1e9}
+    assert int((made == LOWEST).all(-1).sum()) == 3
+    assert next(Case("", (), "float32", 1, special=Special.masked).gentler()).special is Special.filled
 
 
 def test_what_masks_fill_with_is_in_every_draw() -> None:
