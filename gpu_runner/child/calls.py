@@ -55,11 +55,13 @@ class Arguments:
         if not self.parameters:
             return callable_(*self.positional, **self.named)
         assert isinstance(callable_, torch.nn.Module)
+        before = "_orig_mod." if isinstance(getattr(callable_, "_orig_mod", None), torch.nn.Module) else ""  # compiled
+        parameters = {f"{before}{name}": value for name, value in self.parameters.items()}
         held = {name for name, _ in [*callable_.named_parameters(), *callable_.named_buffers()]}
-        for name in self.parameters:
+        for name in parameters:
             if name not in held:
                 raise KeyError(f"the module has no parameter or buffer {name}")
-        return torch.func.functional_call(callable_, self.parameters, tuple(self.positional), self.named)
+        return torch.func.functional_call(callable_, parameters, tuple(self.positional), self.named)
 
     def omitting(self, callable_: Callable[..., Any]) -> Arguments:
         """The same arguments but for usual scalars for which the callable has a default of its own."""

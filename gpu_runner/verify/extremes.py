@@ -257,7 +257,7 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The same with the smallest number, and of the other rows each third wholly."""
     found = _filled_with((LOWEST, *FILLS), values, stream).reshape(-1, values.shape[-1])
-    found[int(torch.randint(len(found), (), generator=stream)) :: 3] = LOWEST
+    found[int(torch.randint(min(3, len(found)), (), generator=stream)) :: 3] = LOWEST
     return found.reshape(values.shape)
 
 

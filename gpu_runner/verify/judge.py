@@ -387,10 +387,20 @@ def judge_by(
             if is_original(candidate, original):
                 return _described(original, proofs, context, frame, first[0] if first else None)
             standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
+            frame = replace(frame, checks=(*frame.checks, *_lost_dtypes(proofs, standing)))
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     again = None if original is None else _door_of_original(original, context)
     return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, again)
+
+
+def _lost_dtypes(proofs: Sequence[Proof], standing: Standing) -> list[Check]:
+    """Name the dtypes in which an original gives nothing in any case: nothing is proved there, and a reader must know."""
+    left = {proof.case.dtype for proof in standing.proofs}
+    lost = dict.fromkeys(proof.case.dtype for proof in proofs if proof.case.dtype not in left)
+    return [
+        Check("dtype_left_out", f"{dtype}, in no case of which the original gives a result", True) for dtype in lost
+    ]
 
 
 def _door_of_original(original: CandidateSource, context: RunContext) -> Door:

@@ -165,3 +165,11 @@ def test_steps_that_compute_the_same_of_the_same_sizes_share_their_kernels() -> 
     called = re.findall(r"= (_layers_launch_\w+)\(", proposal.source)
     assert len(set(called)) < len(called) - 6
     assert all(proposal.source.count(f"def {name}(") == 1 for name in called)
+
+
+def test_a_row_is_reduced_once_for_all_that_follows() -> None:
+    problem, graph, _ = graph_of("linear_least_biased")
+    proposal = CompilerAuthor().propose(Brief("least", problem, graph, style("least")))
+    assert isinstance(proposal, Proposal)
+    (least,) = re.findall(r"^    (h\w*) = min\(.*\)$", proposal.source, re.MULTILINE)
+    assert re.search(rf"^    y = {least} \+ bias$", proposal.source, re.MULTILINE)

@@ -19,8 +19,9 @@ from workers.authors.compiler.launchers import (
     parameters,
 )
 from workers.authors.compiler.names import TensorNames
-from workers.authors.compiler.program import UPSTREAM
+from workers.authors.compiler.program import UPSTREAM, ValueProgram
 from workers.authors.compiler.series import SeriesStep, kept_numbers, steps_of
+from workers.authors.compiler.values import topological
 from workers.authors.protocol import Brief, SourceStyle
 
 # What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
@@ -365,7 +366,7 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
                     brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target
                 )
                 forward_launcher(design, COMPARED)
-                fitting[key] = True
+                fitting[key] = not _reduces_again(design.program)
             except CannotCompileError:
                 fitting[key] = False
         return fitting[key]
@@ -385,6 +386,17 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
     members = _members_of(brief, steps, texts, names)
     gradients = {name: texts[node] for name, node in graph.gradients if node is not None}
     return Programs(problem, graph, names, tuple(members), gradients)
+
+
+def _reduces_again(program: ValueProgram) -> bool:
+    """Whether a row is reduced anew for several rows of what follows, such as its least plus a vector along another dimension."""
+    domain, results = program.domain, [*program.outputs, *(result for _, result in program.gradients)]
+    for value in topological([result.value for result in results]):
+        if value.op == "over_cols":
+            read = {str(load.datum) for load in topological([value]) if load.op == "load"} & domain.shapes.keys()
+            if read and {*domain.row_axes} - {axis for name in read for axis in domain.rows_of(name)}:
+                return True
+    return False
 
 
 def _members_of(
