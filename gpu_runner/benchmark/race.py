@@ -216,6 +216,8 @@ class Race:
             return Word.undecided
         interval = estimate.ratio_of_logs(logs, level=level)
         most_same = estimate.MARGIN if early else estimate.MOST_SAME
+        if estimate.comes_in_bursts(logs):
+            return Word.undecided
         return estimate.word(interval, self._noise(baseline, level), most_same)
 
     def _unsettled(self) -> list[str]:

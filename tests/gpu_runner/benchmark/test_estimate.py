@@ -78,3 +78,13 @@ def test_of_few_pairs_the_interval_holds_all_of_them() -> None:
     assert estimate.word(found, noise=0.01) is Word.faster
     torn = estimate.ratio_of_logs([math.log(ratio) for ratio in (1.2, 1.2, 1.2, 1.2, 1.2, 0.9)])
     assert estimate.word(torn, noise=0.01) is Word.undecided
+
+
+def test_a_difference_that_some_turns_do_not_have_comes_of_bursts() -> None:
+    stream = random.Random(3)
+    noise = [stream.gauss(0.0, 0.01) for _ in range(40)]
+    assert estimate.comes_in_bursts([log - (2.4 if place % 4 else 0.0) for place, log in enumerate(noise)])
+    assert estimate.comes_in_bursts([log + (0.5 if place % 3 else 0.0) for place, log in enumerate(noise)])
+    assert not estimate.comes_in_bursts([log - 2.4 for log in noise])
+    assert not estimate.comes_in_bursts([log - 0.04 for log in noise])  # as small as noise: the interval says enough
+    assert not estimate.comes_in_bursts([log - stream.uniform(0.3, 0.5) for log in noise])
