@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef, TensorMeta
+from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE, references
 
@@ -24,7 +25,6 @@ LOG2E = 1.4426950408889634
 MOST_COPIES = 400  # nodes of a kernel
 FAR = 1e3  # of scores: beside it less than four digits of the logarithm of a row's sum are left
 FAR_OPERATORS = frozenset({"add", "sub", "where", "maximum", "minimum"})
-INTEGRAL = frozenset({"bool", "int64", "int32", "int16", "int8", "uint8"})
 
 
 @dataclass
@@ -430,20 +430,21 @@ def may_lie_far(nodes: Mapping[str, Node], score: str) -> bool:
             if any(isinstance(term, int | float) and FAR <= abs(term) < math.inf for term in terms):
                 return True
             tensors = [term.name for term in terms if isinstance(term, NodeRef)]
-            if any(not _products_behind(nodes, name) and _reads_floats(nodes, name) for name in tensors):
+            if any(not _products_behind(nodes, name) and _reads_floats(nodes, name, set()) for name in tensors):
                 return True
         if node.op in POINTWISE | VIEWS:
             waiting += [ref.name for ref in references(node.args)]
     return False
 
 
-def _reads_floats(nodes: Mapping[str, Node], name: str) -> bool:
+def _reads_floats(nodes: Mapping[str, Node], name: str, seen: set[str]) -> bool:
     """Whether a value depends on the elements of a tensor of floats that is given, other than by what is compared."""
     node = nodes[name]
-    if node.op == "input":
-        return node.meta.dtype not in INTEGRAL
+    if name in seen or node.meta.dtype in INTEGER_DTYPES:
+        return False
+    seen.add(name)
     behind = references(node.args[1:] if node.op == "where" else node.args)
-    return node.meta.dtype not in INTEGRAL and any(_reads_floats(nodes, ref.name) for ref in behind)
+    return node.op == "input" or any(_reads_floats(nodes, ref.name, seen) for ref in behind)
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
