@@ -277,6 +277,7 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):
-        far = round(math.exp(stream.uniform(*map(math.log, FAR))))
-        return far if kind == "far" else stream.choice((0, -1, -default, -stream.randint(2, 40)))
+        if kind == "far":
+            return round(math.exp(stream.uniform(*map(math.log, FAR))))
+        return stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))
