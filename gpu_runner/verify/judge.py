@@ -1242,7 +1242,7 @@ class _Interpreting:
             try:
                 reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
             finally:
-                children.give_back(session)  # which ends the others too where it is gone
+                children.give_back(session)  # where it is gone, this answer ends the run before another is looked at
             return one, read_answer(reply)
         except (ChildFailed, ProtocolError) as error:
             return one, error
