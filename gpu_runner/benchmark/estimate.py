@@ -18,7 +18,7 @@ LEAST_RESAMPLED = 8  # the bootstrap interval of fewer is too narrow
 MARGIN = 0.01  # smaller differences count as none
 MOST_SAME = 0.03  # beyond it nothing is called the same, however unsteady the machine is
 LEVEL = 0.95
-BURST, NEAREST = 1.25, 0.2  # a difference so large, and the share of pairs that must have half of it
+BURST, NEAREST = 1.25, 0.2  # a difference so large, and the share of turns that must have half of it
 MIDDLE = 0.5  # share of a turn's samples that count, the middle ones
 
 
@@ -110,10 +110,11 @@ def control(blocks: Sequence[Sequence[float]]) -> float:
 
 
 def comes_in_bursts(logs: Sequence[float]) -> bool:
-    """Whether a large difference is not in the nearest fifth of the pairs: another process had the GPU in the turns of one side.
+    """Whether a large difference is not in the nearest fifth of the turns: another process had the GPU in those of one side.
 
-    A kernel that is slower is so in each of its turns; a neighbour's bursts of some milliseconds meet the turns of one contender.
-    Measured: 2026-11-29, H200, a median of 2,736 us beside a fifth of the samples at 257 us, of a kernel next to itself.
+    ``logs``: log of baseline time over contender time, turn by turn. A kernel that is slower is so in each of its turns; a
+    neighbour's bursts of some milliseconds meet the turns of one contender. Measured: 2026-11-29, H200, of kernels next to
+    themselves: a median of 2,736 us beside a fifth of the samples at 257 us, and one of 2,944 us that may as well be 450.
     """
     middle = statistics.median(logs)
     nearest = quantile([math.copysign(1.0, middle) * log for log in logs], NEAREST)

@@ -216,7 +216,7 @@ class Race:
             return Word.undecided
         interval = estimate.ratio_of_logs(logs, level=level)
         most_same = estimate.MARGIN if early else estimate.MOST_SAME
-        if estimate.comes_in_bursts(logs):
+        if estimate.comes_in_bursts(self._turn_logs(self.question.candidate, baseline)):
             return Word.undecided
         return estimate.word(interval, self._noise(baseline, level), most_same)
 
@@ -245,6 +245,13 @@ class Race:
         """Log of baseline time over contender time, for every undisturbed unit with both."""
         pairs = [(unit.time_of(contender), unit.time_of(baseline)) for unit in self.kept()]
         return [math.log(base / own) for own, base in pairs if own and base]
+
+    def _turn_logs(self, contender: str, baseline: str) -> list[float]:
+        """The same of every turn apart: a unit's time hides that one of its two turns was undisturbed."""
+        turns_of_both = [(unit.turns.get(contender, []), unit.turns.get(baseline, [])) for unit in self.kept()]
+        pairs = [pair for both in turns_of_both for pair in zip(*both, strict=False)]
+        times = [(estimate.midmean(own), estimate.midmean(base)) for own, base in pairs]
+        return [math.log(base / own) for own, base in times if own and base]
 
     @staticmethod
     def _resolution(units: Sequence[RaceUnit], name: str) -> float:

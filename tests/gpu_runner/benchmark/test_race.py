@@ -85,6 +85,16 @@ def test_where_every_round_was_disturbed_the_times_stand_and_nothing_is_compared
     assert len(race.blocks("candidate")) == 2 * LOOKS[0]
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_neighbours_bursts_in_one_turn_of_each_unit_get_no_word(turn: int) -> None:
+    race = Race(["candidate", "original", "control"], PAIR)
+    for number in range(2 * LOOKS[0]):
+        for name in race.order():
+            race.add(name, [3000.0 if name == "candidate" and number % 2 == turn else 450.0] * 6)
+        race.close(GOOD)
+    assert race.comparisons()[0].word is Word.undecided
+
+
 def test_a_candidate_that_differs_by_less_than_its_control_gets_no_word() -> None:
     """A control that is itself 4% off, for whatever reason, forbids a word for a candidate that is 4% off."""
     race = run({"candidate": 104.0, "original": 100.0, "control": 104.0}, QUIET, 5, PAIR)
