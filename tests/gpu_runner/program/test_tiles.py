@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.program import tiles
 
 
@@ -68,4 +69,4 @@ def test_what_is_no_kernel_is_not_launched() -> None:
      ("import triton  # no cuda.tile here\n", False), ("import cuda_tile\n", False)],
 )  # fmt: skip
 def test_a_file_is_of_cutile_by_its_imports(text: str, is_of_it: bool) -> None:
-    assert tiles.of_tiles(text) is is_of_it
+    assert of_tiles(text) is is_of_it
