@@ -1,7 +1,7 @@
 """cuTile next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
 
     python -m tests.tiles prepare FOLDER    writes a request for each operator and dtype; needs no GPU
-    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    carries them out; needs torch, triton, cuda-tile
+    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton, cuda-tile
 
 ``run`` prints a row of a table as it has one, and the verdict of each cuTile candidate; results stay in FOLDER.
 """

@@ -207,7 +207,7 @@ def watch_real() -> None:
 
 
 def stand_in() -> None:
-    """Have this process, which has no GPU, import the language of this module as ``cuda.tile``, with a stream to launch on; once."""
+    """Have this process, which has no GPU, import this language as ``cuda.tile``, and give it a stream to launch on; once."""
     if getattr(sys.modules.get(MODULE), "launch", None) is launch:
         return
     torch.cuda.current_stream = current_stream

@@ -15,7 +15,7 @@ from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
-from workers.authors.compiler.schedules.flat import FLAT_BLOCK, Flat, FlatKernel
+from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
     NUM_PROGRAMS,
     WIDEST_ALONE,
@@ -31,6 +31,9 @@ TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
     BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
     return max(1, n_elements // BLOCK_SIZE), BLOCK_SIZE'''
+# By docs/measurements/2026-11-29-cutile-h200.md: larger tiles of elements take up to twice the time in bfloat16, and whole rows
+# by the compiler's own number of warps up to five times.
+FLAT_ELEMENTS, ROW_WARPS = 1024, 8
 ELEMENTS, ELEMENTS_WITH_SUMS, WIDEST_BLOCK = 4096, 8192, 4096
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
@@ -154,13 +157,13 @@ class CutileFlat(Flat):
     @property
     def settings(self) -> dict[str, str]:
         """The elements of a tile."""
-        return {"BLOCK_SIZE": str(FLAT_BLOCK)}
+        return {"BLOCK_SIZE": str(FLAT_ELEMENTS)}
 
     def setting_lines(self) -> list[str]:
         """The lines that choose the tile."""
         if self.form.tuned_tiles:
             return self.tuned_lines("n_elements", "BLOCK_SIZE")
-        return [f"BLOCK_SIZE = {FLAT_BLOCK}"]
+        return [f"BLOCK_SIZE = {FLAT_ELEMENTS}"]
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
@@ -172,6 +175,7 @@ class CutileFlat(Flat):
 
 
 class CutileTileKernel(CutileKernel, TileKernel):
+    language = replace(CUTILE, kernel=f"@ct.kernel(num_worker_warps={ROW_WARPS})")
     _staged = False
 
     def view(self, name: str) -> str:
