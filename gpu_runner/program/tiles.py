@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 MODULE = "cuda.tile"
 HINTS = frozenset({"latency", "allow_tma"})  # of loads and stores, which change no value
-OPTIONS = frozenset({"num_ctas", "occupancy", "opt_level", "num_worker_warps"})  # of kernels, which change none either
+# Of kernels, which change none either. With `num_ctas` norms gave other sums: docs/measurements/2026-11-29-cutile-h200.md.
+OPTIONS = frozenset({"occupancy", "opt_level", "num_worker_warps"})
 
 
 class PaddingMode(Enum):
