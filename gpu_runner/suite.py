@@ -13,6 +13,7 @@ from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaseOutcome, Picture, SourceFile, TestCase, TestsRequest, TestsResult
+from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import ChildSession
@@ -59,7 +60,8 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
 
 
 def _ran(session: ChildSession, request: TestsRequest) -> TestsResult:
-    meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT}
+    tiled = any(of_tiles(file.text) for file in request.files)
+    meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT, "of_tiles": tiled}
     exit_code: int | None = None
     ended = ""
     try:

@@ -1,7 +1,7 @@
 """cuTile next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
 
     python -m tests.tiles prepare FOLDER    writes a request for each operator and dtype; needs no GPU
-    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|NAME-WHAT ...]    carries them out; needs torch, triton, cuda-tile
+    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton, cuda-tile
 
 ``run`` prints a row of a table as it has one, and the verdict of each cuTile candidate; results stay in FOLDER.
 """
@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +70,23 @@ def _write(path: Path, request: Any) -> None:
 
 
 def run(folder: Path, most_s: float, only: list[str]) -> None:
-    """Carry the requests out, a quick verdict first for each operator and full ones at the end, until the time is up."""
+    """Carry the requests out until the time is up: quick verdicts at once, then timings one by one, then full verdicts at once."""
     begin = time.monotonic()
-    print(HEADER, flush=True)
-    for name, what in [*((n, w) for n in OPERATORS for w in ("verify", *DTYPES)), *((n, "whole") for n in WHOLE)]:
-        if only and name not in only and f"{name}-{what}" not in only:
-            continue
-        if time.monotonic() - begin > most_s:
-            print(f"left for another run: from {name}-{what} on", flush=True)
+
+    def carry_out(one: tuple[str, str]) -> None:
+        if only and not {one[0], one[1], "-".join(one)} & set(only):
             return
-        _carry_out(folder, name, what)
+        if time.monotonic() - begin > most_s:
+            print(f"left for another run: {'-'.join(one)}", flush=True)
+        else:
+            _carry_out(folder, *one)
+
+    with ThreadPoolExecutor(len(OPERATORS)) as pool:
+        list(pool.map(carry_out, [(name, "verify") for name in OPERATORS]))
+        print(HEADER, flush=True)
+        for one in [(name, dtype) for name in OPERATORS for dtype in DTYPES]:
+            carry_out(one)
+        list(pool.map(carry_out, [(name, "whole") for name in WHOLE]))
 
 
 def _carry_out(folder: Path, name: str, what: str) -> None:

@@ -40,7 +40,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts import Pass as TimedPass
-from gpu_runner.contracts.reading import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE, of_tiles
 from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import AuthorRefusal, Brief, KernelPlan, Proposal, SourceStyle
@@ -318,9 +318,10 @@ def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob
     for name in (
         _snake(class_name.removesuffix("Function")) for class_name in classes if class_name.endswith("Function")
     ):
-        _, plain, tail = _proposed(problem_source, name)
+        style = replace(_style(name), target="cutile" if of_tiles(candidate_source) else "gpu")
+        _, plain, tail = _proposed(problem_source, name, style=style)
         if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
-            _, tunable, _ = _proposed(problem_source, name, tunable=True)
+            _, tunable, _ = _proposed(problem_source, name, style=replace(style, tunable=True))
             assert isinstance(tunable, Proposal), "what is written closed can be written open"
             return tunable.source + tail, tunable.knobs
     sweep = swept(candidate_source)
@@ -340,7 +341,7 @@ def _syntax(source: str) -> ast.Module:
 
 
 def _proposed(
-    source: str, name: str, *, tunable: bool = False, limit_s: float = LONGEST_S, style: SourceStyle | None = None
+    source: str, name: str, *, limit_s: float = LONGEST_S, style: SourceStyle | None = None
 ) -> tuple[Problem, Proposal | AuthorRefusal, str]:
     """Ask the compiler author for one self-contained file.
 
@@ -355,7 +356,7 @@ def _proposed(
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
     rewritten = parse(captured.problem_source) if captured.problem_source else None
-    style = style or replace(_style(name), tunable=tunable)
+    style = style or _style(name)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
     tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
     return rewritten or problem, answer, tail

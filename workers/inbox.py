@@ -104,14 +104,14 @@ def submit(request: JobRequest) -> Submission:
     return result
 
 
-def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+def look_over(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
     """Check a create command against its repository, running nothing; the kernel's name, or why it cannot be carried out."""
     from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
         tree = read_tarball(current().blobs.get(snapshot))
-        return bench.look_over_create(kernel, problem, tree, layout, models=has_models())
+        return bench.look_over_create(kernel, problem, tree, options, models=has_models())
     except UserFacingError as error:
         return error.failure
 

@@ -26,6 +26,7 @@ from gpu_runner.child.compiling import compiling_ahead
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
+from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
@@ -104,7 +105,7 @@ def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
         modules = {name.replace(".", "/") for text in texts for name in _FROM.findall(text)}
         paths = [state.work / root / f"{name}.py" for root in meta["roots"] for name in modules]
         texts += [path.read_text("utf-8", "replace") for path in paths if path.is_file()]
-    return any(map(tiles.of_tiles, texts))
+    return any(map(of_tiles, texts))
 
 
 def _evaluate(state: ChildState, device: Device | None) -> None:

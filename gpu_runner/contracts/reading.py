@@ -25,6 +25,7 @@ MAX_TOKENS = 250_000
 MAX_DEPTH = 100  # nodes within nodes; measured over Liger-Kernel 0.8.5, Triton 3.6 and PyTorch 2.11: at most 31
 MAX_INTEGER = 10**4300  # sys.int_info.default_max_str_digits: a larger one has no decimal form
 
+_TILES_IMPORTED = re.compile(r"^\s*(import cuda\.tile|from cuda\.tile\b|from cuda import)\b", re.MULTILINE)
 _COOKIE = re.compile(
     r"[ \t]*#.*coding[:=](?![ \t]*utf-8(?![-\w.]))", re.ASCII | re.IGNORECASE
 )  # PEP 263, any but utf-8
@@ -316,3 +317,8 @@ def _character_error(text: str, place: int, what: str, fix: str) -> SourceError:
     named = f"U+{ord(character):04X}" + (f" {name}" if name else "")
     line = text.count("\n", 0, place) + 1
     return SourceError("characters", f"The character {named} {what}.", line, fix)
+
+
+def of_tiles(text: str) -> bool:
+    """Whether a file imports cuTile."""
+    return _TILES_IMPORTED.search(text) is not None

@@ -13,7 +13,6 @@ import functools
 import importlib
 import inspect
 import os
-import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -32,10 +31,8 @@ if TYPE_CHECKING:
 
 MODULE = "cuda.tile"
 HINTS = frozenset({"latency", "allow_tma"})  # of loads and stores, which change no value
-OPTIONS = frozenset({"num_ctas", "occupancy", "opt_level", "num_worker_warps"})  # of kernels, which change none either
-
-
-_IMPORTED = re.compile(r"^\s*(import cuda\.tile|from cuda\.tile\b|from cuda import)\b", re.MULTILINE)
+# Of kernels, which change none either. With `num_ctas` norms gave other sums: docs/measurements/2026-11-29-cutile-h200.md.
+OPTIONS = frozenset({"occupancy", "opt_level", "num_worker_warps"})
 
 
 class PaddingMode(Enum):
@@ -170,11 +167,6 @@ def _begin(stream: Any, grid: tuple[int, ...], kernel: Any, arguments: tuple[Any
         _compiling.setdefault(id(kernel), []).append(begun)
 
 
-def of_tiles(text: str) -> bool:
-    """Whether a file imports cuTile."""
-    return _IMPORTED.search(text) is not None
-
-
 def function_of(value: Any) -> types.FunctionType | None:
     """The Python function of a kernel or device function, interpreted or cuTile's own; None of anything else."""
     if isinstance(value, types.FunctionType):
@@ -216,9 +208,10 @@ def watch_real() -> None:
 
 
 def stand_in() -> None:
-    """Have this process import the language of this module as ``cuda.tile``; once."""
+    """Have this process, which has no GPU, import this language as ``cuda.tile``, and give it a stream to launch on; once."""
     if getattr(sys.modules.get(MODULE), "launch", None) is launch:
         return
+    torch.cuda.current_stream = current_stream
     try:
         package: Any = importlib.import_module("cuda")
     except ImportError:
@@ -313,7 +306,11 @@ def _pointers(array: Array, index: Any, places: Sequence[Any], sizes: Sequence[i
         mask = tl.tensor(TensorHandle(inside, tl.int1), tl.block_type(tl.int1, shape))
     else:
         pointers, mask = _scalar(addresses, kind), _scalar(inside, tl.int1)
-    pointers.handle.is_loaded = any(each.handle.is_loaded for each in _each(index) if isinstance(each, tl.tensor))
+    pointers.handle.is_loaded = any(
+        getattr(each.handle, "is_loaded", False)
+        for each in _each(index)
+        if isinstance(each, tl.tensor)  # where it is followed
+    )
     return pointers, mask
 
 

@@ -23,6 +23,7 @@ import torch
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
+from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
@@ -30,7 +31,6 @@ from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
-from gpu_runner.program.tiles import of_tiles
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span

@@ -78,6 +78,7 @@ def create(
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
+    to: Annotated[str | None, typer.Option(help="The target: ascend or cutile; by default a GPU, in Triton.")] = None,
     profile: Profiled = False,
     record: Recorded = None,
     out: Out = None,
@@ -98,6 +99,7 @@ def create(
         repairs=repairs,
         choose=choose,
         profile=profile,
+        to=to,
     )
     text = text_of(problem)
     words = ProblemText(ProblemKind.words, text.strip()) if problem.suffix.lower() in WORDS else None

@@ -185,6 +185,9 @@ _SEARCH = (
         default="first",
     ),
 )
+_NEW_TO = Option(
+    "to", "the device and language to write it for, by the compiler", choices=TARGETS, default="a GPU, in Triton"
+)
 _LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
 _GPU = Option(
     "gpu",
@@ -239,7 +242,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
         (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
-        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
+        (_ANY_AUTHOR, *_SEARCH, _NEW_TO, _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
         synonyms=("build", "add", "write", "generate", "implement", "new"),
         suggested_for=("make",),

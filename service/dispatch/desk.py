@@ -49,7 +49,7 @@ class Inbox(Protocol):
         """Note that a pull request was closed, or opened again."""
         ...
 
-    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
         """The new kernel's name, or why a create command cannot be carried out in its repository."""
         ...
 

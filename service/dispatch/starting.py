@@ -294,10 +294,7 @@ WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.fuse, Verb.t
 def create(hearing: Hearing, command: Command) -> str | None:
     """Start a new kernel; give the answer where no job is started."""
 
-    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
-        return hearing.desk.inbox.look_over(name, problem, snapshot, options.layout)
-
-    return _start(hearing, command, look_over)
+    return _start(hearing, command, hearing.desk.inbox.look_over)
 
 
 def optimize(hearing: Hearing, command: Command) -> str | None:

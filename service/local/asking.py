@@ -127,7 +127,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     elif asked.verb is Verb.optimize:
         name = inbox.look_over_optimize(asked.name, problem, digest, options)
     else:
-        name = inbox.look_over(asked.name, problem, digest, options.layout)
+        name = inbox.look_over(asked.name, problem, digest, options)
     if isinstance(name, Failure):
         raise UserFacingError(name)
     parts = [head, name, asked.problem, options.layout or "", options.author.value]
@@ -140,7 +140,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         parts += [str(options.variants), options.target or ""]
     if options.profile:
         parts += ["profile"]
-    if asked.verb is Verb.port:
+    if asked.verb is Verb.port or options.to is not None:
         parts += [options.to or ""]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]

@@ -285,3 +285,35 @@ smith[bot] commented: **`reglu` is proved in Triton's interpreter and passes the
         ]
     )
     assert talk.hub.issue(REPOSITORY, talk.pull()).state == "open"
+
+
+def test_a_kernel_is_written_in_cutile(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU, "--to cutile --auto"))
+    job = talk.job()
+    assert job.state is JobState.done, talk.heard(number)
+    talk.skip(number)
+    _, proved, reported = talk.heard(talk.pull())
+    assert "No cuTile is installed where this job ran" in proved
+    assert "kernelsmith create problem.py --name reglu --repo . --auto --to cutile" in reported
+    kernel = talk.hub.read_file(REPOSITORY, job.branch, "small/kernels/reglu.py") or b""
+    assert b"import cuda.tile as ct" in kernel and b"@ct.kernel" in kernel and b"triton" not in kernel
+    assert b"TRITON_INTERPRET" not in (talk.hub.read_file(REPOSITORY, job.branch, "tests/test_reglu.py") or b"")
+
+
+def test_a_target_without_a_place_or_an_author_is_refused_where_it_was_asked(talk: Talk) -> None:
+    for options, sentence in {
+        "--to ascend": "A new kernel for `ascend` has no place in a repository of the layout `plain`",
+        "--to cutile --author llm": "No language model writes kernels for `cutile`",
+        "--to cutle": "`cutile`",
+    }.items():
+        assert sentence in talk.heard(talk.ask(create("reglu", REGLU, options)))[-1]
+    assert talk.asked() == [] and talk.untouched()
+
+
+def test_where_implementations_are_ported_the_way_to_one_is_said(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    assert (
+        "where it is merged give `/kernel port reglu --to cutile`"
+        in talk.heard(talk.ask(create("reglu", REGLU, "--to cutile")))[-1]
+    )
+    assert talk.asked() == []

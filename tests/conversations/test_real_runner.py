@@ -39,3 +39,14 @@ def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open, sta
     profile = heard[-1].partition("<summary>Profile</summary>")[2]
     assert "**memory-bound** on" in profile
     assert "Nsight Compute was not used" in profile
+
+
+@pytest.mark.slow
+def test_the_real_runner_proves_and_tests_a_kernel_of_cutile(open_talk: Open) -> None:
+    talk = open_talk(real_runner=True)
+    number = talk.ask(create("reglu", REGLU, "--auto --to cutile"))
+    assert talk.job().state is JobState.done, talk.heard(number)
+    talk.skip(number)
+    _, proved, reported = talk.heard(talk.pull())
+    assert "nothing is known of the compiled code. cuTile has no" in proved
+    assert "10 passed, 8 skipped" in reported

@@ -224,7 +224,7 @@ class JobOptions:
     timed_sizes: tuple[str, ...] = ()  # bench: the labels of the sizes to time; by default all
     budget_minutes: int = 120  # nightly: of GPU time
     profile: bool = False  # create, modify: profile the new kernel once it is proved
-    to: str | None = None  # port: the target
+    to: str | None = None  # create, port: the target; None: a GPU in Triton, for port the first of the table
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ class ExistingKernelLayout(ABC):
 
     prefix = ""  # of the names that users know, without what divides its words
     keeps_versions = False
+    targets: tuple[str, ...] = ()
+    ported = False
     providers: tuple[str, ...] = ("kernel", "torch", "torch_compile")  # that a new kernel's benchmark compares
 
     @abstractmethod

@@ -125,6 +125,8 @@ class Layout(Protocol):
 
     name: str
     keeps_versions: bool  # whether each variant that is kept stays, as a version next to the others
+    targets: tuple[str, ...]  # for which a new kernel may be written, besides the GPU in Triton
+    ported: bool  # whether implementations for other targets stand next to the default's, where `port` writes them
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""

@@ -24,12 +24,13 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
     return tuple(rows)
 
 
-def reproduce(name: str, *, asks: bool = False, profiles: bool = False) -> str:
+def reproduce(name: str, *, asks: bool = False, profiles: bool = False, to: str | None = None) -> str:
     """The one command that repeats the job, and its measurement, on a checkout of the base commit.
 
     With ``asks`` a model is asked again, which may write another kernel.
     """
     words = ["kernelsmith", "create", "problem.py", "--name", name, "--repo", ".", "--auto"]
+    words += ["--to", to] if to is not None else []
     return shlex.join([*words, *(["--author", "llm"] if asks else []), *(["--profile"] if profiles else [])])
 
 

@@ -46,6 +46,7 @@ from workers.layouts.table import find_layout, layout_named
 from workers.stages.gate import SNAPSHOT_FILE, Gate
 from workers.stages.problem import named_freely, parse, problem_source, wish_of
 from workers.strategies.source import fingerprint
+from workers.targets.table import target_named
 from workers.tree import Tree, read_tarball
 
 MOST_NAMED = 8
@@ -75,7 +76,9 @@ class Bench:
         return Gate(self.context, {SNAPSHOT_FILE: self.context.request.snapshot})
 
     def has_models(self) -> bool:
-        """Whether a model may be asked, the same in every run of the attempt."""
+        """Whether a model may be asked, the same in every run of the attempt; none writes kernels for other targets."""
+        if self.context.request.options.to is not None:
+            return False
         return bool(self.context.memo("has-models", lambda: self.context.has_models))
 
     def reads_words(self) -> bool:
@@ -95,8 +98,9 @@ class CreateBench(Bench):
     host: tuple[tuple[str, str], ...] = ()  # facts of the GPU host that traced the problem
 
     def style(self) -> SourceStyle:
-        """The style in which the kernel's module is to be written."""
-        return self.layout.style(self.name, self.names, self.tree)
+        """The style in which the kernel's module is to be written, for the target of the command."""
+        style, to = self.layout.style(self.name, self.names, self.tree), self.context.request.options.to
+        return style if to is None else replace(style, target=to)
 
     def compiled(self, feedback: tuple[Feedback, ...] = ()) -> Proposal | AuthorRefusal:
         """The compiler author's module in the layout's style, or why it has none."""
@@ -288,18 +292,39 @@ def open_modify(context: StageContext) -> ModifyBench:
 # What a command needs, found without running anything.
 
 
-def look_over_create(kernel: str, problem: ProblemText, tree: Tree, layout: str | None, *, models: bool) -> str:
+def look_over_create(kernel: str, problem: ProblemText, tree: Tree, options: JobOptions, *, models: bool) -> str:
     """Read a create command against its repository; give the kernel's name there.
 
     Raises:
         UserFacingError: it cannot be carried out.
     """
-    chosen = layout_for(layout, tree)
-    if models and wish_of(problem, tree) is not None:
+    chosen = layout_for(options.layout, tree)
+    if options.to is not None:
+        _check_target(kernel, options.to, chosen, options.author)
+    if models and options.to is None and wish_of(problem, tree) is not None:
         named_freely(kernel, chosen, tree)
     else:
         chosen.names(kernel, parse(problem_source(problem, tree)), tree)
     return kernel
+
+
+def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> None:
+    """Whether a new kernel for a target has a place and an author.
+
+    Raises:
+        UserFacingError: it has not.
+    """
+    if target_named(to).name not in layout.targets:
+        message = f"a new kernel for `{to}` has no place in a repository of the layout `{layout.name}`"
+        fix = f"Create it without `--to`, and where it is merged give `/kernel port {kernel} --to {to}`."
+        if not layout.ported:
+            fix = "Create it without `--to`; docs/porting.md lists the layouts that take it."
+        raise UserFacingError(Failure(FailureCode.layout, message, fix))
+    if author is AuthorName.llm:
+        message = f"no language model writes kernels for `{to}`"
+        raise UserFacingError(
+            Failure(FailureCode.refused, message, "Leave out `--author llm`: the compiler writes it.")
+        )
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: JobOptions) -> str:

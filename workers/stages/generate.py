@@ -9,6 +9,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Word, WorkloadTiming, from_json, to_json
+from workers.authors.protocol import AuthorRefusal
 from workers.contracts import (
     AuthorName,
     CheckpointUpdate,
@@ -25,6 +26,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.stages.bench import CreateBench, changes_from_json, merged, only_new, own_result, reopen_create
 from workers.stages.briefs import HEARD, kernel_brief, new_points
+from workers.stages.compiling import NOT_COMPILED, compiled_by_cutile
 from workers.stages.gate import ORIGINAL_ALONE, PAIRED_S, timing_budget_s
 from workers.stages.headroom import room, time_of
 from workers.stages.search import AttemptLog
@@ -64,7 +66,7 @@ class Generate:
             plan.forward_formula,
             plan.gradient_formulas,
             _answered(context, earlier, made),
-            (*compared, *plan.notes),
+            (*compared, *_compiled(bench), *plan.notes),
             log.attempts,
         )
         commit = (CommitUpdate(purpose, new, self.name, context.attempt),) if new else ()
@@ -80,6 +82,16 @@ class Generate:
         }
         context.artifact(f"{bench.name}.py", (made.design.source or "").encode(), "text/x-python")
         return StageResult(output, updates)
+
+
+def _compiled(bench: CreateBench) -> tuple[str, ...]:
+    """What the target's own compiler says, which is asked once a verdict has passed."""
+    to = bench.context.request.options.to
+    if to is None:
+        return ()
+    proposal = bench.compiled()
+    assert not isinstance(proposal, AuthorRefusal), "the compiler wrote what was proved"
+    return (compiled_by_cutile(bench.context, [(bench.problem, proposal)]) or NOT_COMPILED[to],)
 
 
 def _answered(context: StageContext, earlier: dict[str, Any] | None, made: ProvedKernel) -> tuple[str, ...]:

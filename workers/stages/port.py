@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,9 +44,9 @@ from workers.stages.bench import (
     open_bench,
     own_result,
 )
+from workers.stages.compiling import NOT_COMPILED, compiled_by_cutile
 from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
 from workers.stages.problem import parse
-from workers.targets import cutile
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, ported_module
@@ -56,10 +54,6 @@ from workers.targets.protocol import PortTarget
 from workers.targets.table import target_named
 from workers.tree import Tree
 
-NOT_COMPILED = {
-    "ascend": "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels.",
-    "cutile": "No cuTile is installed where this job ran, so that its compiler did not see the kernels.",
-}
 NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
 
 
@@ -114,7 +108,11 @@ class Port:
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         tilings = given.target.tilings(variants[0].problem, source)
         lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
-        compiled_kernels = _compiled(bench, variants) if given.target.name == "cutile" else ""
+        compiled_kernels = (
+            compiled_by_cutile(bench.context, [(one.problem, one.proposal) for one in variants])
+            if given.target.name == "cutile"
+            else ""
+        )
         summary = PortSummary(
             target=given.target.name,
             language=given.target.language,
@@ -211,21 +209,6 @@ def _lowered(
         return to_json(lowered(python, source, kernel_requests(source, variants, tilings)))
 
     return tuple(from_json(LoweredKernel, form) for form in bench.context.memo("lowered", ask))
-
-
-def _compiled(bench: Bench, variants: tuple[CallVariant, ...]) -> str:
-    """What cuTile's compiler says of the kernels, where it is installed; it is asked once a verdict has passed."""
-
-    def ask() -> str:
-        python = Settings().cutile_python or (sys.executable if importlib.util.find_spec("cuda") else None)
-        if python is None:
-            return ""
-        bench.context.note("compiling the kernels with cuTile")
-        for variant in variants:
-            cutile.compiled(variant.proposal.source, cutile.kernel_requests(variant.problem, variant.proposal), python)
-        return f"Compiled for {cutile.ARCHITECTURE} in {' and '.join(cutile.DTYPES)}."
-
-    return str(bench.context.memo("compiled", ask))
 
 
 def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:

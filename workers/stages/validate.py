@@ -100,7 +100,9 @@ class Validate:
             replace(script, collected=()) if script else None,
             images,
             (*provenance(context.request, measured), *((("model", kernel.model),) if kernel.model else ())),
-            reproduce(bench.name, asks=kernel.author == MODEL, profiles=profile is not None),
+            reproduce(
+                bench.name, asks=kernel.author == MODEL, profiles=profile is not None, to=context.request.options.to
+            ),
             (*tested.notes, *plots),
             kernel.answered,
             log.attempts,

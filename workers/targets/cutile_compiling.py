@@ -16,7 +16,7 @@ from typing import Any
 
 PACKAGE = "cuda-tile"
 VERSION = "1."  # the versions whose functions the compiler author spells begin so
-DECORATORS = (["ct.kernel"], ["ct.function"])
+DECORATORS = ("ct.kernel", "ct.function")
 LONGEST = 2000  # characters of a compiler's message
 
 
@@ -24,8 +24,18 @@ def device_functions(source: str) -> list[ast.FunctionDef]:
     """The kernels and device functions of a module: nothing of them runs when they are defined."""
     body = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     return [
-        node for node in body if [ast.unparse(d) for d in node.decorator_list] in DECORATORS and not node.args.defaults
+        node
+        for node in body
+        if len(node.decorator_list) == 1 and _is_known(node.decorator_list[0]) and not node.args.defaults
     ]
+
+
+def _is_known(decorator: ast.expr) -> bool:
+    """Whether a decorator is one of cuTile's, with plain numbers as its options."""
+    if isinstance(decorator, ast.Call):
+        plain = all(isinstance(option.value, ast.Constant) for option in decorator.keywords)
+        return plain and not decorator.args and ast.unparse(decorator.func) in DECORATORS
+    return ast.unparse(decorator) in DECORATORS
 
 
 def unusable() -> str | None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.program import tiles
+from gpu_runner.program.objects import Violation
 
 
 def computes() -> None:
@@ -68,4 +70,13 @@ def test_what_is_no_kernel_is_not_launched() -> None:
      ("import triton  # no cuda.tile here\n", False), ("import cuda_tile\n", False)],
 )  # fmt: skip
 def test_a_file_is_of_cutile_by_its_imports(text: str, is_of_it: bool) -> None:
-    assert tiles.of_tiles(text) is is_of_it
+    assert of_tiles(text) is is_of_it
+
+
+def test_hints_are_taken_but_for_the_one_with_which_values_were_others() -> None:
+    def kernel() -> None:
+        """Does nothing."""
+
+    assert isinstance(tiles.kernel(occupancy=4, num_worker_warps=8)(kernel), tiles.Kernel)
+    with pytest.raises(Violation, match="num_ctas"):
+        tiles.kernel(num_ctas=2)

@@ -80,7 +80,7 @@ def test_a_kernel_of_triton_in_one_of_cutile_is_refused() -> None:
         ("import cuda.tile as ct\n", "import cuda.tile as ct\nimport triton\n"),
         ("ct.exp(x - max_x)", "_exp(x - max_x)"),
         (
-            "@ct.kernel\ndef _softmax_forward",
+            "@ct.kernel(num_worker_warps=8)\ndef _softmax_forward",
             "@triton.jit\ndef _exp(x):\n    return x\n\n\n@ct.kernel\ndef _softmax_forward",
         ),
     )

@@ -92,3 +92,23 @@ def test_a_call_without_rows_starts_no_kernel() -> None:
 def test_what_cannot_be_expressed_is_refused_by_its_operator(name: str, sentence: str) -> None:
     given = answer(name)
     assert isinstance(given, AuthorRefusal) and given.sentence == sentence
+
+
+@pytest.mark.parametrize("name", ["swiglu", "rms_norm", "dyt"])
+def test_where_settings_are_tuned_the_launchers_look_the_tile_up_and_the_kernels_are_as_they_are(name: str) -> None:
+    problem, graph = captured(name)
+    tuned_style = replace(style(name), target="cutile", tunable=True)
+    tuned = CompilerAuthor().propose(Brief(name, problem, graph, tuned_style))
+    assert isinstance(tuned, Proposal), tuned
+    plain = emitted(name).source
+    for timed in ("forward", "backward"):
+        kernel = f"_{name}_{timed}_kernel"
+        assert statements(tuned.source, kernel) == statements(plain, kernel)
+    looked_up = looked_up_settings(tuned.source)
+    assert looked_up and {(knob.tuned_pass.value, knob.setting) for knob in tuned.knobs} == looked_up
+
+
+def looked_up_settings(source: str) -> set[tuple[str, str]]:
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    found = [call for call in calls if ast.unparse(call.func) == "_tuned"]
+    return {(ast.literal_eval(call.args[1]), str(k.arg)) for call in found for k in call.keywords}

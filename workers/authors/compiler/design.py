@@ -84,9 +84,11 @@ def build_design(
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
+    tuned_tiles = tunable and target == "cutile"
+    tunable = tunable and not tuned_tiles
     hints = tunable or target == "ascend"
     streamed = _read(program, kept) - read_again if hints and step_of is None else frozenset()
-    form = KernelForm(tunable, step_of or TimedPass.forward, streamed, target)
+    form = KernelForm(tunable, step_of or TimedPass.forward, streamed, target, tuned_tiles)
     kernel_name = f"_{name}_kernel" if step_of else f"_{name}_forward_kernel"
     forward = _scheduled(kernel_name, program, names, scalars, kept, inputs, form)
     backward: Schedule | None = None
@@ -96,7 +98,7 @@ def build_design(
         available = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         available += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
-            form = KernelForm(tunable, TimedPass.backward, read_again if hints else frozenset(), target)
+            form = KernelForm(tunable, TimedPass.backward, read_again if hints else frozenset(), target, tuned_tiles)
             backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, available, form)
             allowed = allowed_nodes(program, may_overwrite)
             taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)

@@ -17,12 +17,17 @@ from workers.authors.compiler.values import OFFSET, TileValue, topological, use_
 
 @dataclass(frozen=True)
 class KernelForm:
-    """The form of a pass's kernels. ``streamed`` are the graph's names of tensors that are not read again soon."""
+    """The form of a pass's kernels. ``streamed`` are the graph's names of tensors that are not read again soon.
+
+    Of a ``tunable`` pass the launcher looks settings up and the kernels have constants for them; of one with ``tuned_tiles`` it
+    looks the tile up, and the kernels are as they are.
+    """
 
     tunable: bool = False
     tuned_pass: Pass = Pass.forward
     streamed: frozenset[str] = frozenset()
     target: str = "gpu"
+    tuned_tiles: bool = False
 
     @property
     def strides_the_grid(self) -> bool:

@@ -58,6 +58,7 @@ class LigerLayout(ExistingKernelLayout):
 
     name = "liger"
     prefix = "liger"
+    ported = True
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""

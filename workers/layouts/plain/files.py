@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gpu_runner.contracts.reading import of_tiles
 from workers.layouts.dimensions import assignments, axes_of, local
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.naming import source_of
@@ -15,7 +16,7 @@ from workers.layouts.reference import opening, reference_of, tables_source
 from workers.layouts.suite import Words, exact_lines, suite_of
 from workers.tree import Tree
 
-KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b", re.MULTILINE)
+KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b|^@ct\.kernel", re.MULTILINE)
 ELSEWHERE = frozenset(
     {"test", "tests", "bench", "benchmark", "benchmarks", "doc", "docs", "example", "examples", "scripts"}
 )
@@ -66,9 +67,8 @@ def _is_importable(path: str) -> bool:
 
 
 SUITE_IMPORTS = (Import("pytest"), Import("torch"))
-DEVICE = '''\
-# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.
-device = "cuda" if torch.cuda.is_available() else "cpu"'''
+DEVICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
+INTERPRETED = "# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.\n"
 NEEDS_BFLOAT16 = '\nneeds_bfloat16 = pytest.mark.skipif(device == "cpu", reason="bfloat16 needs a GPU")'
 ASSERT_MATCHES = '''\
 def assert_matches(expected, actual, atol, rtol, extra_info):
@@ -86,6 +86,11 @@ DIFFERENTIABLE = """\
 def differentiable(outputs):
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     return [output for output in outputs if output.requires_grad]"""
+
+
+def is_of_tiles(design: Design) -> bool:
+    """Whether a kernel is one of cuTile, which has no interpreter of its own."""
+    return of_tiles(design.source or "")
 
 
 def kernel_source(design: Design) -> str:
@@ -107,7 +112,7 @@ def suite_source(
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
         opening(design) + _header((*imports, *SUITE_IMPORTS, *names), home, single_line),
-        DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
+        ("" if is_of_tiles(design) else INTERPRETED) + DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         *code,
         *([f"\n{tables_source(design, width)}"] if imported is None else []),
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",

@@ -173,7 +173,7 @@ class Schedule(ABC):
         given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         taken = ", ".join(f'tuned["{name}"]' for name in chosen)
         look_up = f'tuned = _tuned({self.source}.device, "{self.form.tuned_pass.value}", {size}, {given})'
-        return [look_up, f"{', '.join(chosen)} = {taken}"]
+        return [look_up, *([f"{', '.join(chosen)} = {taken}"] if chosen else [])]
 
 
 def started(

@@ -15,7 +15,7 @@ from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
-from workers.authors.compiler.schedules.flat import FLAT_BLOCK, Flat, FlatKernel
+from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
     NUM_PROGRAMS,
     WIDEST_ALONE,
@@ -31,6 +31,9 @@ TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
     BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
     return max(1, n_elements // BLOCK_SIZE), BLOCK_SIZE'''
+# By docs/measurements/2026-11-29-cutile-h200.md: larger tiles of elements take up to twice the time in bfloat16, and whole rows
+# by the compiler's own number of warps up to five times.
+FLAT_ELEMENTS, ROW_WARPS = 1024, 8
 ELEMENTS, ELEMENTS_WITH_SUMS, WIDEST_BLOCK = 4096, 8192, 4096
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
@@ -151,20 +154,28 @@ class CutileFlat(Flat):
         """Writes the kernel."""
         return cls(program, task, CutileFlatKernel(program, names, scalars, task).write(), host)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The elements of a tile."""
+        return {"BLOCK_SIZE": str(FLAT_ELEMENTS)}
+
     def setting_lines(self) -> list[str]:
-        """The line that chooses the tile."""
-        return [f"BLOCK_SIZE = {FLAT_BLOCK}"]
+        """The lines that choose the tile."""
+        if self.form.tuned_tiles:
+            return self.tuned_lines("n_elements", "BLOCK_SIZE")
+        return [f"BLOCK_SIZE = {FLAT_ELEMENTS}"]
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
         return _launched(self.kernel, "n_elements", "(ct.cdiv(n_elements, BLOCK_SIZE),)", ["BLOCK_SIZE"])
 
     def knobs(self, cols: list[int]) -> Knobs:
-        """Tuning knows Triton's settings alone."""
-        return []
+        """The elements of a tile, whatever the columns."""
+        return [("BLOCK_SIZE", (512, 1024, 2048, 4096, 8192))]
 
 
 class CutileTileKernel(CutileKernel, TileKernel):
+    language = replace(CUTILE, kernel=f"@ct.kernel(num_worker_warps={ROW_WARPS})")
     _staged = False
 
     def view(self, name: str) -> str:
@@ -230,11 +241,18 @@ class CutileTile(Tile):
         widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
         return cls(program, task, kernel, host, most=widest if task.reduces_cols else None)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The elements of a tile."""
+        return {"ELEMENTS": str(ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS)}
+
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of columns, and the programs where they keep sums."""
-        elements = ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS
-        width = "n_cols" if self.task.reduces_cols else f"min(n_cols, {WIDEST_BLOCK})"
-        lines = [f"BLOCK_ROWS, BLOCK_SIZE = _tile_shape({width}, {elements})"]
+        elements = 'tuned["ELEMENTS"]' if self.form.tuned_tiles else self.settings["ELEMENTS"]
+        most = f"{WIDEST_BLOCK}, {elements}" if self.form.tuned_tiles else str(WIDEST_BLOCK)
+        width = "n_cols" if self.task.reduces_cols else f"min(n_cols, {most})"
+        lines = self.tuned_lines("n_cols") if self.form.tuned_tiles else []
+        lines.append(f"BLOCK_ROWS, BLOCK_SIZE = _tile_shape({width}, {elements})")
         if self.most is not None:
             message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a tile holds")'
             lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
@@ -251,5 +269,6 @@ class CutileTile(Tile):
         return _launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"])
 
     def knobs(self, cols: list[int]) -> Knobs:
-        """Tuning knows Triton's settings alone."""
-        return []
+        """The elements of a tile: its rows, and of blocks of columns their width."""
+        least = min(cols, default=0) if self.task.reduces_cols else 0
+        return [("ELEMENTS", tuple(n for n in (1024, 2048, 4096, 8192, 16384) if n >= least))]
