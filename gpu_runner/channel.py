@@ -187,7 +187,7 @@ def _sealed(view: memoryview) -> int:
             while left:
                 left = left[os.write(handle, left[:_CHUNK_BYTES]) :]
         except OSError as error:
-            size = f"a tensor of {view.nbytes / 2**30:.2f} GiB"
+            size = f"a tensor of {view.nbytes >> 20} MiB"
             raise ValueError(f"{size} cannot be handed to another process: {error.strerror}") from error
         fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
         unless_sealed.pop_all()
