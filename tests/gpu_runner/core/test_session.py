@@ -162,7 +162,7 @@ def test_a_tensor_that_cannot_be_handed_over_is_an_error_and_no_death() -> None:
         Limits(time_s=60, step_s=20, file_bytes=2**21),
         files={"thing.py": "import torch\ndef main(state, tensors):\n    return {}, [torch.zeros(2**20)]\n"},
     ) as session:
-        with pytest.raises(ChildError, match="a tensor of 4 MiB cannot be handed .*: File too large"):
+        with pytest.raises(ChildError, match=r"a tensor of 4 MiB cannot be handed .*: File too large"):
             session.call("run", {"module": "thing"})
         assert session.call("echo", {"n": 1}).meta == {"n": 1}
 

@@ -24,7 +24,9 @@ def kernel(x_ptr, y_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
 def main() -> None:
     """Round the numbers whose bits are given, and say the bits of the results."""
     cases, results = map(Path, sys.argv[1:3])
-    (results.parent / "rounding.py").write_text(f"import triton\nimport triton.language as tl\n\n\n{NEAREST_TF32}{KERNEL}")
+    (results.parent / "rounding.py").write_text(
+        f"import triton\nimport triton.language as tl\n\n\n{NEAREST_TF32}{KERNEL}"
+    )
     sys.path.insert(0, str(results.parent))
     kernel = importlib.import_module("rounding").kernel
     found = {}

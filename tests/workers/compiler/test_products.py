@@ -100,7 +100,18 @@ def test_float32_is_multiplied_as_torch_has_it_set() -> None:
 
 def test_float32_is_rounded_to_the_nearest_that_tensor_cores_take(tmp_path: Path) -> None:
     draws = np.random.default_rng(5)
-    special = [0x7F800000, 0xFF800000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0x7F7FFFFF, 0, 1 << 31, 0x3F800FFF, 0x3F801000]
+    special = [
+        0x7F800000,
+        0xFF800000,
+        0x7FFFFFFF,
+        0xFFFFFFFF,
+        0x7F800001,
+        0x7F7FFFFF,
+        0,
+        1 << 31,
+        0x3F800FFF,
+        0x3F801000,
+    ]
     bits = np.concatenate([special, draws.integers(1 << 23, 1 << 32, 1024 - len(special))]).astype(np.uint32)
     given = bits.view(np.int32).tolist()
     half = draws.integers(-(1 << 15), 1 << 15, 1024).tolist()

@@ -66,14 +66,14 @@ WINDOW_PRECISION = '''def _window_precision(device):
     return "tf32" if device.type == "cuda" and torch.backends.cudnn.allow_tf32 else "ieee"'''
 
 # Tensor cores ignore the last 13 bits of float32, which would make each operand 3.4e-4 too small in the mean.
-NEAREST_TF32 = '''@triton.jit
+NEAREST_TF32 = """@triton.jit
 def _nearest_tf32(x, PRECISION: tl.constexpr):
     # Half of TF32's last place away from zero, then cut: infinities and NaN stay what they are.
     if PRECISION == "tf32" and x.dtype == tl.float32:
         power = (x.to(tl.int32, bitcast=True) & -0x800000).to(tl.float32, bitcast=True)
         nearest = x + power * 0.00048828125
         x = (nearest.to(tl.int32, bitcast=True) & -0x2000).to(tl.float32, bitcast=True)
-    return x'''
+    return x"""
 
 
 def nearest(operand: str) -> str:
