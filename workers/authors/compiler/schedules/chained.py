@@ -408,7 +408,10 @@ class ChainedKernel(KernelWriter):
         if chained.is_softmax:
             state = (self.names.free("row_max"), self.names.free("denominator"))
             before.line(f"{state[0]} = tl.full((BLOCK_M, 1), {INFINITE}, dtype=tl.float32)")
-            before.line(f"{state[1]} = tl.zeros((BLOCK_M, 1), dtype=tl.float32)")
+            # Without keys a row is zero: its sum begins at one, of which the first block, wherever there is one, leaves nothing.
+            # A row of which a mask's bounds leave no block is NaN, or what its guard says.
+            bounded = self.bounds.least is not None or self.bounds.most is not None
+            before.line(f"{state[1]} = tl.full((BLOCK_M, 1), {0.0 if bounded else 1.0}, dtype=tl.float32)")
         order = sorted(self._left, key=lambda name: sum(v.op == "dot" for v in topological([self._left[name]])))
         whole = self._left
         free = dict(zip(whole, inside(self._numbering, list(whole.values()), self.bounds), strict=True))
