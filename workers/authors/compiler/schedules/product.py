@@ -299,7 +299,11 @@ class ProductKernel(KernelWriter):
         texts = [self._operand(head, turn, is_left=True), self._operand(head, turn, is_left=False)]
         dot = next(value for value in self.task.values if value.op == "dot")
         total = self.names.of(dot)
-        head.line(f"{total} = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)")
+        shape = "(BLOCK_N, BLOCK_M)" if self._crossed else "(BLOCK_M, BLOCK_N)"
+        head.line(f"{total} = tl.zeros({shape}, dtype=tl.float32)")
+        if self._crossed:
+            texts = [f"tl.trans({text})" for text in reversed(texts)]
+            body.line(f"{total} = tl.trans({total})")
         both = ", ".join(map(nearest, texts))
         turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
         loop = self.scope()
@@ -327,6 +331,20 @@ class ProductKernel(KernelWriter):
         outer += ["split_turns", "split_stride"] if self._shares else []
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial))
         return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION", *(["WIDE"] if wide else [])))
+
+    @property
+    def _crossed(self) -> bool:
+        """Whether the transposed product is computed: where operands lie along rows and along what is summed over.
+
+        float32 is multiplied without tensor cores, which read a right operand along its columns: 2.1 times cuBLAS's time otherwise.
+        """
+        axes, sides = self.product.axes, (self.product.left, self.product.right)
+        loads = [next((v for v in side.loads if v.space == FULL), None) for side in sides]
+        if self.program.domain.windows or None in loads:
+            return False
+        shapes = [side.domain.shapes[str(v.datum)] for side, v in zip(sides, loads, strict=True) if v is not None]
+        left, right = ([axis for dim in shape for axis in dim][-1:] for shape in shapes)
+        return left == list(axes.rows[-1:]) and right == list(axes.inner[-1:])
 
     @property
     def _index(self) -> str:
