@@ -62,17 +62,21 @@ class Channel:
         """Write one frame; ``deadline`` is in terms of ``time.monotonic``.
 
         Raises:
-            ValueError: it is beyond the limits. Closed, Overdue: as they say.
+            ValueError: it is beyond the limits, or there is no memory for a tensor; nothing was written.
+            Closed, Overdue: as they say.
         """
-        self._write(memoryview(codec.encode(kind, nonce, meta, tensors)), deadline)
-        for tensor in tensors:
-            view = memoryview(tensor.data).cast("B")
-            if view.nbytes > codec.INLINE_BYTES:
-                handle = _sealed(view)
-                try:
-                    self.send_handle(handle, deadline)
-                finally:
-                    os.close(handle)
+        frame = codec.encode(kind, nonce, meta, tensors)
+        views = [memoryview(tensor.data).cast("B") for tensor in tensors]
+        with contextlib.ExitStack() as stack:
+            # All memory is there before a byte is written: a frame that is begun can be followed by no other.
+            handles = []
+            for view in views:
+                if view.nbytes > codec.INLINE_BYTES:
+                    handles.append(_sealed(view))
+                    stack.callback(os.close, handles[-1])
+            self._write(memoryview(frame), deadline)
+            for handle in handles:
+                self.send_handle(handle, deadline)
 
     def receive(
         self,
@@ -178,8 +182,13 @@ def _sealed(view: memoryview) -> int:
     handle = os.memfd_create("tensor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with contextlib.ExitStack() as unless_sealed:
         unless_sealed.callback(os.close, handle)
-        while view:
-            view = view[os.write(handle, view[:_CHUNK_BYTES]) :]
+        try:
+            left = view
+            while left:
+                left = left[os.write(handle, left[:_CHUNK_BYTES]) :]
+        except OSError as error:
+            size = f"a tensor of {view.nbytes >> 20} MiB"
+            raise ValueError(f"{size} cannot be handed to another process: {error.strerror}") from error
         fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
         unless_sealed.pop_all()
     return handle

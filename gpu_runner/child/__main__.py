@@ -58,8 +58,11 @@ def _serve(channel: Channel, plan: SandboxPlan) -> int:
             meta, tensors = _call(role, state, frame)
         except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
             channel.send(FrameKind.error, frame.header.nonce, handlers.report(error, work), ())
-        else:
+            continue
+        try:
             channel.send(FrameKind.answer, frame.header.nonce, meta, tensors)
+        except ValueError as error:  # an answer beyond the limits, of which nothing was written
+            channel.send(FrameKind.error, frame.header.nonce, handlers.report(error, work), ())
 
 
 def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str, Any], list[Any]]:

@@ -50,7 +50,7 @@ class Limits:
     step_s: float = 120.0  # of one call into a child
     memory_bytes: int = 16 * 2**30
     processes: int = 512
-    file_bytes: int = 2**30
+    file_bytes: int = 16 * 2**30  # of one file, and of one tensor that a child hands over
     scratch_bytes: int = 4 * 2**30  # of all files in a child's folder
     scratch_files: int = 200_000
 

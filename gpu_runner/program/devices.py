@@ -69,6 +69,9 @@ class Device:
     def install(self, evaluator: Evaluator) -> None:
         """Have an evaluator, which has loaded nothing yet, answer for this device."""
         answers: dict[str, Callable[..., Any]] = {}
+        if self._facts is not None or not self._is_there:  # in the interpreter, which multiplies float32 as it is
+            evaluator.members = evaluator.members | {"torch.backends.cudnn.allow_tf32": False}
+            answers["torch.get_float32_matmul_precision"] = lambda: "highest"
         if self._is_compiling:
             answers |= dict.fromkeys(
                 ("torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"), lambda: True

@@ -156,6 +156,17 @@ def test_a_file_larger_than_the_limit_cannot_be_written() -> None:
         run("open('x', 'wb').write(bytes(2**21))\n", limits=Limits(time_s=60, step_s=20, file_bytes=2**20))
 
 
+def test_a_tensor_that_cannot_be_handed_over_is_an_error_and_no_death() -> None:
+    with ChildSession(
+        "echo",
+        Limits(time_s=60, step_s=20, file_bytes=2**21),
+        files={"thing.py": "import torch\ndef main(state, tensors):\n    return {}, [torch.zeros(2**20)]\n"},
+    ) as session:
+        with pytest.raises(ChildError, match=r"a tensor of 4 MiB cannot be handed .*: File too large"):
+            session.call("run", {"module": "thing"})
+        assert session.call("echo", {"n": 1}).meta == {"n": 1}
+
+
 def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
     with ChildSession(
         "echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest
@@ -12,6 +14,7 @@ from gpu_runner.verify.judge import judge
 from tests.cheats.trial import surroundings
 from tests.few import few
 from tests.workers.compiler.captured import captured, proposal
+from tests.workers.compiler.processes import interpreted
 from workers.authors.compiler.attention import with_chains
 from workers.authors.compiler.series import kept_numbers, steps_of
 
@@ -93,6 +96,34 @@ def test_operands_are_read_by_their_strides() -> None:
 def test_float32_is_multiplied_as_torch_has_it_set() -> None:
     source = proposal("matmul").source
     assert "torch.get_float32_matmul_precision()" in source and "input_precision=PRECISION" in source
+
+
+def test_float32_is_rounded_to_the_nearest_that_tensor_cores_take(tmp_path: Path) -> None:
+    draws = np.random.default_rng(5)
+    special = [
+        0x7F800000,
+        0xFF800000,
+        0x7FFFFFFF,
+        0xFFFFFFFF,
+        0x7F800001,
+        0x7F7FFFFF,
+        0,
+        1 << 31,
+        0x3F800FFF,
+        0x3F801000,
+    ]
+    bits = np.concatenate([special, draws.integers(1 << 23, 1 << 32, 1024 - len(special))]).astype(np.uint32)
+    given = bits.view(np.int32).tolist()
+    half = draws.integers(-(1 << 15), 1 << 15, 1024).tolist()
+    cases = {"tf32": ("float32", "tf32", given), "ieee": ("float32", "ieee", given), "half": ("bfloat16", "tf32", half)}
+    found = interpreted("nearest", cases, tmp_path)
+    assert found["ieee"] == given and found["half"] == half
+    nearest = np.array(found["tf32"], dtype=np.int32)
+    nan, small = np.isnan(bits.view(np.float32)), (bits & 0x7F800000) == 0
+    assert np.isnan(nearest.view(np.float32)[nan]).all()
+    expected = ((bits.astype(np.uint64) + 0x1000) & 0xFFFFE000).astype(np.uint32)
+    assert (nearest.view(np.uint32) == expected)[~nan & ~small].all()
+    assert (np.abs(nearest.view(np.float32)[small]) < 2.0**-125).all()  # numbers without an exponent are cut
 
 
 JUDGED = ("linear_gelu", "matmul", "linear_residual", "bmm", "matmul_softmax", "relu_residual", "norm_linear")

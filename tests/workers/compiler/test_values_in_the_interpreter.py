@@ -45,8 +45,12 @@ WIDE_NAMES = (
     "running_sum",
     "sum_from_the_end",
 )
-# Element by element: of no rows there is nothing to compute.
-FLAT_NAMES = ("reglu", "relu_squared")
+# Element by element: of no rows there is nothing to compute. Attention over no keys is zero.
+EMPTY = {
+    "reglu": {"T": 0, "I": 37},
+    "relu_squared": {"T": 0, "H": 37},
+    "attention": {"B": 2, "T": 37, "S": 0, "D": 16},
+}
 # Their columns are the middle or the first dimension; a reduction over it that is wider than a block.
 DEEP = {
     "middle_sum": {"B": 2, "T": 70_000, "H": 3},
@@ -87,8 +91,8 @@ def cases_of(name: str) -> dict[str, Case]:
             continue
         for dtype in ("float32", "bfloat16") if (rows, cols) == (5, 129) else (("float32", "bfloat16")[turn % 2],):
             found[f"{name} {rows}x{cols} {dtype}"] = (name, sizes_of(name, rows, cols), dtype, (), {})
-    if name in FLAT_NAMES:
-        found[f"{name} without rows"] = (name, sizes_of(name, 0, 37), "float32", (), {})
+    if name in EMPTY:
+        found[f"{name} {EMPTY[name]}"] = (name, EMPTY[name], "float32", (), {})
     if name in DEEP:
         found[f"{name} {DEEP[name]}"] = (name, DEEP[name], "float32", (), {})
     if leading_inputs(*captured(name)):

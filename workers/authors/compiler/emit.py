@@ -201,7 +201,7 @@ def _sum_partials(partials, dtype):
     return total'''
 
 
-# Functions that launchers call, by the beginning of the call; those of the schedules stand between these two.
+# Functions that launchers and kernels call, by the beginning of the call; those of the schedules stand between these two.
 SETTINGS = {
     "_tuned(": TUNED,
     **{
@@ -237,7 +237,7 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
     kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
-    settings = _settings_in(text)
+    settings = _settings_in("\n".join([text, *kernels]))
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     functions_of = device_functions(values, LANGUAGES[style.target])
     blocks = [*imports.helpers, *functions_of, *settings, *dict.fromkeys(kernels), *functions]
@@ -249,7 +249,7 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
 
 
 def _settings_in(text: str) -> list[str]:
-    """The functions that launchers call, and those that these call, in the table's order."""
+    """The functions that launchers and kernels call, and those that these call, in the table's order."""
     called = {call for call in SETTINGS if call in text}
     called |= {call for call in SETTINGS if any(call in SETTINGS[other] for other in called if other != call)}
     return [source for call, source in SETTINGS.items() if call in called]

@@ -32,6 +32,7 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.product import nearest
 from workers.authors.compiler.statements import INDENT, ScopeStatements, worth_naming
 from workers.authors.compiler.values import TileValue, ValueNumbering, topological, use_counts
 
@@ -117,7 +118,7 @@ class ChainedSchedule(Schedule):
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each block of rows."""
         own = {n: f'tuned["{n}"]' if self.form.tunable else n for n in ("num_warps", "num_stages")}
-        constants = {name: name for name in TILE} | {"PRECISION": "_precision()"}
+        constants = {name: name for name in TILE} | {"PRECISION": f"_precision({self.source}.device)"}
         constants |= {
             block: f"max(16, triton.next_power_of_2({width}))"
             for block, width in zip(WIDTHS, self._widths, strict=False)
@@ -407,7 +408,10 @@ class ChainedKernel(KernelWriter):
         if chained.is_softmax:
             state = (self.names.free("row_max"), self.names.free("denominator"))
             before.line(f"{state[0]} = tl.full((BLOCK_M, 1), {INFINITE}, dtype=tl.float32)")
-            before.line(f"{state[1]} = tl.zeros((BLOCK_M, 1), dtype=tl.float32)")
+            # Without keys a row is zero: its sum begins at one, of which the first block, wherever there is one, leaves nothing.
+            # A row of which a mask's bounds leave no block is NaN, or what its guard says.
+            bounded = self.bounds.least is not None or self.bounds.most is not None
+            before.line(f"{state[1]} = tl.full((BLOCK_M, 1), {0.0 if bounded else 1.0}, dtype=tl.float32)")
         order = sorted(self._left, key=lambda name: sum(v.op == "dot" for v in topological([self._left[name]])))
         whole = self._left
         free = dict(zip(whole, inside(self._numbering, list(whole.values()), self.bounds), strict=True))
@@ -419,9 +423,8 @@ class ChainedKernel(KernelWriter):
             right = self._tile(before, turn, chained.results[name].right, is_inner=True)
             if chained.is_softmax:
                 weights = self._online(turn, weights, totals[name], state, self._by.get(name, ""))
-            turn.line(
-                f"{totals[name]} = tl.dot({weights}.to({right}.dtype), {right}, {totals[name]}, input_precision=PRECISION)"
-            )
+            both = f"{nearest(f'{weights}.to({right}.dtype)')}, {nearest(right)}"
+            turn.line(f"{totals[name]} = tl.dot({both}, {totals[name]}, input_precision=PRECISION)")
         return state
 
     def _load(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:
@@ -436,7 +439,8 @@ class ChainedKernel(KernelWriter):
                 kinds = {self.program.fixed_dtype(tensor.node) for tensor in (score.rows, score.inner)}
                 cast = ".to(tl.float32)" if len(kinds) > 1 else ""
                 turn.env[one] = self.names.of(one)
-                turn.line(f"{turn.env[one]} = tl.dot({left}{cast}, tl.trans({right}{cast}), input_precision=PRECISION)")
+                both = f"{nearest(f'{left}{cast}')}, tl.trans({nearest(f'{right}{cast}')})"
+                turn.line(f"{turn.env[one]} = tl.dot({both}, input_precision=PRECISION)")
             elif one.op == "load":
                 turn.env[one] = self._element(before, turn, one)
 
