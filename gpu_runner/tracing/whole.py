@@ -58,6 +58,12 @@ def random_operator(graph: RawGraph) -> str | None:
     return None
 
 
+def _changes_nothing(node: Node) -> bool:
+    """Whether a cast gives its input itself: in float32, one to float32 as well as one to the dtype of the call."""
+    before, after = node.args[0].meta["val"], node.meta["val"]
+    return before.dtype == after.dtype and before.device == after.device and not any(a is True for a in node.args[2:])
+
+
 class _Reader:
     """Reads a traced module."""
 
@@ -96,6 +102,9 @@ class _Reader:
             raise CannotFollow(f"`{getattr(node.target, '__name__', node.target)}` is no operator of torch's")
         packet = node.target.overloadpacket.__name__
         if packet in _DROPOUTS and not (node.args[1] and node.args[2]):
+            self._values[node] = self._values[node.args[0]]
+            return
+        if packet in ("to", "type_as") and _changes_nothing(node):
             self._values[node] = self._values[node.args[0]]
             return
         if packet in _STATISTICS and len(args) > 5 and args[3] is not None and args[5]:

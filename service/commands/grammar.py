@@ -155,6 +155,12 @@ _ANY_AUTHOR = Option(
     choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
+_PART_AUTHOR = Option(
+    "author",
+    "who writes parts: the compiler needs no model; `auto` asks one for parts that the compiler refuses, `llm` for all",
+    choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
+    default="auto",
+)
 _MODEL_AUTHOR = Option(
     "author",
     "who makes the change: a language model, whichever of the two is said",
@@ -315,7 +321,7 @@ GRAMMAR: tuple[Rule, ...] = (
                 "the model: a file of the repository, or a link to one on this host; not needed where it is pasted",
             ),
         ),
-        (_LAYOUT, _AUTO, _DRY_RUN),
+        (_PART_AUTHOR, *_SEARCH[:2], _LAYOUT, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the model, in the KernelBench form or as a problem file",
         suggested_for=("compose", "decompose", "split"),
     ),

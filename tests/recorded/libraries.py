@@ -82,6 +82,33 @@ def get_init_inputs():
     return [32, 48]
 '''
 FUSED = f'{STACK}\n\nclass Model(Stack):\n    """The model that is fused."""\n'
+# A model between whose products is an operator that the compiler refuses.
+FLIPPED = '''\
+"""Two layers, the columns between them in the opposite order."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, 24)
+
+    def forward(self, x):
+        h = torch.flip(F.relu(self.up(x)) * 2.0, [1])
+        return torch.sigmoid(self.down(h)) * 3.0
+
+
+def get_inputs():
+    return [torch.randn(6, 32)]
+
+
+def get_init_inputs():
+    return [32, 48]
+'''
 
 PLAIN: dict[str, bytes] = {
     "README.md": b"# A small library\n",

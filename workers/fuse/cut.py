@@ -33,6 +33,19 @@ def cut(traced: Traced, holds: Holds) -> Cut:
     kept: dict[str, str] = {}
     for group in groups(traced):
         _divide(traced, group, holds, found, kept)
+    return _completed(traced, found, kept)
+
+
+def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
+    """The cut with what ``holds`` takes of one part in its place."""
+    found = [(part, where) for other, part in chosen.parts.items() if other != name for where in chosen.places[other]]
+    kept = dict(chosen.kept)
+    for where in chosen.places[name]:
+        _divide(traced, where.nodes, holds, found, kept)
+    return _completed(traced, found, kept)
+
+
+def _completed(traced: Traced, found: list[tuple[Part, Occurrence]], kept: dict[str, str]) -> Cut:
     inside = {name for _, where in found for name in where.nodes}
     for name in traced.nodes:
         if name not in inside and name not in kept and name not in traced.graph.inputs:

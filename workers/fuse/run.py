@@ -198,6 +198,7 @@ def _composed(
         message = f"{path} is not what the run composes: {found[0]}"
         raise UserFacingError(Failure(FailureCode.refused, message, "Start over with --fresh, or move the file away."))
     path.write_text(whole.source, encoding="utf-8")
+    (folder / "problem.py").write_text(traced.problem.source, encoding="utf-8")
     tools.say("judging the whole")
     kernels = tuple(dict.fromkeys(kernel for part in parts for kernel in part.kernels if part.source))
     verdict = _judged(source, traced, whole.source, Composed(whole.torch_lines, kernels), answers, tools)

@@ -17,7 +17,7 @@ PROFILED_S = MEASURED_S + PROFILE_BUDGET_S
 VARIANT_S = timing_budget_s(MOST_SIZES, PAIRED_S)
 SWEPT_S = timing_budget_s(MOST_SIZES, TUNED_S)
 SWEEPS = 3  # the launch settings of what stands, and those of the two kinds of fast path
-ASKS_MODELS = (Verb.create, Verb.optimize, Verb.modify)
+ASKS_MODELS = (Verb.create, Verb.optimize, Verb.modify, Verb.fuse)
 NAMES_KERNELS = (
     Verb.bench,
     Verb.verify,

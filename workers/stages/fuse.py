@@ -23,6 +23,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts.reading import UNPARSABLE
+from workers.authors.llm.protocol import KernelAnswer, KernelBrief
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -45,11 +46,13 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.fuse.cut import Cut, cut, cut_again
+from workers.engine.questions import NO_MODEL
+from workers.fuse.cut import Cut, cut, cut_again, divided
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, style_of
 from workers.fuse.program import (
+    ENTRY,
     claims,
     composed_of,
     cut_failure,
@@ -77,8 +80,13 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.briefs import HEARD, new_points
-from workers.stages.gate import check_host, timing_budget_s, verdict_failure
+from workers.stages.figures import hardware
+from workers.stages.gate import ENDING, check_host, failed_verdict, timing_budget_s, verdict_failure
+from workers.stages.generate import GIVES_WAY
+from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse, problem_source
+from workers.stages.search import AttemptLog, Judged, SearchQuestion
+from workers.stages.writing import MODEL, ModuleSearch, fell, terms_of
 from workers.tree import Tree
 
 FILE = "candidate.py"
@@ -90,6 +98,14 @@ NOTHING_TO_GAIN = Failure(
     "no part of the model saves memory traffic as a kernel of its own, so that there is nothing to gain",
     "What stays with torch, and why, is in the job's `subgraphs.json`.",
 )
+
+
+@dataclass(frozen=True)
+class ProvedPart:
+    """A model's file of a part, with the verdict on it."""
+
+    source: str
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -146,6 +162,8 @@ class Route:
         context.note("reading the repository")
         bench, request = open_bench(context), context.request
         subject = fuse_subject(request.kernel, request.problem, bench.tree, request.options.layout)
+        if request.options.author is AuthorName.llm and not bench.has_models():
+            raise UserFacingError(NO_MODEL)
         check_host(bench.gate, subject.layout.needs_of(f"fused_{subject.name}", bench.tree), bench.tree, subject.name)
         context.note("tracing the model")
         captured = bench.gate.capture("model", subject.source, whole=True).result
@@ -171,9 +189,18 @@ class FuseBench(Bench):
         """Where it goes."""
         return self.layout.fused(self.context.request.kernel, self.tree)
 
-    def answer(self, part: Part) -> tuple[str | None, str]:
+    @cached_property
+    def asks_models(self) -> bool:
+        """Whether a part that the compiler does not write is a model's."""
+        return self.context.request.options.author is not AuthorName.compiler and self.has_models()
+
+    def captured(self, part: Part) -> CaptureResult:
+        """A part as it was traced."""
+        return self.gate.capture(f"part-{part.digest}", part.source, lasting=True).result
+
+    def compiled(self, part: Part) -> tuple[str | None, str]:
         """A part's file and nothing, or None and why the compiler does not write it."""
-        captured = self.gate.capture(f"part-{part.digest}", part.source, lasting=True).result
+        captured = self.captured(part)
         if captured.graph is None:
             return None, f"it does not run: {captured.error}"
         graph = captured.graph
@@ -186,10 +213,35 @@ class FuseBench(Bench):
         source, refusal = self.context.memo(f"written-{part.digest}", ask)
         return source, refusal
 
-    def refusal(self, part: Part) -> str | None:
+    def compilers_refusal(self, part: Part) -> str | None:
         """Why the compiler does not write a part."""
-        source, refusal = self.answer(part)
+        source, refusal = self.compiled(part)
         return refusal if source is None else None
+
+    def refusal(self, part: Part) -> str | None:
+        """Why nobody is asked to write a part."""
+        if self.asks_models and self.captured(part).graph is not None:
+            return None
+        return self.compilers_refusal(part)
+
+    def written(self, part: Part) -> str | None:
+        """A part's file; None where a model is to write it."""
+        return None if self.context.request.options.author is AuthorName.llm else self.compiled(part)[0]
+
+    def brief(self, part: Part) -> KernelBrief:
+        """What a model is told of a part."""
+        problem, graph = parse(part.source), self.captured(part).graph
+        assert graph is not None, "a part that does not run is none"
+        return KernelBrief(
+            part.name,
+            FILE,
+            problem,
+            graph,
+            style_of(part.name),
+            refused=None if self.context.request.options.author is AuthorName.llm else self.compilers_refusal(part),
+            counted=lines(counted(problem, graph)),
+            hardware=hardware((), self.context.request.options.gpu),
+        )
 
     def judged(self, key: str, text: str, composed: Composed) -> Verdict:
         """The verdict on a program.
@@ -202,6 +254,10 @@ class FuseBench(Bench):
             for claim in claims(self.traced, self.source, composed)
         )
         return first_failing(ask() for ask in asked)
+
+    def asked(self, part: Part, source: str) -> Callable[[], Verdict]:
+        """The question for the verdict on a part."""
+        return partial(self.verdict, f"part-{part.name}", part.source, source, part.name)
 
     def verdict(self, key: str, problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
         """The verdict on a part, or on a callable of a program.
@@ -280,6 +336,13 @@ def _reopened(context: StageContext) -> FuseBench:
     return FuseBench(context, bench.tree, bench.layout, source, traced, tuple(left["route"]))
 
 
+def _kept_cut(chosen: Cut) -> dict[str, Any]:
+    return {
+        "places": [list(where.nodes) for name in chosen.parts for where in chosen.places[name]],
+        "kept": dict(chosen.kept),
+    }
+
+
 def _cut_of(bench: FuseBench, left: dict[str, Any]) -> Cut:
     return cut_again(bench.traced, left["places"], left["kept"])
 
@@ -312,11 +375,7 @@ class Extract:
             bench.home.suite: suite_source(bench.traced, module),
         }
         changes, _ = bench.styled(files)
-        left = {
-            "places": [list(where.nodes) for name in chosen.parts for where in chosen.places[name]],
-            "kept": dict(chosen.kept),
-            "written": {part.name: bench.answer(part)[0] for part in chosen.parts.values()},
-        }
+        left = _kept_cut(chosen) | {"written": {part.name: bench.written(part) for part in chosen.parts.values()}}
         summary = replace(bench.summary(chosen), answered=answered)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         return bench.result(self.name, summary, changes, before, CommitPurpose.reference, left)
@@ -328,26 +387,60 @@ class Extract:
         return revised(bench.traced, _cut_of(bench, earlier), [point.text for point in points], bench.refusal)
 
 
+class PartSearch(ModuleSearch[ProvedPart]):
+    """The search for a part's file that is proved."""
+
+    def __init__(self, bench: FuseBench, part: Part, log: AttemptLog) -> None:
+        super().__init__(
+            bench.context, log, bench.brief(part), replace(terms_of(bench.context), prefix=f"{part.name}-")
+        )
+        self.bench, self.part = bench, part
+
+    def judge(self, key: str, proposal: KernelAnswer, ask: SearchQuestion[KernelBrief]) -> Judged[ProvedPart | None]:
+        """Prove a file."""
+        verdict = self.bench.verdict(f"verify-{key}", self.part.source, proposal.source, self.part.name)
+        if verdict.status in ENDING:
+            raise UserFacingError(verdict_failure(verdict, MODEL))
+        tried = ProvedPart(proposal.source, verdict)
+        if verdict.status is Status.passed:
+            return Judged(tried, verdict.status.value)
+        return fell(tried, failed_verdict(verdict, proposal.source), verdict)
+
+
 class Dispatch:
     """The third stage of ``fuse``."""
 
     name = StageName.dispatch
 
     def run(self, context: StageContext) -> StageResult:
-        """The verdict on each part; all are asked for at once, and one that fails stays with torch."""
+        """The verdict on each part; those of the compiler are asked for at once. What a model does not give is the compiler's, as
+        far as that can, and what fails stays with torch.
+        """
         bench, left = _reopened(context), context.result_of(StageName.extract)
-        parts = _cut_of(bench, left).parts.values()
-        context.note(f"proving {len(parts)} parts")
-        asks: dict[str, Callable[[], Verdict]] = {
-            part.name: partial(bench.verdict, f"part-{part.name}", part.source, left["written"][part.name], part.name)
-            for part in parts
-        }
-        for name, ask in asks.items():
-            context.meanwhile(name, ask)
-        proved, reasons = dict[str, list[str]](), dict[str, str]()
-        for part in parts:
-            verdict = asks[part.name]()
-            _keep(context, part, left["written"][part.name], verdict)
+        chosen, written = _cut_of(bench, left), dict[str, str | None](left["written"])
+        context.note(f"proving {len(chosen.parts)} parts")
+        asks = _asked(bench, chosen, written)
+        proved, reasons, log = dict[str, list[str]](), dict[str, str](), AttemptLog(context, self.name)
+        for part in [part for part in chosen.parts.values() if written[part.name] is None]:
+            try:
+                found = PartSearch(bench, part, log).run().judged.result
+            except UserFacingError as error:
+                if error.failure.code not in GIVES_WAY:
+                    raise
+                reasons[part.name] = error.failure.message
+                if context.request.options.author is AuthorName.auto:
+                    chosen = divided(bench.traced, chosen, part.name, bench.compilers_refusal)
+                continue
+            assert found is not None, "what passed has a file"
+            written[part.name], proved[part.name] = found.source, list(found.verdict.kernels)
+            _keep(context, part, found.source, found.verdict)
+        written |= {part.name: bench.compiled(part)[0] for part in chosen.parts.values() if part.name not in written}
+        for part in chosen.parts.values():
+            source = written[part.name]
+            if source is None or part.name in proved:
+                continue
+            verdict = (asks.get(part.name) or bench.asked(part, source))()
+            _keep(context, part, source, verdict)
             if verdict.status is Status.passed:
                 proved[part.name] = list(verdict.kernels)
             else:
@@ -356,7 +449,19 @@ class Dispatch:
             message = "none of the parts could be proved, so that all of the model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
             raise UserFacingError(Failure(FailureCode.verdict, message, NOT_PUSHED, attempts=attempts))
-        return StageResult({"proved": proved, "reasons": reasons})
+        return StageResult({"proved": proved, "reasons": reasons, "written": written} | _kept_cut(chosen))
+
+
+def _asked(bench: FuseBench, chosen: Cut, written: dict[str, str | None]) -> dict[str, Callable[[], Verdict]]:
+    """The verdicts on the parts that are written, on their way."""
+    asks = {
+        part.name: bench.asked(part, source)
+        for part in chosen.parts.values()
+        if (source := written[part.name]) is not None
+    }
+    for name, ask in asks.items():
+        bench.context.meanwhile(name, ask)
+    return asks
 
 
 def _keep(context: StageContext, part: Part, source: str, verdict: Verdict) -> None:
@@ -375,9 +480,9 @@ class Compose:
     def run(self, context: StageContext) -> StageResult:
         """The program of the proved parts, judged as a whole and committed."""
         bench, extracted = _reopened(context), context.result_of(StageName.extract)
-        outcomes, chosen = context.result_of(StageName.dispatch), _cut_of(bench, extracted)
-        proved: dict[str, list[str]] = outcomes["proved"]
-        whole = composed_of(bench.traced, chosen, {name: extracted["written"][name] for name in proved})
+        outcomes = context.result_of(StageName.dispatch)
+        chosen, proved = _cut_of(bench, outcomes), dict[str, list[str]](outcomes["proved"])
+        whole = composed_of(bench.traced, chosen, {name: outcomes["written"][name] for name in proved})
         context.note("running the library's style check")
         path = f"{bench.home.folder}/composed_kernel.py"
         files = {change.path: change.text or "" for change in changes_from_json(extracted["changes"])}
@@ -395,9 +500,12 @@ class Compose:
             failure = verdict_failure(verdict, "compiler")
             message = f"each part is proved, but the program that is composed of them is not: {why(verdict)}"
             raise UserFacingError(replace(failure, message=message, fix=NOT_PUSHED))
-        cut_summary = from_json(FuseSummary, extracted["summary"])
-        reasons: dict[str, str] = outcomes["reasons"]
-        parts = tuple(replace(p, proved=p.name in proved, reason=reasons.get(p.name)) for p in cut_summary.parts)
+        cut_summary, reasons = bench.summary(chosen), dict[str, str](outcomes["reasons"])
+        gone = [p for p in from_json(FuseSummary, extracted["summary"]).parts if p.name not in chosen.parts]
+        parts = tuple(
+            replace(part, proved=part.name in proved, reason=reasons.get(part.name))
+            for part in (*cut_summary.parts, *gone)
+        )
         paths = tuple(change.path for change in changes)
         before = changes_from_json((own_result(context, self.name) or extracted)["changes"])
         summary = replace(cut_summary, parts=parts, answered=(), files=paths, verdict=verdict, style=style)
@@ -422,9 +530,8 @@ class ValidateFused:
             raise UserFacingError(Failure(FailureCode.tests, message, NOT_PUSHED, log=tests.log))
         context.note("measuring")
         text = next(c.text or "" for c in changes if c.path.endswith("/composed_kernel.py"))
-        problem = parse(bench.source)
-        symbol = claims(bench.traced, bench.source, Composed((), ()))[-1].symbol
-        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", symbol)
+        problem = bench.traced.problem  # with the parameters as inputs: a module is timed without its backward
+        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", ENTRY)
         budget_s = timing_budget_s(max(1, len(problem.workloads)))
         measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
         summary = replace(

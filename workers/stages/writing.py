@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, TypeVar
 
 from gpu_runner.contracts import Pass, Status, Verdict, from_json, to_json
 from workers.authors.llm import kernel_question, read_kernel
@@ -31,6 +31,8 @@ from workers.stages.headroom import time_of
 from workers.stages.search import AttemptLog, Judged, Search, SearchQuestion, TriedAttempt, failed_text
 from workers.strategies.source import fingerprint
 from workers.tree import Tree
+
+Result = TypeVar("Result")
 
 COMPILER = AuthorName.compiler.value
 MODEL = AuthorName.llm.value
@@ -142,18 +144,18 @@ class ModelCandidate:
         return verdict is not None and verdict.status is Status.passed and not (verdict.quick or verdict.repeated)
 
 
-class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
-    """The search for a new kernel that is proved."""
+class ModuleSearch(Search[KernelBrief, KernelAnswer, Result | None]):
+    """The search for a kernel module that is proved; a subclass defines how it is judged."""
 
     wanted = "kernel"
     without_model = "`--author compiler` needs no model."
 
-    def __init__(self, bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: SearchBounds) -> None:
-        super().__init__(bench.context, log, terms.repairs, judges_all=terms.choose is Choose.best)
-        self.bench, self.brief, self.terms = bench, brief, terms
+    def __init__(self, context: StageContext, log: AttemptLog, brief: KernelBrief, terms: SearchBounds) -> None:
+        super().__init__(context, log, terms.repairs, judges_all=terms.choose is Choose.best)
+        self.brief, self.terms, self.before = brief, terms, len(log.attempts)
         self.unanswered = f"{terms.prefix}unanswered"
 
-    def asks(self, round_: int, last: Judged[ModelCandidate | None] | None) -> Sequence[SearchQuestion[KernelBrief]]:
+    def asks(self, round_: int, last: Judged[Result | None] | None) -> Sequence[SearchQuestion[KernelBrief]]:
         """The candidates, or a repair."""
         prefix, count, brief = self.terms.prefix, self.terms.candidates, self.brief
         if round_ and last is not None:
@@ -170,13 +172,29 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
         """An answer as a kernel."""
         return read_kernel(answer, ask.brief)
 
-    def unusable(self, failed: Failed, ask: SearchQuestion[KernelBrief]) -> Judged[ModelCandidate | None]:
+    def unusable(self, failed: Failed, ask: SearchQuestion[KernelBrief]) -> Judged[Result | None]:
         """An answer without a kernel."""
         return Judged(None, failed.status, failed.sentence, failed=failed)
 
     def identity(self, proposal: KernelAnswer) -> str:
         """The same for the same code."""
         return fingerprint(proposal.source)
+
+    def failure(self, last: Judged[Result | None] | None) -> Failure:
+        """Why no kernel is proved."""
+        furthest, log = failed_text(None if last is None else last.failed)
+        attempts = self.log.sentences()[self.before :]
+        message = f"none of {len(attempts)} kernels of the model is proved{furthest}"
+        fix = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
+        return Failure(FailureCode.verdict, message, fix, log=log, attempts=attempts)
+
+
+class KernelSearch(ModuleSearch[ModelCandidate]):
+    """The search for a new kernel of a library."""
+
+    def __init__(self, bench: CreateBench, log: AttemptLog, brief: KernelBrief, terms: SearchBounds) -> None:
+        super().__init__(bench.context, log, brief, terms)
+        self.bench = bench
 
     def judge(
         self, key: str, proposal: KernelAnswer, ask: SearchQuestion[KernelBrief]
@@ -191,18 +209,18 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
             if error.failure.code is FailureCode.environment:
                 raise
             log = (error.failure.log or "")[-MAX_LOG:]
-            return _fell(tried, Failed(source, LAYOUT, error.failure.message, log=log))
+            return fell(tried, Failed(source, LAYOUT, error.failure.message, log=log))
         tried = replace(tried, changes=changes, style=style)
         if not style.passed:
             sentence = "the library's own style check fails on it"
-            return _fell(tried, Failed(source, STYLE, sentence, log=style.log[-MAX_LOG:]))
+            return fell(tried, Failed(source, STYLE, sentence, log=style.log[-MAX_LOG:]))
         verdict = _verdict(bench, design, changes, f"verify-{key}")
         if verdict.status in ENDING:
             raise UserFacingError(verdict_failure(verdict, MODEL))
         tried = replace(tried, verdict=verdict)
         if tried.proved:
             return Judged(tried, verdict.status.value)
-        return _fell(tried, failed_verdict(verdict, source))
+        return fell(tried, failed_verdict(verdict, source), verdict)
 
     def best(self, passed: Sequence[TriedAttempt[ModelCandidate | None]]) -> TriedAttempt[ModelCandidate | None] | None:
         """The fastest of several; where nothing is measured, as without a GPU, the first."""
@@ -215,13 +233,6 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
                 self.log.measured(number, median_us)
         return min(passed, key=lambda it: (times[it.number] is None, times[it.number] or 0.0, it.number))
 
-    def failure(self, last: Judged[ModelCandidate | None] | None) -> Failure:
-        """Why no kernel is proved."""
-        furthest, log = failed_text(None if last is None else last.failed)
-        message = f"none of {len(self.log.attempts)} kernels of the model is proved{furthest}"
-        fix = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
-        return Failure(FailureCode.verdict, message, fix, log=log, attempts=self.log.sentences())
-
     def _median_us(self, tried: TriedAttempt[ModelCandidate | None]) -> float | None:
         candidate, key = tried.judged.result, f"benchmark-{tried.key}"
         assert candidate is not None, "what passed has files"
@@ -233,9 +244,10 @@ class KernelSearch(Search[KernelBrief, KernelAnswer, ModelCandidate | None]):
         return geometric_mean(known) if known and len(known) == len(times) else None
 
 
-def _fell(tried: ModelCandidate, failed: Failed) -> Judged[ModelCandidate | None]:
+def fell(tried: Result | None, failed: Failed, verdict: Verdict | None = None) -> Judged[Result | None]:
+    """A proposal that failed, with how far it came."""
     at = PROGRESS.index(failed.status) if failed.status in PROGRESS else -1
-    failing = 0 if tried.verdict is None else sum(not check.passed for check in tried.verdict.checks)
+    failing = 0 if verdict is None else sum(not check.passed for check in verdict.checks)
     first = failed.evidence[0] if failed.evidence else failed.sentence
     return Judged(tried, failed.status, first, (at, -failing), failed)
 

@@ -77,6 +77,21 @@ def test_parts_lie_between_products() -> None:
     assert operators(cut(traced(MLP), anything)) == [("gelu", "mul", "add", "layer_norm"), ("relu", "mul", "add")]
 
 
+def test_a_norm_that_casts_to_float32_and_back_runs_in_bfloat16() -> None:
+    body = """
+kept = x.dtype
+y = x.to(torch.float32)
+y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(kept)
+return x + F.linear(y * g, w)
+"""
+    source = problem(body, {"x": "4 8", "g": "8", "w": "8 8"})
+    model = traced(source)
+    given = [value.to(torch.bfloat16) for value in inputs_of(parse_problem(source))]
+    found = module_of(refactored(model, cut(model, lambda _: None))).candidate(*given)
+    torch.testing.assert_close(found, module_of(source).reference(*given), rtol=0.02, atol=0.02)
+    assert found.dtype == torch.bfloat16
+
+
 def test_an_operator_alone_stays_with_torch() -> None:
     chosen = cut(traced(MLP), anything)
     assert chosen.kept["layer_norm"].startswith("one kernel in torch already")

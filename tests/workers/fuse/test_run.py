@@ -81,6 +81,7 @@ def test_a_run_leaves_its_folder(tmp_path: Path) -> None:
     assert "flowchart TD" in (tmp_path / "cut.md").read_text()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["status"], summary["calls"], summary["operators"], summary["left_to_torch"]) == ("passed", 2, 10, 3)
+    assert (tmp_path / "compose_out" / "problem.py").read_text() == MLP
     composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
     assert all(hasattr(module_of(composed), name) for name in names)
 

@@ -231,12 +231,17 @@ def check_module(source: str, brief: KernelBrief) -> None:
     for name in wanted:
         if name not in functions:
             raise UnusableAnswer(AnswerFault.names, f"the module does not define the function `{named(name)}`")
-    if style.section:
+    if style.prefix:
         _check_prefix(tree, style)
+    if style.section:
+        if any(isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef) for node in tree.body):
+            raise UnusableAnswer(AnswerFault.names, "a section of a file holds no imports and no classes")
     elif style.function_class not in classes:
         raise UnusableAnswer(AnswerFault.names, f"the module does not define the class `{named(style.function_class)}`")
     else:
         _check_class(classes[style.function_class], brief)
+        if style.once_differentiable and style.backward_function in wanted:
+            _check_once_differentiable(classes, style)
     if style.entry is not None and not style.section:
         _check_entry(functions[style.entry], brief)
     check_kernels(tree, "the module")
@@ -327,14 +332,34 @@ def _check_entry(node: ast.FunctionDef, brief: KernelBrief) -> None:
 
 
 def _check_prefix(tree: ast.Module, style: SourceStyle) -> None:
+    given = {style.function_class, style.forward_function, style.backward_function, style.entry}
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef):
-            raise UnusableAnswer(AnswerFault.names, "a section of a file holds no imports and no classes")
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith(style.prefix):
-            sentence = (
-                f"`{named(node.name)}` does not begin with `{named(style.prefix)}`, as every name of the section must"
-            )
-            raise UnusableAnswer(AnswerFault.names, sentence)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names = [
+            inner.id
+            for target in targets
+            if target is not None
+            for inner in ast.walk(target)
+            if isinstance(inner, ast.Name)
+        ]
+        names += [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+        for name in names:
+            if name not in given and not name.startswith(style.prefix):
+                sentence = f"`{named(name)}` does not begin with `{named(style.prefix)}`, as every name of its own must"
+                raise UnusableAnswer(AnswerFault.names, sentence)
+
+
+def _check_once_differentiable(classes: dict[str, ast.ClassDef], style: SourceStyle) -> None:
+    backward = next(node for node in classes[style.function_class].body if getattr(node, "name", "") == "backward")
+    applied = {dotted(node.func) for node in ast.walk(backward) if isinstance(node, ast.Call)}
+    for name, node in classes.items():
+        ends = [item.body[-1] for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "backward"]
+        if f"{name}.apply" in applied and any(isinstance(end, ast.Raise) for end in ends):
+            return
+    sentence = (
+        f"`{named(style.function_class)}.backward` applies no `torch.autograd.Function` whose own backward raises"
+    )
+    raise UnusableAnswer(AnswerFault.names, sentence)
 
 
 def edited(

@@ -240,6 +240,16 @@ def _names(brief: KernelBrief) -> list[str]:
         ]
     if style.entry is not None and not style.section:
         lines.append(f"- `def {style.entry}({parameters})` at module level, which calls `apply`.")
+    if style.prefix and not style.section:
+        lines.append(
+            f"- It is put together with other modules: any other name at module level begins with `{style.prefix}`."
+        )
+    if style.once_differentiable:
+        lines.append(
+            "- The gradients have no derivative, and say so: `backward` returns what a second `torch.autograd.Function` gives by "
+            "`apply`, whose forward computes them and whose backward raises `RuntimeError`. torch's `once_differentiable` is not "
+            "enough, as torch leaves it out in silence where other paths lead to an input."
+        )
     if style.rounds_as_reference:
         lines.append(
             "- Values are rounded to the inputs' dtype where the reference's operators round, not at the stores alone."
