@@ -230,6 +230,8 @@ class Case:
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
     weights: str = ""  # their dtype, where it is another one than that of the other inputs
+    mixed: tuple[str, ...] = ()  # activations of another dtype than the first one, which is ``beside``
+    beside: str = ""
     gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
     multiprocessors: int = 0
     compiling: bool = False  # host code is told that torch.compile traces it
@@ -272,6 +274,7 @@ class Case:
             (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             (f"weights in {self.weights}", bool(self.weights)),
+            (f"{' and '.join(self.mixed)} in {self.beside}", bool(self.mixed)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
             ("as while torch.compile traces", self.compiling),
             (f"dimensions more: {self.dimensions}", self.dimensions > 0),
@@ -1097,12 +1100,7 @@ class _Plan:
             cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))
             sizes = self._equal(stream)
             cases.append(self._case("the same tensor twice", sizes, same=pair))
-        halves = [dtype for dtype in self.dtypes if dtype != "float32"]
-        if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
-            half = stream.choice(halves)
-            for dtype, weights in ((half, "float32"), ("float32", half)):
-                sizes = self._sizes(f"weights in {weights}", (33, 220), (5, 14))
-                cases.append(self._case("weights in another dtype", sizes, dtype, weights=weights, may_raise=True))
+        cases += self._of_two_dtypes(stream)
         columns = columns_of(problem)
         indexed = {
             spec.high for spec in problem.inputs if spec.high not in spec.dims
@@ -1116,6 +1114,21 @@ class _Plan:
         for dim in [dim for dim in columns if dim not in indexed][:2]:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))
+        return cases
+
+    def _of_two_dtypes(self, stream: random.Random) -> list[Case]:
+        """Weights, or activations but the first, in float32 beside half precision, and the other way round."""
+        halves = [dtype for dtype in self.dtypes if dtype != "float32"]
+        if not halves or "float32" not in self.dtypes:
+            return []
+        cases, half, others = [], stream.choice(halves), _beside_the_first(self.problem)
+        for dtype, beside in ((half, "float32"), ("float32", half)):
+            if any(map(is_weight, self.problem.inputs)):
+                sizes = self._sizes(f"weights in {beside}", (33, 220), (5, 14))
+                cases.append(self._case("weights in another dtype", sizes, dtype, weights=beside, may_raise=True))
+            if others:
+                case = self._case("inputs of two dtypes", self._sizes(f"in {beside}", (33, 90), (5, 14)), dtype)
+                cases.append(replace(case, mixed=others, beside=beside, may_raise=True))
         return cases
 
     def _far(self, activations: list[str], stream: random.Random) -> list[Case]:
@@ -1196,6 +1209,13 @@ def _is_dense(case: Case) -> bool:
 def _repeats(case: Case) -> list[str]:
     """Which of layout and upstream have an element in several places."""
     return [part for part in ("layout", "upstream") if getattr(case, part) in REPEATED]
+
+
+def _beside_the_first(problem: Problem) -> tuple[str, ...]:
+    """Inputs that may have another dtype than the first one: tables without gradients, or all others, such as a residual."""
+    able = [spec for spec in problem.inputs if _is_floating(spec) and spec.dtype is None and not is_weight(spec)]
+    tables = [spec.name for spec in able[1:] if not spec.grad]
+    return tuple(tables or [spec.name for spec in able[1:]])
 
 
 def _transposable(problem: Problem) -> list[tuple[str, str]]:

@@ -267,7 +267,8 @@ def _make(
     beside: bool = False,
 ) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
-    dtype = DTYPES[spec.dtype or (case.weights if is_weight(spec) else "") or case.dtype]
+    other = case.weights if is_weight(spec) else case.beside if spec.name in case.mixed else ""
+    dtype = DTYPES[spec.dtype or other or case.dtype]
     if dtype == torch.bool:
         return _mask(shape, case.indices, stream)
     if not dtype.is_floating_point:

@@ -129,7 +129,7 @@ class Oracle:
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
             is_last = not case.spare or attempt.scalars == case.spare[-1]
-            if case.weights and not _keeps_dtype(proof):
+            if (case.weights and not _keeps_dtype(proof)) or (case.mixed and not self._keeps_dtype_of_first(proof)):
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
             if case.is_empty and not _is_finite(proof):
                 continue
@@ -147,6 +147,12 @@ class Oracle:
                     return tamer
             return first
         return first
+
+    def _keeps_dtype_of_first(self, proof: Proof) -> bool:
+        """Whether answers have the dtype of the first input, which of the two it may be: it is cast to that and not promoted."""
+        case = replace(proof.case, dtype=proof.case.beside, beside=proof.case.dtype)
+        turned = replace(self.asked(case), wanted=())
+        return _keeps_dtype(proof) and _keeps_dtype(self.with_truth(turned, None, roughly=True))
 
     def _proved(self, case: Case, other_seed: int | None) -> Proof:
         proof = self.with_truth(self.asked(case), None)
@@ -298,7 +304,7 @@ def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
 
 def is_sound(proof: Proof) -> bool:
     """Whether the truth of a case is numbers, and more than what rounding leaves, in the dtype of the case."""
-    is_of_dtype = not proof.case.weights or _keeps_dtype(proof)
+    is_of_dtype = not (proof.case.weights or proof.case.mixed) or _keeps_dtype(proof)
     return is_of_dtype and _is_finite(proof) and _is_settled(proof) and not _vanishes(proof)
 
 

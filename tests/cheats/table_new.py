@@ -1826,6 +1826,22 @@ NEW: dict[str, NewCheat] = {
         "Its grid has a row on the second axis, of which CUDA takes 65,535; the problem's workload has more.",
         dtype="float32",
     ),
+    "rows_in_sixteen_bits": NewCheat(
+        "silu",
+        7,
+        "forward",
+        "whole",
+        "Rows are numbered in sixteen bits, where no workload has as many: those from 32,768 on lie before the first.",
+        dtype="float32",
+    ),
+    "residual_cast": NewCheat(
+        "residual_kept",
+        7,
+        "forward",
+        "whole",
+        "A residual in float32 is cast to the half precision of the stream before it is added.",
+        dtype="float32,bfloat16",
+    ),
     "padding_is_a_class": NewCheat(
         "padded_cross_entropy",
         7,

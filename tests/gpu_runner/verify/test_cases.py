@@ -37,7 +37,7 @@ from gpu_runner.verify.cases import (
 from gpu_runner.verify.constants import asks_for_zero, compared_in, constants_of, grouped_in, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.honesty import PARTIALS
-from gpu_runner.verify.inputs import places_of, shape_of
+from gpu_runner.verify.inputs import DTYPES, make_inputs, places_of, shape_of
 from gpu_runner.verify.scalars import scalars_beyond, whole_for_floats
 from tests.problems import problem_source
 
@@ -492,6 +492,19 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     assert any(case.echoes for case in wide)
     assert any(case.one_upstream for case in wide)
     assert any(case.size_of["I"] == 4 * case.size_of["T"] for case in wide)
+
+
+@given(SEEDS)
+def test_all_inputs_but_the_first_have_another_dtype_in_two_cases(draws: Draws) -> None:
+    problem = parse_problem(problem_source("add"))
+    dtypes = ("float32", "bfloat16")
+    cases = plan_cases(problem, dtypes, problem.workloads, interpreted=True, quick=False, draws=draws)
+    mixed = [case for case in cases if case.mixed]
+    assert [(case.dtype, case.mixed, case.beside) for case in mixed] == [
+        ("bfloat16", ("y",), "float32"),
+        ("float32", ("y",), "bfloat16"),
+    ]
+    assert all(make_inputs(problem, case)["y"].dtype == DTYPES[case.beside] for case in mixed)
 
 
 @given(SEEDS)
