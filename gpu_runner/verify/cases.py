@@ -25,6 +25,7 @@ from gpu_runner.verify.scalars import (
     Scalar,
     dyadic_scalars,
     far_scalars,
+    limits_of,
     moved_of_workloads,
     moved_scalars,
     moved_together,
@@ -78,6 +79,7 @@ MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
+WIDEST = (3000, 6000)  # columns of which one lies far out
 WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
@@ -153,10 +155,15 @@ class Special(StrEnum):
     shares = "rows that are distributions"
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
+    outlying = "one element of each row far out"  # in wide rows: moments about it cancel
+    tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
+    limits = (
+        "exactly at limits"  # of one activation: numbers that the reference names, and those of torch's own functions
+    )
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
 
@@ -204,6 +211,7 @@ class Case:
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
     special: Special = Special.none
+    limits: tuple[float, ...] = ()  # each at most once in a row and in a column
     faint: float = 0.0  # the size of the elements of a faint row; zero: a usual share of the others'
     wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
     plain_init: bool = False  # parameters exactly as ``init`` says, without noise
@@ -691,10 +699,16 @@ class _Plan:
 
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = self._is_beyond_use(dim, size)
-        few = ROWS_BEYOND_A_CUT if self.interpreted and size > INTERPRETED_WIDEST else (1, 2)
+        is_beyond = self.interpreted and size > INTERPRETED_WIDEST
+        few = ROWS_BEYOND_A_CUT if is_beyond else (1, 2)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
         budget = max(INTERPRETED_WIDEST, size * few[0] * _fixed(self.problem)) if self.interpreted else GPU_ELEMENTS
-        while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
+
+        def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
+            most = max(_elements(spec, sizes) for spec in self.problem.inputs)
+            return most > budget or (is_beyond and math.prod(sizes.values()) > budget)
+
+        while is_large():
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
                 return _fitted(self.problem, self._case(_BOUNDARY, sizes, may_raise=may_raise), budget)
@@ -1138,11 +1152,16 @@ class _Plan:
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
         if activations and self._most_exact() == "float32":
-            cases.append(self._ties(stream))
-        for columns in ((33, 90), WIDE) if activations and self._most_exact() == "float32" else ():
-            sizes = self._sizes(f"distant {columns}", columns, (5, 14))
-            case = self._case("far data", sizes, "float32", special=Special.distant)
-            cases.append(replace(case, among=(stream.choice(activations),)))
+            cases += [self._ties(stream), self._at_limits(activations, stream)]
+        kinds = [
+            (Special.distant, (33, 90)),
+            (Special.distant, WIDE),
+            (Special.outlying, WIDEST),
+            (Special.tiny, (33, 90)),
+        ]
+        for kind, columns in kinds if activations and self._most_exact() == "float32" else ():
+            case = self._case("far data", self._sizes(f"{kind} {columns}", columns, (5, 14)), "float32", special=kind)
+            cases.append(case if kind is Special.tiny else replace(case, among=(stream.choice(activations),)))
         return cases
 
     def _ties(self, stream: random.Random) -> Case:
@@ -1155,6 +1174,12 @@ class _Plan:
         case = self._case("ties", self._sizes("ties", (33, 64), (8, 14)), "float32", special=Special.ties)
         case = replace(case, scalars=tuple((fixed | dyadic).items()), spare=(tuple(fixed.items()),))
         return replace(case, may_raise=not dyadic.keys().isdisjoint(fixed))
+
+    def _at_limits(self, activations: list[str], stream: random.Random) -> Case:
+        """Elements exactly at the numbers at which the reference may bend or cut: what the slope is there it says itself."""
+        sizes = self._sizes("limits", (33, 64), (8, 14))
+        case = self._case("at limits", sizes, "float32", special=Special.limits)
+        return replace(case, among=(stream.choice(activations),), limits=limits_of(self.problem, case.scalars))
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:
         """Deal the layouts of upstream gradients that no other case has out to the related ones."""

@@ -279,7 +279,8 @@ def _make(
         values = _filled(values, spec, case, stream, place)
     elif case.special and is_activation(spec) and (not case.among or spec.name in case.among):
         is_half = dtype == torch.float16
-        values = with_special(values, case.special, stream, beside=beside, is_half=is_half, faint=case.faint)
+        more = {"beside": beside, "is_half": is_half, "faint": case.faint, "limits": case.limits}
+        values = with_special(values, case.special, stream, **more)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)
     return _distribution(values, spec).to(dtype)
