@@ -74,6 +74,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
+from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.measures import THREADS, keep_pages
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
@@ -299,8 +300,19 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, screened_files(request.candidate), before.values())
+            verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Problem) -> Verdict:
+    """A whole verdict that passed, unproved where a created candidate has other names for its parameters than the reference."""
+    if verdict.status is not Status.passed or request.quick or request.original is not None:
+        return verdict
+    message = other_names(screened_files(request.candidate), request.candidate.symbol, problem.parameters)
+    if message is None:
+        return verdict
+    return replace(verdict, status=Status.unproved, rule="parameters", evidence=(Evidence("parameters", message),))
 
 
 def _other_calls(

@@ -1882,12 +1882,27 @@ NEW: dict[str, NewCheat] = {
         "Moments about the first element of a wide row, which may lie far from all others.",
         dtype="float32",
     ),
-    "length_by_squares": NewCheat(
-        "unit_rows",
+    "squares_that_vanish": NewCheat(
+        "hypot",
         7,
         "forward",
         "whole",
-        "Squares in float32 vanish or overflow, where the reference's are of float64.",
+        "Squares of tiny numbers vanish, where the reference's length does not.",
+        dtype="float32",
+    ),
+    "relaxed_ticket": NewCheat(
+        "mean_square",
+        11,
+        "forward",
+        "run",
+        "The last ticket's program reads what others wrote, and a relaxed atomic orders nothing.",
+    ),
+    "other_names": NewCheat(
+        "sum_of_differences",
+        7,
+        "forward",
+        "whole",
+        "Its parameters have each other's names: who calls it by name gets the difference with the other sign.",
         dtype="float32",
     ),
     "padding_is_a_class": NewCheat(
