@@ -64,14 +64,14 @@ class _Guarded:
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any) -> Any:
         addresses, place = self._checked(ptr, None, val.dtype.itemsize, "writes")
         self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
-        self._synchronizes = True  # programs that wait for one another may read what others wrote
+        self._synchronizes |= _orders(sem)  # programs that wait for one another may read what others wrote
         return self._inner.atomic_cas(ptr, cmp, val, sem)
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
         addresses, place = self._checked(ptr, mask, val.dtype.itemsize, "writes")
         self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
-        self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
+        self._synchronizes |= _orders(sem) and ("XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu"))
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
     def adding(self, ptr: Any, mask: Any, width: int) -> Any:
@@ -182,6 +182,11 @@ class _Guarded:
             if not any(begin <= address and address + width <= end for begin, end in self.ranges):
                 raise Violation(None, f"A kernel {does} memory that it was not given.", Status.out_of_bounds)
         return addresses, None
+
+
+def _orders(semantic: Any) -> bool:
+    """Whether an atomic orders other reads and writes of its program: by default, and not where it is relaxed."""
+    return "RELAXED" not in str(semantic)
 
 
 def guard_memory() -> None:

@@ -25,6 +25,7 @@ from gpu_runner.verify.scalars import (
     Scalar,
     dyadic_scalars,
     far_scalars,
+    limits_of,
     moved_of_workloads,
     moved_scalars,
     moved_together,
@@ -78,6 +79,7 @@ MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
+WIDEST = (3000, 6000)  # columns of which one lies far out
 WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
@@ -153,10 +155,15 @@ class Special(StrEnum):
     shares = "rows that are distributions"
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
+    outlying = "one element of each row far out"  # in wide rows: moments about it cancel
+    tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
+    limits = (
+        "exactly at limits"  # of one activation: numbers that the reference names, and those of torch's own functions
+    )
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
 
 
@@ -204,6 +211,7 @@ class Case:
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
     special: Special = Special.none
+    limits: tuple[float, ...] = ()  # each at most once in a row and in a column
     faint: float = 0.0  # the size of the elements of a faint row; zero: a usual share of the others'
     wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
     plain_init: bool = False  # parameters exactly as ``init`` says, without noise
@@ -230,6 +238,8 @@ class Case:
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
     weights: str = ""  # their dtype, where it is another one than that of the other inputs
+    mixed: tuple[str, ...] = ()  # activations of another dtype than the first one, which is ``beside``
+    beside: str = ""
     gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
     multiprocessors: int = 0
     compiling: bool = False  # host code is told that torch.compile traces it
@@ -272,6 +282,7 @@ class Case:
             (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             (f"weights in {self.weights}", bool(self.weights)),
+            (f"{' and '.join(self.mixed)} in {self.beside}", bool(self.mixed)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
             ("as while torch.compile traces", self.compiling),
             (f"dimensions more: {self.dimensions}", self.dimensions > 0),
@@ -688,10 +699,16 @@ class _Plan:
 
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = self._is_beyond_use(dim, size)
-        few = ROWS_BEYOND_A_CUT if self.interpreted and size > INTERPRETED_WIDEST else (1, 2)
+        is_beyond = self.interpreted and size > INTERPRETED_WIDEST
+        few = ROWS_BEYOND_A_CUT if is_beyond else (1, 2)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
         budget = max(INTERPRETED_WIDEST, size * few[0] * _fixed(self.problem)) if self.interpreted else GPU_ELEMENTS
-        while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
+
+        def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
+            most = max(_elements(spec, sizes) for spec in self.problem.inputs)
+            return most > budget or (is_beyond and math.prod(sizes.values()) > budget)
+
+        while is_large():
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
                 return _fitted(self.problem, self._case(_BOUNDARY, sizes, may_raise=may_raise), budget)
@@ -1097,12 +1114,7 @@ class _Plan:
             cases.append(self._case("transposed", sizes, related=pair, relation=Relation.transposed))
             sizes = self._equal(stream)
             cases.append(self._case("the same tensor twice", sizes, same=pair))
-        halves = [dtype for dtype in self.dtypes if dtype != "float32"]
-        if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
-            half = stream.choice(halves)
-            for dtype, weights in ((half, "float32"), ("float32", half)):
-                sizes = self._sizes(f"weights in {weights}", (33, 220), (5, 14))
-                cases.append(self._case("weights in another dtype", sizes, dtype, weights=weights, may_raise=True))
+        cases += self._of_two_dtypes(stream)
         columns = columns_of(problem)
         indexed = {
             spec.high for spec in problem.inputs if spec.high not in spec.dims
@@ -1118,6 +1130,21 @@ class _Plan:
             cases.append(self._case("no columns", sizes, may_raise=True))
         return cases
 
+    def _of_two_dtypes(self, stream: random.Random) -> list[Case]:
+        """Weights, or activations but the first, in float32 beside half precision, and the other way round."""
+        halves = [dtype for dtype in self.dtypes if dtype != "float32"]
+        if not halves or "float32" not in self.dtypes:
+            return []
+        cases, half, others = [], stream.choice(halves), _beside_the_first(self.problem)
+        for dtype, beside in ((half, "float32"), ("float32", half)):
+            if any(map(is_weight, self.problem.inputs)):
+                sizes = self._sizes(f"weights in {beside}", (33, 220), (5, 14))
+                cases.append(self._case("weights in another dtype", sizes, dtype, weights=beside, may_raise=True))
+            if others:
+                case = self._case("inputs of two dtypes", self._sizes(f"in {beside}", (33, 90), (5, 14)), dtype)
+                cases.append(replace(case, mixed=others, beside=beside, may_raise=True))
+        return cases
+
     def _far(self, activations: list[str], stream: random.Random) -> list[Case]:
         """Data far from zero, in narrow rows; and in wide ones, for which other kernels may compute in another way."""
         cases = []
@@ -1125,11 +1152,16 @@ class _Plan:
             sizes = self._sizes(kind, (33, 90), (5, 14))
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
         if activations and self._most_exact() == "float32":
-            cases.append(self._ties(stream))
-        for columns in ((33, 90), WIDE) if activations and self._most_exact() == "float32" else ():
-            sizes = self._sizes(f"distant {columns}", columns, (5, 14))
-            case = self._case("far data", sizes, "float32", special=Special.distant)
-            cases.append(replace(case, among=(stream.choice(activations),)))
+            cases += [self._ties(stream), self._at_limits(activations, stream)]
+        kinds = [
+            (Special.distant, (33, 90)),
+            (Special.distant, WIDE),
+            (Special.outlying, WIDEST),
+            (Special.tiny, (33, 90)),
+        ]
+        for kind, columns in kinds if activations and self._most_exact() == "float32" else ():
+            case = self._case("far data", self._sizes(f"{kind} {columns}", columns, (5, 14)), "float32", special=kind)
+            cases.append(case if kind is Special.tiny else replace(case, among=(stream.choice(activations),)))
         return cases
 
     def _ties(self, stream: random.Random) -> Case:
@@ -1142,6 +1174,12 @@ class _Plan:
         case = self._case("ties", self._sizes("ties", (33, 64), (8, 14)), "float32", special=Special.ties)
         case = replace(case, scalars=tuple((fixed | dyadic).items()), spare=(tuple(fixed.items()),))
         return replace(case, may_raise=not dyadic.keys().isdisjoint(fixed))
+
+    def _at_limits(self, activations: list[str], stream: random.Random) -> Case:
+        """Elements exactly at the numbers at which the reference may bend or cut: what the slope is there it says itself."""
+        sizes = self._sizes("limits", (33, 64), (8, 14))
+        case = self._case("at limits", sizes, "float32", special=Special.limits)
+        return replace(case, among=(stream.choice(activations),), limits=limits_of(self.problem, case.scalars))
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:
         """Deal the layouts of upstream gradients that no other case has out to the related ones."""
@@ -1196,6 +1234,13 @@ def _is_dense(case: Case) -> bool:
 def _repeats(case: Case) -> list[str]:
     """Which of layout and upstream have an element in several places."""
     return [part for part in ("layout", "upstream") if getattr(case, part) in REPEATED]
+
+
+def _beside_the_first(problem: Problem) -> tuple[str, ...]:
+    """Inputs that may have another dtype than the first one: tables without gradients, or all others, such as a residual."""
+    able = [spec for spec in problem.inputs if _is_floating(spec) and spec.dtype is None and not is_weight(spec)]
+    tables = [spec.name for spec in able[1:] if not spec.grad]
+    return tuple(tables or [spec.name for spec in able[1:]])
 
 
 def _transposable(problem: Problem) -> list[tuple[str, str]]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from gpu_runner.verify.cases import Content, Special
 
-# How far the largest values lie out, tried from the left until the reference can be judged by: where squares of float32 stay
-# finite and those of float16 do not, then where logits, sums and products do. The first is no number that stands for minus
-# infinity in kernels that people write (-1e30), and its sums over a row stay finite.
+# How far the largest values lie out, tried from the left until the reference can be judged by: where squares of float32 overflow,
+# then where they stay finite and those of float16 do not, then where logits, sums and products do. The first is no number that
+# stands for minus infinity in kernels that people write (-1e30), and its sums over a row stay finite.
 REACHES: dict[str, tuple[float, ...]] = {
     "float16": (3 * 2.0**14, 2.0**10, 2.0**7, 2.0**5, 2.0**3),
     "bfloat16": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
-    "float32": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
+    "float32": (2.0**96, 2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
 TIES = (0.5, 0.25, 0.125)  # of what rows hold odd multiples
@@ -30,6 +30,8 @@ SEVERAL_ROWS = 6  # from which on one of the special rows rises
 PEAK, FARTHEST_PEAK = 64.0, 512.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
 MOST_KEPT = 0.6  # of a row of which most elements are zero, as behind a ReLU or a dropout
+OUTLYING = (10.0, 12.0)  # doublings of the mean size of an element, of one that lies far out in each row
+TINY = (72.0, 100.0)  # halvings of all elements: their squares are no numbers of float32
 DISTANT = (7.0, 12.0)  # doublings of the mean size of an element by which all lie away from zero
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
@@ -145,6 +147,7 @@ def with_special(
     beside: bool = False,
     is_half: bool = False,
     faint: float = 0.0,
+    limits: Sequence[float] = (),
 ) -> torch.Tensor:
     """Values of which some rows are zero, mostly zero, equal, whole, far, faint, sorted or of one sign, or hold one large element.
     Of several rows one rises.
@@ -154,6 +157,8 @@ def with_special(
     of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers. Elements of a faint row are of the
     size ``faint`` where that is given.
     """
+    if special is Special.limits:
+        return _at_limits(values, limits, stream)
     if special in MAKE:
         return values if 0 in values.shape or not values.dim() else MAKE[special](values, stream)
     if values.dim() < 2 or 0 in values.shape or special is Special.ends:
@@ -249,6 +254,23 @@ def _distant(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return values + side * times * values.abs().mean()
 
 
+def _outlying(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Of each row the first, the last or any element far out: what is taken about it cancels."""
+    rows = values.clone().reshape(-1, values.shape[-1])
+    places = torch.randint(rows.shape[1], (len(rows),), generator=stream)
+    places[0::3], places[1::3] = 0, rows.shape[1] - 1
+    low, high = OUTLYING
+    far = 2.0 ** (low + (high - low) * torch.rand(len(rows), generator=stream))
+    signs = torch.randint(2, (len(rows),), generator=stream) * 2 - 1
+    rows[torch.arange(len(rows)), places] = far * signs * values.abs().mean()
+    return rows.reshape(values.shape)
+
+
+def _tiny(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    low, high = TINY
+    return values * 2.0 ** -(low + (high - low) * float(torch.rand((), generator=stream)))
+
+
 def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """In every second row at least one element, up to half, is what masks fill with; the likelier in the first such row."""
     return _filled_with(FILLS, values, stream)
@@ -277,6 +299,19 @@ def _ties(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     order = torch.rand(rows.shape, generator=stream).argsort(-1) - rows.shape[1] // 2
     units = torch.tensor(TIES)[torch.arange(rows.shape[0]) % len(TIES)]
     return ((2 * order + 1) * units[:, None]).reshape(values.shape)
+
+
+def _at_limits(values: torch.Tensor, limits: Sequence[float], stream: torch.Generator) -> torch.Tensor:
+    """Elements that are these numbers, each at most once in a row and, of as many rows as there are columns, in a column.
+
+    So no two that a maximum compares are the same. At most half of a row is changed.
+    """
+    rows = values.clone().reshape(-1, values.shape[-1]) if values.dim() else values.clone().reshape(1, 1)
+    columns = torch.randperm(rows.shape[1], generator=stream)
+    for at in torch.randperm(len(limits), generator=stream).tolist()[: rows.shape[1] // 2]:
+        for row in range(min(rows.shape)):
+            rows[row, columns[(at + row) % rows.shape[1]]] = limits[at]
+    return rows.reshape(values.shape)
 
 
 def _mask(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
@@ -324,6 +359,8 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.bytes: _bytes,
     Special.ties: _ties,
     Special.distant: _distant,
+    Special.outlying: _outlying,
+    Special.tiny: _tiny,
     Special.filled: _filled_by_a_mask,
     Special.masked: _masked,
     Special.mask: _mask,

@@ -267,7 +267,8 @@ def _make(
     beside: bool = False,
 ) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
-    dtype = DTYPES[spec.dtype or (case.weights if is_weight(spec) else "") or case.dtype]
+    other = case.weights if is_weight(spec) else case.beside if spec.name in case.mixed else ""
+    dtype = DTYPES[spec.dtype or other or case.dtype]
     if dtype == torch.bool:
         return _mask(shape, case.indices, stream)
     if not dtype.is_floating_point:
@@ -278,7 +279,8 @@ def _make(
         values = _filled(values, spec, case, stream, place)
     elif case.special and is_activation(spec) and (not case.among or spec.name in case.among):
         is_half = dtype == torch.float16
-        values = with_special(values, case.special, stream, beside=beside, is_half=is_half, faint=case.faint)
+        more = {"beside": beside, "is_half": is_half, "faint": case.faint, "limits": case.limits}
+        values = with_special(values, case.special, stream, **more)
     elif case.special is Special.ends and is_ranged(spec):
         values = with_ends(values, spec.init == "uniform", stream)
     return _distribution(values, spec).to(dtype)

@@ -39,6 +39,21 @@ def changed_interface(files: Sequence[SourceFile], original: Iterable[str], call
     return None
 
 
+def other_names(files: Iterable[SourceFile], symbol: str, names: Sequence[str]) -> str | None:
+    """Say where a function takes the reference's arguments under other names; None where it does not, or takes any.
+
+    A verdict gives them by place, and callers may give them by name.
+    """
+    found = [node for file in files for node in parse_bounded(file.text).body if isinstance(node, ast.FunctionDef)]
+    for function in found:
+        own = [name for name, _ in (*_positional(function.args), *_keywords(function.args))]
+        takes_any = function.args.vararg is not None or function.args.kwarg is not None
+        if function.name == symbol and not takes_any and own[: len(names)] != list(names):
+            theirs = f"takes ({', '.join(own)}), and the reference ({', '.join(names)})"
+            return f"`{symbol}` {theirs}: who gives them by name calls another function."
+    return None
+
+
 def touched_elsewhere(files: Sequence[SourceFile], original: Iterable[str], called: Collection[str]) -> list[str]:
     """What an original defines beside all that ``called`` hangs on, where ``files`` change it or something that it names.
 

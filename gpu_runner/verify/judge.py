@@ -74,6 +74,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
+from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.measures import THREADS, keep_pages
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
@@ -91,7 +92,14 @@ from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
 from gpu_runner.verify.ranks import in_other_ranks
-from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale, honest_at_scale
+from gpu_runner.verify.scale import (
+    AtScale,
+    at_scale,
+    examined_at_scale,
+    honest_at_scale,
+    left_at_the_end,
+    written_at_the_end,
+)
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
@@ -292,8 +300,19 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
             verdict = demanded(verdict, screened_files(request.candidate), before.values())
+            verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Problem) -> Verdict:
+    """A whole verdict that passed, unproved where a created candidate has other names for its parameters than the reference."""
+    if verdict.status is not Status.passed or request.quick or request.original is not None:
+        return verdict
+    message = other_names(screened_files(request.candidate), request.candidate.symbol, problem.parameters)
+    if message is None:
+        return verdict
+    return replace(verdict, status=Status.unproved, rule="parameters", evidence=(Evidence("parameters", message),))
 
 
 def _other_calls(
@@ -872,12 +891,14 @@ def _try_at_scale(
     ``numbers``: so is a number of the host that no case had, where no place tells an answer. ``scale``: what torch computes there
     is held against it. ``original``: where it is wrong too, or fails, nothing is asked.
     """
+    written: set[str] = set()
     for call in scaled:
         try:
             reply = session.call("sampled", *_sent(call.call()))
         except ChildFailed as error:
             failure = failure_of(error, "at_scale", call.label())
-            if failure.rule == "grid" and (original is None or not _wrong_at_scale(original, call, {None})):
+            is_finding = failure.rule == "grid" and not call.many_rows
+            if is_finding and (original is None or not _wrong_at_scale(original, call, {None})):
                 trial.findings.append(failure)
                 continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
@@ -885,6 +906,8 @@ def _try_at_scale(
                 continue  # it reads what no program has written there, or refuses such sizes
             return  # it took too long or too much memory: the process is gone, and was needed for nothing else
         examined = Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None)
+        examined = replace(examined, findings=(*examined.findings, *left_at_the_end(call, reply, written)))
+        written |= written_at_the_end(call, reply)
         wrong = {finding.evidence.output for finding in examined.findings}
         if wrong and original is not None and wrong <= _wrong_at_scale(original, call, wrong):
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
@@ -905,7 +928,8 @@ def _wrong_at_scale(
     except (ChildFailed, ProtocolError):
         return asked
     _, findings = examined_at_scale(call, reply, numbers=False)
-    return {finding.evidence.output for finding in findings}
+    left = left_at_the_end(call, reply, asked - {None})  # type: ignore[arg-type]
+    return {finding.evidence.output for finding in (*findings, *left)}
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -935,13 +959,15 @@ def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[P
 def may_refuse(proof: Proof, peer: Peer, error: ChildError) -> bool:
     """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute.
 
+    Where inputs have two dtypes a kernel may not compile, as a product of matrices of both.
+
     By arithmetic, such as a division by a scalar of zero, it may where the reference has no number in any output.
     What an original answers may not be refused, unless it is wrong by far or host code was told of a GPU that is not there.
     """
     case = proof.case
     has_number = any(bool(item.truth.exact.isfinite().any()) for item in proof.outputs)
     is_refusal = error.kind in REFUSALS or (error.kind in ARITHMETIC and not has_number)
-    if not (case.may_raise and (is_refusal or (case.is_empty and error.verdict is None))):
+    if not (case.may_raise and (is_refusal or ((case.is_empty or case.mixed) and error.verdict is None))):
         return False
     return peer.answer is None or bool(case.gpu) or Look(proof, peer.answer).is_another_function()
 

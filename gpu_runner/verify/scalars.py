@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
 from gpu_runner.contracts.reading import UNPARSABLE, parse
@@ -19,15 +20,31 @@ USUAL_EPSILONS = (1e-5, 1e-8)  # of most models, and of most optimizers; no draw
 FAR_OUT, CLOSE_TO_ZERO = (10.0, 1e4), (1e-7, 1e-5)  # times the default, at least one: a temperature, a weight of a loss
 FILLS = (-1e4, -1e9)  # what masked places are filled with
 TOGETHER = 4  # cases in which several scalars are others
+LIMITS, MOST_LIMIT = (0.0, 0.5, 1.0, 3.0, 6.0), 1e3  # of ReLU6, hardtanh, hardswish, soft shrinkage
 MOST_SAID = 3  # floats that workloads say and that are others in a case each
 DYADIC = (0.25, 0.5)
-WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
-FAR = (100, 8000)  # beyond what float16 counts to
+# Kinds of whole numbers: next to the default; zero and negative ones; far above it, and so far that sixteen bits do not hold it.
+WHOLE = ("near", "below", "far", "beyond")
+FAR, BEYOND = (100, 8000), (2**15, 2**17)  # beyond what float16 counts to
 SEEDS = (2**32, 2**40)  # beyond 32 bits
 USUAL = (
     (0.1, 0.5),
     (0.2, 0.01, 0.9, 0.25, 0.3, 0.05, 0.7, 0.125, 0.95),
 )  # numbers that people write, the likeliest first
+
+
+def limits_of(problem: Problem, scalars: Iterable[tuple[str, Scalar]]) -> tuple[float, ...]:
+    """Numbers of either sign at which a reference may bend: those that it writes, of its scalars and of torch's functions."""
+    tree = _tree_of(problem.source)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)] if tree is not None else []
+    written = [node.value for each in functions for node in ast.walk(each) if isinstance(node, ast.Constant)]
+    given: dict[str, object] = {spec.name: spec.default for spec in problem.scalars}
+    numbers = [*(float(one) for one in (*written, *(given | dict(scalars)).values()) if _is_limit(one)), *LIMITS]
+    return tuple(sorted({sign * number for number in numbers for sign in (1.0, -1.0)}))
+
+
+def _is_limit(value: object) -> TypeGuard[float]:
+    return type(value) in (int, float) and TINY <= abs(value) <= MOST_LIMIT  # type: ignore[arg-type]
 
 
 def moved_scalars(problem: Problem, names: Collection[str], stream: random.Random) -> dict[str, Scalar]:
@@ -212,7 +229,7 @@ def _unbounded(problem: Problem, names: Collection[str], stream: random.Random) 
 def _is_unbounded(source: str, name: str) -> bool:
     """Whether a reference takes any number for a scalar: it is a factor, an addend, or handed to torch, which refuses some.
 
-    Of what is compared, divided by, or taken from one, the reference may mean a share or a size.
+    Of what is compared or taken from one the reference may mean a share.
     """
     tree = _tree_of(source)
     if tree is None:
@@ -230,7 +247,7 @@ def _is_free(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
             return False
         node, above = above, parents[above]
     if isinstance(above, ast.BinOp):
-        return isinstance(above.op, ast.Div) and above.left is node
+        return isinstance(above.op, ast.Div)
     call = parents[above] if isinstance(above, ast.keyword) else above
     if isinstance(call, ast.Call):
         return isinstance(call.func, ast.Attribute)
@@ -277,7 +294,7 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):
-        if kind == "far":
-            return round(math.exp(stream.uniform(*map(math.log, FAR))))
+        if kind in ("far", "beyond"):
+            return round(math.exp(stream.uniform(*map(math.log, FAR if kind == "far" else BEYOND))))
         return stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))

@@ -49,6 +49,7 @@ PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers 
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
 SMALL_SIZES = ((11, 13, 17, 19, 23, 29), (16, 32, 48, 64, 80, 96))
 BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of batch dimensions and of columns
+MANY_ROWS = (2**16 + 1, 2**17)  # in one call, beyond what sixteen bits count to
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
@@ -62,7 +63,7 @@ LIKE_CASES = 6  # calls that have what cases of the verdict have, but for some l
 # What cases may differ in.
 _NAMES = (
     "layout", "upstream", "relation", "gradients", "indices", "special", "wild", "narrow_grad", "compiling", "weights", "same",
-    "packed", "given_back", "echoes",
+    "mixed", "packed", "given_back", "echoes",
 )  # fmt: skip
 _MANY_PROCESSORS, MAGNITUDES = 64, 3  # powers of ten, of scalars that are taken for alike
 SQUARE = 2  # the call with as many rows as columns, the first that is like a case
@@ -93,6 +94,7 @@ class AtScale:
     offset: int = 0  # of its storage
     permuted: bool = False  # its first dimension is that whose elements lie side by side
     may_raise: bool = False
+    many_rows: str = ""  # the dimension with more than 2^16 places, of which an axis of a grid may hold no more
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
 
     @property
@@ -213,6 +215,35 @@ def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tu
     return tuple(
         VerdictFinding(Status.cheating, Evidence("honest", message, call.label(), line=line), rule)
         for message, rule, line in said[:1]
+    )
+
+
+def written_at_the_end(call: AtScale, reply: ChildReply) -> set[str]:
+    """Answers of which something is known at the last place of each batch dimension, as the last programs wrote it."""
+    found = set()
+    for entry in reply.meta["values"] if not call.is_whole else ():
+        label = str(entry["label"])
+        if label in call.answers and "tensor" in entry:
+            known = reply.tensors[int(entry["tensor"]) + 1].to_torch()
+            ends = tuple(slice(None) if dim is None else -1 for dim in call.answers[label].axes)
+            if known.dim() == len(ends) and bool(known[ends].any()):
+                found.add(label)
+    return found
+
+
+def left_at_the_end(call: AtScale, reply: ChildReply, written: set[str]) -> tuple[VerdictFinding, ...]:
+    """What many rows leave unwritten: the last places of answers which the last programs had ``written`` in other calls."""
+    lost = sorted(written - written_at_the_end(call, reply)) if call.many_rows else []
+    return tuple(
+        _finding(
+            call,
+            label,
+            f"With {call.sizes[call.many_rows]:,} of {call.many_rows} the last programs write elsewhere than at the last places, "
+            "where they write with fewer.",
+            None,
+        )
+        for label in lost
+        if label in call.answers
     )
 
 
@@ -380,18 +411,22 @@ def _calls(
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
     after = range(SQUARE + 1, SQUARE + 1 + len(layouts))
     permuted = next(place for place in after if layouts[place % len(layouts)] is MemoryLayout.permuted)
-    for place, kind in enumerate((None, None, *kinds)):
-        is_beyond, full = place == 1, dict(workload.sizes)
+    turns = [None, None, *kinds, None]
+    for place, kind in enumerate(turns):
+        is_beyond, is_far, full = place == 1, place == len(turns) - 1, dict(workload.sizes)
         columns = [dim for dim in columns_of(problem) if dim not in batch.places]
         if is_beyond:
             full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
+        longest = max(batch.places, key=lambda dim: full[dim])
         if place == SQUARE and columns:  # as many rows as columns
-            full |= {max(batch.places, key=lambda dim: full[dim]): full[columns[0]]}
+            full |= {longest: full[columns[0]]}
+        if is_far:  # along one dimension
+            full |= dict.fromkeys(batch.places, max(PLACES)) | {longest: stream.randint(*MANY_ROWS)}
         is_deep = place in (0, permuted) and _product(full, batch.places) > MOST_FEW
         most = LEAST_PLACES if is_deep else max(PLACES)
         counts = {dim: min(count, most, full[dim]) for dim, count in batch.places.items()}
-        full = _within(problem, full, counts, MOST_DEEP if is_deep else MOST_FEW)
+        full = _within(problem, full, counts, MOST_DEEP if is_deep else MOST_FEW, keeps_rows=is_far)
         plain = Case("at scale", (), dtype, 0, workload.scalars)
         if place:  # in the first call they stay what they are
             full = _cheap(oracle, full, counts, plain)
@@ -426,7 +461,8 @@ def _calls(
             gap=gap,
             offset=round(2.0 ** stream.uniform(*FAR_OFFSETS)) if is_beyond else int(layout is MemoryLayout.shifted),
             permuted=layout is MemoryLayout.permuted,
-            may_raise=is_beyond or kind is not None,
+            may_raise=bool(place),
+            many_rows=longest if is_far else "",
         )
 
 
@@ -470,11 +506,20 @@ def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:
     return powers.pop() if len(powers) == 1 else None
 
 
-def _within(problem: Problem, full: dict[str, int], counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Sizes of which those beside batch dimensions are halved, the widest first, until there is little enough to compute."""
-    while _product(full, counts) > most and (less := _halved(full, counts)):
+def _within(
+    problem: Problem, full: dict[str, int], counts: Mapping[str, int], most: int, *, keeps_rows: bool
+) -> dict[str, int]:
+    """Sizes of which those beside batch dimensions are halved, the widest first, until there is little enough to compute.
+
+    Where inputs would be too large, the deepest batch dimension is halved, or with ``keeps_rows`` the others first.
+    """
+
+    def is_large(sizes: Mapping[str, int]) -> bool:
+        return max(_elements(spec.dims, sizes) for spec in problem.inputs) > MOST_ELEMENTS
+
+    while (_product(full, counts) > most or (keeps_rows and is_large(full))) and (less := _halved(full, counts)):
         full = less
-    while max(_elements(spec.dims, full) for spec in problem.inputs) > MOST_ELEMENTS:
+    while is_large(full):
         deepest = max(counts, key=lambda dim: full[dim])
         full = full | {deepest: full[deepest] // 2}
     return full

@@ -129,7 +129,7 @@ class Oracle:
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
             is_last = not case.spare or attempt.scalars == case.spare[-1]
-            if case.weights and not _keeps_dtype(proof):
+            if (case.weights and not _keeps_dtype(proof)) or (case.mixed and not self._keeps_dtype_of_first(proof)):
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
             if case.is_empty and not _is_finite(proof):
                 continue
@@ -147,6 +147,12 @@ class Oracle:
                     return tamer
             return first
         return first
+
+    def _keeps_dtype_of_first(self, proof: Proof) -> bool:
+        """Whether answers have the dtype of the first input, which of the two it may be: it is cast to that and not promoted."""
+        case = replace(proof.case, dtype=proof.case.beside, beside=proof.case.dtype)
+        turned = replace(self.asked(case), wanted=())
+        return _keeps_dtype(proof) and _keeps_dtype(self.with_truth(turned, None, roughly=True))
 
     def _proved(self, case: Case, other_seed: int | None) -> Proof:
         proof = self.with_truth(self.asked(case), None)
@@ -298,7 +304,7 @@ def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
 
 def is_sound(proof: Proof) -> bool:
     """Whether the truth of a case is numbers, and more than what rounding leaves, in the dtype of the case."""
-    is_of_dtype = not proof.case.weights or _keeps_dtype(proof)
+    is_of_dtype = not (proof.case.weights or proof.case.mixed) or _keeps_dtype(proof)
     return is_of_dtype and _is_finite(proof) and _is_settled(proof) and not _vanishes(proof)
 
 
@@ -360,7 +366,7 @@ def _with_ties(truth: Truth) -> Truth:
 def _has_equal_elements(case: Case) -> bool:
     """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
     return bool(
-        case.special not in (Special.none, Special.ends)
+        case.special not in (Special.none, Special.ends, Special.limits)
         or case.wild
         or case.echoes
         or case.given_back
@@ -414,6 +420,8 @@ def asked_of(problem: Problem, form: CallForm, case: Case) -> Proof:
     if case.packed:
         laid |= lay_packed({name: inputs[name] for name in case.packed}, case.packed_along, guard)
     wanted = [spec.name for spec in problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
+    # A gradient in another dtype than the first input's is what that one's loses, where a kernel rounds by it.
+    wanted = [name for name in wanted if name not in case.mixed]
     chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
     given = tuple((scalars | dict(case.scalars)).items())
     return Proof(case, form, inputs, laid, given, chosen, filled=filled_of(problem, case))

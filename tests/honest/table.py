@@ -165,5 +165,7 @@ HONEST: dict[str, Honest] = {
     "transpose_block_pointers": Honest("transpose", "block pointers with bounds, strides of both matrices"),
     "add_in_place_autotuned": Honest("add_in_place", "triton.autotune that restores what it overwrites"),
     "flags_of_four": Honest("four_flags", "four flags that change the formula one by one"),
+    "clamp_limits": Honest("clamp", "limits at which the gradient passes, as in torch"),
+    "unit_rows_scaled": Honest("unit_rows", "squares of what the largest element of a row leaves, a float64 reference"),
     "words_of_six": Honest("six_words", "six words, each with a formula of its own"),
 }

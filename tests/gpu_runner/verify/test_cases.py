@@ -37,7 +37,7 @@ from gpu_runner.verify.cases import (
 from gpu_runner.verify.constants import asks_for_zero, compared_in, constants_of, grouped_in, remainders_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.honesty import PARTIALS
-from gpu_runner.verify.inputs import places_of, shape_of
+from gpu_runner.verify.inputs import DTYPES, make_inputs, places_of, shape_of
 from gpu_runner.verify.scalars import scalars_beyond, whole_for_floats
 from tests.problems import problem_source
 
@@ -438,7 +438,7 @@ def test_each_dimension_has_a_size_with_the_remainder_that_code_asks_for(draws: 
         ("x + alpha * y", True),
         ("F.leaky_relu(x, alpha)", True),
         ("F.elu(x, alpha=alpha)", True),
-        ("x / alpha", False),
+        ("x / alpha", True),
         ("x / (1 - alpha)", False),
         ("torch.where(x > alpha * 3, x, y)", False),
     ],
@@ -480,7 +480,8 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     problem = parse_problem(problem_source("swiglu"))
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     wide = [case for case in cases if all(size > 1 for size in case.size_of.values())]
-    assert {case.special for case in wide} >= {*DATA, *FAR_DATA, Special.distant, Special.triangle}
+    kinds = {*DATA, *FAR_DATA, Special.distant, Special.outlying, Special.tiny, Special.limits, Special.triangle}
+    assert {case.special for case in wide} >= kinds
     assert {case.relation for case in wide if case.related} == {
         Relation.close,
         Relation.by_rows,
@@ -492,6 +493,66 @@ def test_every_full_plan_has_what_tensors_of_real_programs_have_in_common(draws:
     assert any(case.echoes for case in wide)
     assert any(case.one_upstream for case in wide)
     assert any(case.size_of["I"] == 4 * case.size_of["T"] for case in wide)
+
+
+@given(SEEDS)
+def test_all_inputs_but_the_first_have_another_dtype_in_two_cases(draws: Draws) -> None:
+    problem = parse_problem(problem_source("add"))
+    dtypes = ("float32", "bfloat16")
+    cases = plan_cases(problem, dtypes, problem.workloads, interpreted=True, quick=False, draws=draws)
+    mixed = [case for case in cases if case.mixed]
+    assert [(case.dtype, case.mixed, case.beside) for case in mixed] == [
+        ("bfloat16", ("y",), "float32"),
+        ("float32", ("y",), "bfloat16"),
+    ]
+    assert all(make_inputs(problem, case)["y"].dtype == DTYPES[case.beside] for case in mixed)
+
+
+@given(SEEDS)
+def test_numbers_of_the_reference_stand_among_elements_each_once_in_a_row_and_a_column(draws: Draws) -> None:
+    source = problem_source("add").replace("return x", "x = x.clamp(-1.75, 40)\n    return x")
+    problem = parse_problem(source)
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    (case,) = [case for case in cases if case.special is Special.limits]
+    assert {-1.75, 1.75, 40.0, -40.0, 0.5, -0.5, 0.0, 6.0} <= set(case.limits)
+    (name,) = case.among
+    values = make_inputs(problem, case)[name]
+    for limit in (1.75, -1.75, 40.0):
+        found = values == limit
+        assert found.any() or len(case.limits) > values.shape[1] // 2
+        assert found.sum(0).max() <= 1 and found.sum(1).max() <= 1
+
+
+@given(SEEDS)
+def test_a_whole_number_is_more_than_sixteen_bits_hold(draws: Draws) -> None:
+    problem = parse_problem(
+        "import torch\n\ndef reference(x: torch.Tensor, start: int = 0):\n"
+        "    return x * (torch.arange(x.shape[-1], device=x.device) + start)\n\n"
+        'INPUTS = {"x": "T H"}\nWORKLOADS = [{"T": 4, "H": 8}]\n'
+    )
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    starts = [dict(case.scalars).get("start") for case in cases]
+    assert any(isinstance(start, int) and 2**15 <= start <= 2**17 for start in starts)
+
+
+@given(SEEDS)
+def test_beyond_a_cut_an_answer_of_pairs_has_no_more_elements_than_its_inputs_may(draws: Draws) -> None:
+    problem = parse_problem(
+        "import torch\n\ndef reference(x: torch.Tensor, y: torch.Tensor):\n    return torch.softmax(x[:, None] + y, -1)\n\n"
+        'INPUTS = {"x": "A V", "y": "B V"}\nWORKLOADS = [{"A": 4, "B": 8, "V": 65536}]\n'
+    )
+    cases = plan_cases(
+        problem,
+        ("float32",),
+        problem.workloads,
+        interpreted=True,
+        quick=False,
+        draws=draws,
+        constants={65536},
+        compared={65536},
+    )
+    beyond = [case for case in cases if case.name == "around a constant" and case.size_of["V"] > 2**14]
+    assert beyond and all(math.prod(case.size_of.values()) <= 7 * case.size_of["V"] for case in beyond)
 
 
 @given(SEEDS)

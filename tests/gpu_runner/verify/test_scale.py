@@ -17,7 +17,7 @@ from gpu_runner.verify.judge import _Trial, _try_at_scale
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.truth import Oracle
-from tests.cheats.trial import source_of_problem, surroundings
+from tests.cheats.trial import cheat, source_of_problem, surroundings
 from tests.few import few
 from tests.honest.table import source_of
 
@@ -52,7 +52,7 @@ def test_batch_dimensions_are_what_the_reference_computes_by_itself(
 
 
 def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:
-    call, _ = calls(source_of_problem("cross_entropy"))
+    call, *_ = calls(source_of_problem("cross_entropy"))
     item, factor = call.truth("gradient of x")
     assert factor == pytest.approx(7 / 4096)
     before = call.proof.expected()["gradient of x"]
@@ -63,7 +63,7 @@ def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:
 
 
 def test_the_second_call_lies_beyond_the_workload() -> None:
-    first, second = calls(source_of_problem("residual"))
+    first, second, _ = calls(source_of_problem("residual"))
     assert dict(first.sizes) == {"T": 4096, "H": 8192}
     assert second.sizes["H"] > 8192
     assert second.offset >= 2**24
@@ -87,7 +87,23 @@ def test_where_the_reference_makes_much_only_the_first_call_has_the_full_size(
     monkeypatch.setattr(scale, "MOST_MADE", 2**22)  # with seven of the batch it makes two tensors of 7 MiB
     first, *others = calls(PAIRS)
     assert dict(first.sizes) == {"B": 64, "S": 512, "D": 8}
-    assert [call.sizes["S"] for call in others] == [256] and others[0].sizes["B"] >= 64
+    assert others[0].sizes["S"] == 256 and others[0].sizes["B"] >= 64
+    assert others[1].sizes["S"] < 256
+
+
+def test_the_last_call_has_more_rows_than_sixteen_bits_count_to() -> None:
+    *_, last = calls(source_of_problem("residual"))
+    assert last.many_rows == "T"
+    assert 2**16 < last.sizes["T"] <= 2**17
+    assert last.sizes["T"] * last.sizes["H"] <= scale.MOST_ELEMENTS
+
+
+def test_rows_that_are_numbered_in_sixteen_bits_leave_the_last_ones_unwritten() -> None:
+    trial, found = _Trial(), calls(source_of_problem("silu"))
+    with loaded("candidate", cheat("rows_in_sixteen_bits"), found[0].proof.form, surroundings()) as session:
+        _try_at_scale(trial, session, found, None)
+    assert [finding.status for finding in trial.findings] == [Status.unproved]
+    assert "last programs write elsewhere" in trial.findings[0].evidence.message
 
 
 def said_of(problem: str, candidate: CandidateSource) -> tuple[list[VerdictFinding], set[str | None]]:

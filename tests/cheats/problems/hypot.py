@@ -1,0 +1,11 @@
+"""The length of each pair."""
+
+import torch
+
+
+def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.hypot(x, y)
+
+
+INPUTS = {"x": {"dims": "T H", "grad": False}, "y": {"dims": "T H", "grad": False}}
+WORKLOADS = [{"T": 4096, "H": 1024}]
