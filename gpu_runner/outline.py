@@ -26,13 +26,14 @@ class Operations:
 
     matrix: int  # of matrix products
     vector: int  # of everything else, one per element and step
+    tf32: int = 0  # of the matrix products, convolutions in float32
 
     @property
     def total(self) -> int:
         return self.matrix + self.vector
 
     def __add__(self, other: Operations) -> Operations:
-        return Operations(self.matrix + other.matrix, self.vector + other.vector)
+        return Operations(self.matrix + other.matrix, self.vector + other.vector, self.tf32 + other.tf32)
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,12 @@ def _checked(facts: dict[str, Any]) -> WorkloadOutline:
     return WorkloadOutline(operations, tuple(read_output(row) for row in facts["outputs"][:64]))
 
 
-def _operations(pair: Any) -> Operations | None:
-    if pair is None:
+def _operations(counts: Any) -> Operations | None:
+    if counts is None:
         return None
-    if not isinstance(pair, list) or len(pair) != 2 or not all(type(item) is int and item >= 0 for item in pair):
+    if not isinstance(counts, list) or len(counts) != 3 or not all(type(item) is int and item >= 0 for item in counts):
         raise ValueError("no counts of operations")
-    return Operations(*pair)
+    return Operations(*counts)
 
 
 def read_output(row: Any) -> OutputForm:

@@ -102,8 +102,9 @@ def work_of(traffic: Traffic | None, operations: Operations | None, timed_pass: 
         return PassWork(
             matrix_flops=None if operations is None else operations.matrix,
             vector_flops=None if operations is None else operations.vector,
+            tf32_flops=0 if operations is None else operations.tf32,
         )
     moved, sure = moved_bytes(traffic, timed_pass, l2_bytes), surely_moved(traffic, timed_pass, l2_bytes)
     if operations is None or (timed_pass is Pass.backward and traffic.is_loss):
         return PassWork(moved, sure)
-    return PassWork(moved, sure, operations.matrix, operations.vector)
+    return PassWork(moved, sure, operations.matrix, operations.vector, operations.tf32)

@@ -26,6 +26,7 @@ class Gauged:
 _NAMES = {
     "gbps": "bandwidth of a copy",
     "matrix_tflops": "rate of matrix products",
+    "tf32_tflops": "rate of matrix products in TF32",
     "vector_tflops": "float32 rate",
 }
 
@@ -41,7 +42,12 @@ def measure_rates(session: ChildSession, dtype: str, parts: tuple[str, ...] = tu
         failed = dict(facts["failed"])
         # Versions and driver as this host knows them; the child adds its CUDA version.
         named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))
-        rates = Rates(_rate(facts["gbps"]), _rate(facts["matrix_tflops"]), _rate(facts["vector_tflops"]))
+        rates = Rates(
+            _rate(facts["gbps"]),
+            _rate(facts["matrix_tflops"]),
+            _rate(facts["vector_tflops"]),
+            _rate(facts["tf32_tflops"]),
+        )
         return Gauged(
             str(facts["gpu"]),
             int(facts["l2_bytes"]),

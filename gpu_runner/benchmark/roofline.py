@@ -60,6 +60,7 @@ class Rates:
     bandwidth_gbps: float | None
     matrix_tflops: float | None = None
     vector_tflops: float | None = None
+    tf32_tflops: float | None = None  # of products of float32 rounded to TF32; None: as the others
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class PassWork:
     sure_bytes: int | None = None
     matrix_flops: int | None = None
     vector_flops: int | None = None  # one for each element and step of the reference, without those that only move
+    tf32_flops: int = 0  # of those of matrix products
 
     @property
     def flops(self) -> int | None:
@@ -96,7 +98,11 @@ def floor(work: PassWork, rates: Rates) -> TimeFloor:
     Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
     """
     memory = floor_us(work.moved_bytes, rates.bandwidth_gbps)
-    matrix = _compute_us(work.matrix_flops, rates.matrix_tflops)
+    rounded = _compute_us(work.tf32_flops, rates.tf32_tflops or rates.matrix_tflops) or 0.0
+    matrix = (
+        None if work.matrix_flops is None else _compute_us(work.matrix_flops - work.tf32_flops, rates.matrix_tflops)
+    )
+    matrix = None if matrix is None else matrix + rounded
     computing = [time for time in (matrix, _compute_us(work.vector_flops, rates.vector_tflops)) if time is not None]
     compute = max(computing, default=None)
     sure = [time for time in (floor_us(work.sure_bytes, rates.bandwidth_gbps), matrix) if time is not None]

@@ -51,6 +51,7 @@ def rates(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
     parts: dict[str, Callable[[], float]] = {
         "gbps": _copy_gbps,
         "matrix_tflops": lambda: _matrix_tflops(meta["dtype"]),
+        "tf32_tflops": lambda: _tf32_tflops() if meta["dtype"] == "float32" else 0.0,
         "vector_tflops": lambda: _vector_tflops(properties.multi_processor_count),
     }
     for name, measure in parts.items():
@@ -93,24 +94,25 @@ def _copy_gbps() -> float:
 
 
 def _matrix_tflops(dtype: str) -> float:
-    kind: torch.dtype = getattr(torch, dtype)
+    exact = _product_tflops(getattr(torch, dtype))
+    return exact if dtype != "float32" else max(exact, _tf32_tflops() / TF32_PRODUCTS)
+
+
+def _tf32_tflops() -> float:
+    torch.set_float32_matmul_precision("high")
+    try:
+        return _product_tflops(torch.float32)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def _product_tflops(kind: torch.dtype) -> float:
     size = MATRIX_SIZE
     while size > 1024 and 3 * size * size * kind.itemsize > torch.cuda.mem_get_info()[0] // 4:
         size //= 2
     left, right = (torch.randn(size, size, device="cuda", dtype=kind) for _ in range(2))
     found = torch.empty_like(left)
-
-    def tflops() -> float:
-        return float(2 * size**3 / _times_s(lambda: torch.mm(left, right, out=found))[0] / 1e12)
-
-    exact = tflops()
-    if dtype != "float32":
-        return exact
-    torch.set_float32_matmul_precision("high")
-    try:
-        return float(max(exact, tflops() / TF32_PRODUCTS))
-    finally:
-        torch.set_float32_matmul_precision("highest")
+    return float(2 * size**3 / _times_s(lambda: torch.mm(left, right, out=found))[0] / 1e12)
 
 
 def _vector_tflops(multiprocessors: int) -> float:

@@ -58,10 +58,15 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
         super().__init__()
         self.matrix = 0
         self.vector = 0
+        self.tf32 = 0  # of ``matrix``, those of float32 that torch computes in TF32 unless it is told otherwise
         self.whole: set[str] = set()  # of ``inputs``, those of which every element is computed with
         self._inputs = dict(inputs or {})
         self._origins = {_storage(tensor): {name} for name, tensor in self._inputs.items()}
         self._kept: list[Any] = []  # a storage that is freed could give its identity to another
+
+    @property
+    def counts(self) -> list[int]:
+        return [self.matrix, self.vector, self.tf32]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -77,7 +82,10 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
         if self._inputs:
             self._trace(func.overloadpacket.__name__, _tensors((args, named)), _tensors(given), moves)
         if formula is not None:
-            self.matrix += int(formula(*args, **named, out_val=given))
+            products = int(formula(*args, **named, out_val=given))
+            self.matrix += products
+            if "convolution" in func.overloadpacket.__name__ and _tensors(given)[0].dtype is torch.float32:
+                self.tf32 += products
         elif not moves:
             self.vector += max(_elements(given), _elements((args, named)))
         return given
@@ -107,13 +115,13 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 
 
 def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the form of the outputs and the operations of each pass, those of matrix products and all others."""
+    """Give the form of the outputs and the operations of each pass: of matrix products, all others, and in TF32."""
     arguments = on_shapes(meta)
     with torch.device("meta"), composed_of_operators(), Counting() as forward:
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     ends = [output for output in outputs if output.requires_grad]
-    facts: dict[str, Any] = {"forward": [forward.matrix, forward.vector], "backward": None}
+    facts: dict[str, Any] = {"forward": forward.counts, "backward": None}
     facts["outputs"] = [
         [list(output.shape), str(output.dtype).removeprefix("torch."), output.requires_grad] for output in outputs
     ]
@@ -122,7 +130,7 @@ def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         upstream = [torch.empty_like(end) for end in ends]
         with torch.device("meta"), Counting() as backward:
             torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
-        facts["backward"] = [backward.matrix, backward.vector]
+        facts["backward"] = backward.counts
     return facts, []
 
 

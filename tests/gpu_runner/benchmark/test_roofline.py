@@ -54,6 +54,12 @@ def test_the_floor_is_the_longer_of_bytes_and_operations() -> None:
     assert (vector.us, vector.bound, vector.sure_us) == (pytest.approx(2.0), "compute", pytest.approx(0.9))
 
 
+def test_products_in_tf32_have_their_own_rate() -> None:
+    work = PassWork(None, None, 500_000_000, 0, tf32_flops=400_000_000)
+    assert floor(work, Rates(1000.0, 100.0, 10.0, 400.0)).sure_us == pytest.approx(2.0)
+    assert floor(work, Rates(1000.0, 100.0, 10.0)).sure_us == pytest.approx(5.0)
+
+
 def test_what_is_not_known_is_not_concluded_from() -> None:
     assert floor(PassWork(1_000_000), Rates(1000.0)).bound == "memory"
     assert floor(PassWork(), Rates(1000.0, 100.0)).us is None

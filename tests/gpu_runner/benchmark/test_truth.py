@@ -179,3 +179,19 @@ def test_full_precision_is_held_to_the_truth_alone() -> None:
     child: Any = Child(scale)
     rows = checks.prove(child, MATERIAL, Pass.full)
     assert checks.bent(child, MATERIAL, Pass.full, rows) is rows
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_convolutions_of_float32_are_counted_as_tf32(dtype: str) -> None:
+    def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.conv2d(x, w) @ x[0, 0, :4, :4].T
+
+    meta = META | {
+        "inputs": [entry("x", [2, 3, 6, 6], dtype=dtype), entry("w", [5, 3, 3, 3], dtype=dtype)],
+        "order": ["x", "w"],
+    }
+    found = Child(reference).call("outline", meta).meta
+    convolution, product = 2 * 2 * 5 * 4 * 4 * 3 * 3 * 3, 2 * 2 * 5 * 4 * 4 * 4
+    is_rounded = dtype == "float32"
+    assert found["forward"] == [convolution + product, 0, convolution if is_rounded else 0]
+    assert found["backward"][2] == (2 * convolution if is_rounded else 0)
