@@ -112,10 +112,12 @@ def few_of(name: str) -> dict[str, Case]:
     """
     plain = [f"{name} {rows}x{cols} " for rows, cols in SHAPES]
     has_product = any(node.op == "matmul" for node in captured(name)[1].nodes)
+    cases = cases_of(name)
     turns = [0, 1, 2, 5] if has_product else [4, 0, 4, 1, 4, 2, 5]
-    kept = {plain[3], plain[turns[COMPILED.index(name) % len(turns)]]}
+    turns = [turn for turn in turns if any(key.startswith(plain[turn]) for key in cases)]
+    kept = {plain[3], *(plain[turn] for turn in turns[COMPILED.index(name) % max(1, len(turns)) :][:1])}
     left = set(plain) - kept
-    return {key: case for key, case in cases_of(name).items() if not key.startswith(tuple(left))}
+    return {key: case for key, case in cases.items() if not key.startswith(tuple(left))}
 
 
 def others_of(name: str) -> dict[str, Case]:

@@ -78,8 +78,8 @@ def _cut(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Nod
 
 
 def _joined(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Node]:
-    dim, read = node.args[1], list[list[Node]]()
-    if not isinstance(dim, int):
+    dim, read, rank = node.args[1], list[list[Node]](), len(node.meta.shape)
+    if not isinstance(dim, int) or not -rank <= dim < rank:
         return [node]
     start: int | None = 0
     for part in (nodes[reference.name] for reference in references(node.args)):
