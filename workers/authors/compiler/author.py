@@ -59,7 +59,10 @@ def _moved(
     for operands in (False, True):
         if operands and not any(error.operator in {"matmul", "permute"} for error in refused):
             return
-        moved = replace(brief, graph=with_moves(brief.problem, brief.graph, operands=operands))
+        try:
+            moved = replace(brief, graph=with_moves(brief.problem, brief.graph, operands=operands))
+        except CannotCompileError:
+            return  # refused before, in other words
         if moved.graph is not brief.graph:
             chains = (False, True) if brief.style.target == "gpu" else ()
             yield from ((partial(series, apart=apart), moved) for apart in chains)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import VIEWS
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, Sizes, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, references
 
 COPIED = " copied"  # ends the name of the node that holds the copy of an operand
 _FLOATING = ("float32", "bfloat16", "float16")
@@ -23,6 +23,9 @@ def with_moves(problem: Problem, graph: Graph, *, operands: bool) -> Graph:
     """The graph whose slices and joins of floating tensors are copies; the same object where there is none.
 
     With ``operands``, what another operator or the caller is handed in another order than it was computed in is a copy too.
+
+    Raises:
+        CannotCompileError: a shape does not fit what makes it.
     """
     sizes = Sizes.of(problem.dimensions, graph.multiples)
     by_name = {node.name: node for node in graph.nodes}
@@ -66,8 +69,7 @@ def _cut(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Nod
     dim, start, step = node.args[1], (*node.args[2:3], 0)[0] or 0, (*node.args[4:5], 1)[0] or 1
     if not (isinstance(dim, int) and isinstance(start, int) and isinstance(step, int)):
         return [node]
-    length = node.meta.shape[dim]
-    whole = source.meta.shape[dim]
+    length, whole = _length(node, dim), _length(source, dim)
     longer = between(length, whole)
     end = None if longer is None else longer - 1
     if step > 1:
@@ -78,14 +80,14 @@ def _cut(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Nod
 
 
 def _joined(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Node]:
-    dim, read, rank = node.args[1], list[list[Node]](), len(node.meta.shape)
-    if not isinstance(dim, int) or not -rank <= dim < rank:
+    dim, read = node.args[1], list[list[Node]]()
+    if not isinstance(dim, int):
         return [node]
     start: int | None = 0
     for part in (nodes[reference.name] for reference in references(node.args)):
-        length = part.meta.shape[dim]
+        length = _length(part, dim)
         if part.op != "full" or part.args[0] != 0:
-            more = between(node.meta.shape[dim], length)
+            more = between(_length(node, dim), length)
             if start is None:
                 return [node]
             end = None if more is None else more - 1
@@ -101,6 +103,12 @@ def _joined(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[
         joined.append(replace(node, name=f"{node.name} sum {number}", op="add", args=sides))
         total = joined[-1].name
     return [*joined[:-1], replace(joined[-1], name=node.name)]
+
+
+def _length(node: Node, dim: int) -> Dim:
+    if not -len(node.meta.shape) <= dim < len(node.meta.shape):
+        raise CannotCompileError(f"`{node.op}` works along a dimension that a tensor of it does not have", node.op)
+    return node.meta.shape[dim]
 
 
 def _read(
