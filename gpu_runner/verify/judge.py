@@ -891,7 +891,7 @@ def _try_at_scale(
     ``numbers``: so is a number of the host that no case had, where no place tells an answer. ``scale``: what torch computes there
     is held against it. ``original``: where it is wrong too, or fails, nothing is asked.
     """
-    written: set[str] = set()
+    written: dict[str, bool] = {}
     for call in scaled:
         try:
             reply = session.call("sampled", *_sent(call.call()))
@@ -906,8 +906,11 @@ def _try_at_scale(
                 continue  # it reads what no program has written there, or refuses such sizes
             return  # it took too long or too much memory: the process is gone, and was needed for nothing else
         examined = Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None)
-        examined = replace(examined, findings=(*examined.findings, *left_at_the_end(call, reply, written)))
-        written |= written_at_the_end(call, reply)
+        left = left_at_the_end(call, reply, [label for label, is_always in written.items() if is_always])
+        examined = replace(examined, findings=(*examined.findings, *left))
+        written |= {
+            label: written.get(label, True) and there for label, there in written_at_the_end(call, reply).items()
+        }
         wrong = {finding.evidence.output for finding in examined.findings}
         if wrong and original is not None and wrong <= _wrong_at_scale(original, call, wrong):
             trial.refused.append(Check("at_scale_left_out", call.label(), True))

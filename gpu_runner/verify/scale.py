@@ -49,7 +49,9 @@ PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers 
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
 SMALL_SIZES = ((11, 13, 17, 19, 23, 29), (16, 32, 48, 64, 80, 96))
 BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of batch dimensions and of columns
-MANY_ROWS = (2**16 + 1, 2**17)  # in one call, beyond what sixteen bits count to
+# In one call, beyond what sixteen bits count to. A multiple, as sizes of workloads are: of as many programs as a persistent kernel
+# has, the last one then takes the last row here as well as there.
+MANY_ROWS = range(2**16 + 2**10, 2**17, 2**10)
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
@@ -218,22 +220,22 @@ def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tu
     )
 
 
-def written_at_the_end(call: AtScale, reply: ChildReply) -> set[str]:
-    """Answers of which something is known at the last place of each batch dimension, as the last programs wrote it."""
-    found = set()
+def written_at_the_end(call: AtScale, reply: ChildReply) -> dict[str, bool]:
+    """Of answers: whether something is known at the last place of each batch dimension, as the last programs wrote it."""
+    found = {}
     for entry in reply.meta["values"] if not call.is_whole else ():
         label = str(entry["label"])
         if label in call.answers and "tensor" in entry:
             known = reply.tensors[int(entry["tensor"]) + 1].to_torch()
             ends = tuple(slice(None) if dim is None else -1 for dim in call.answers[label].axes)
-            if known.dim() == len(ends) and bool(known[ends].any()):
-                found.add(label)
+            found[label] = known.dim() == len(ends) and bool(known[ends].any())
     return found
 
 
-def left_at_the_end(call: AtScale, reply: ChildReply, written: set[str]) -> tuple[VerdictFinding, ...]:
-    """What many rows leave unwritten: the last places of answers which the last programs had ``written`` in other calls."""
-    lost = sorted(written - written_at_the_end(call, reply)) if call.many_rows else []
+def left_at_the_end(call: AtScale, reply: ChildReply, written: Iterable[str]) -> tuple[VerdictFinding, ...]:
+    """What many rows leave unwritten: the last places of answers which the last programs had ``written`` in every other call."""
+    ends = written_at_the_end(call, reply) if call.many_rows else {}
+    lost = sorted(label for label in written if call.many_rows and not ends.get(label, False))
     return tuple(
         _finding(
             call,
@@ -422,7 +424,7 @@ def _calls(
         if place == SQUARE and columns:  # as many rows as columns
             full |= {longest: full[columns[0]]}
         if is_far:  # along one dimension
-            full |= dict.fromkeys(batch.places, max(PLACES)) | {longest: stream.randint(*MANY_ROWS)}
+            full |= dict.fromkeys(batch.places, max(PLACES)) | {longest: stream.choice(MANY_ROWS)}
         is_deep = place in (0, permuted) and _product(full, batch.places) > MOST_FEW
         most = LEAST_PLACES if is_deep else max(PLACES)
         counts = {dim: min(count, most, full[dim]) for dim, count in batch.places.items()}
