@@ -91,6 +91,7 @@ def gathered(
         )
         if has_form:
             entry["tensor"] = len(tensors)
+            entry["unsure"] = sample.is_unsure(value)
             places = places_of(shape, axes, meta["places"])
             there = value.detach()[indices(shape, axes, meta["places"])] if shape else value.detach().clone()
             tensors += [there, sample.known(value, places)]

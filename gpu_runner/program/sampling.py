@@ -42,6 +42,7 @@ class Sample:
     is_whole: bool = True  # whether all programs of the launch that runs are run
     is_cut: bool = False  # whether one of them took too long
     was_lost: bool = False  # whether one of them was lost
+    lost: set[int] = field(default_factory=set)  # memory that programs have written which were lost
     new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
     changed: set[int] = field(default_factory=set)  # memory that it has written
     read: set[int] = field(
@@ -60,6 +61,8 @@ class Sample:
         if begin not in self.written:
             self.written[begin] = _nothing(end - begin)
             self.new.add(begin)
+        if self.is_lost:
+            self.lost.add(begin)
         is_known = not (self.is_lost or (adds and not self.is_whole))
         self.changed.add(begin)
         at = _places_in(addresses, begin)
@@ -106,6 +109,10 @@ class Sample:
     def _forget(self, tensor: torch.Tensor) -> None:
         self.alive.append(tensor.untyped_storage())
         self.written[_begin(tensor)] = _nothing(tensor.untyped_storage().nbytes())
+
+    def is_unsure(self, tensor: torch.Tensor) -> bool:
+        """Whether programs wrote to it that had read what is not known: where else they write nobody can say."""
+        return _begin(tensor) in self.lost
 
     def known(self, tensor: torch.Tensor, places: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """Which elements of a tensor are known, at some places of each axis."""

@@ -228,7 +228,7 @@ def written_at_the_end(call: AtScale, reply: ChildReply) -> dict[str, bool]:
         if label in call.answers and "tensor" in entry:
             known = reply.tensors[int(entry["tensor"]) + 1].to_torch()
             ends = tuple(slice(None) if dim is None else -1 for dim in call.answers[label].axes)
-            found[label] = known.dim() == len(ends) and bool(known[ends].any())
+            found[label] = known.dim() == len(ends) and bool(known[ends].any() or (call.many_rows and entry["unsure"]))
     return found
 
 
