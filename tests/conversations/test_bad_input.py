@@ -24,7 +24,7 @@ LIMIT = 25 * 2**20
         pytest.param(
             "/kernel create",
             snapshot(
-                '`/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel create reglu --layout liger`.'
+                "`/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel create reglu --layout liger`."
             ),
             id="empty create",
         ),
@@ -154,7 +154,7 @@ There is no `reference` in the problem. Nothing was done.
         pytest.param(
             create("reglu", REGLU, "--fast"),
             snapshot(
-                '`/kernel create reglu --fast`: `create` has no option `--fast`. Its options: `--author`, `--candidates`, `--repairs`, `--choose`, `--to`, `--layout`, `--gpu`, `--profile`, `--auto`, `--dry-run`.'
+                "`/kernel create reglu --fast`: `create` has no option `--fast`. Its options: `--author`, `--candidates`, `--repairs`, `--choose`, `--to`, `--layout`, `--gpu`, `--profile`, `--auto`, `--dry-run`."
             ),
             id="unknown option",
         ),
