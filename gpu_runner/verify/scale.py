@@ -49,8 +49,8 @@ PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers 
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
 SMALL_SIZES = ((11, 13, 17, 19, 23, 29), (16, 32, 48, 64, 80, 96))
 BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of batch dimensions and of columns
-# In one call, beyond what sixteen bits count to. A multiple, as sizes of workloads are: of as many programs as a persistent kernel
-# has, the last one then takes the last row here as well as there.
+# Rows of one call, more than sixteen bits count to. Multiples of 1024, as most workloads have: the last program of a persistent
+# kernel then takes the last row in both.
 MANY_ROWS = range(2**16 + 2**10, 2**17, 2**10)
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
 MOST_GAP = 3.0  # times its length, after each row

@@ -56,3 +56,17 @@ def test_what_a_program_reads_of_others_is_not_known_once_one_was_cut() -> None:
             assert lost == [False, True]
             sample.writes(begin, begin + 16, addresses[1:2], 4)
     assert sample.known(memory, (torch.arange(4),)).tolist() == [True, False, False, False]
+
+
+def test_where_a_program_writes_that_read_what_no_other_had_written_is_unsure() -> None:
+    sample, rows, scaled = Sample(frozenset()), torch.zeros(2, 4), torch.zeros(2, 4)
+    begin, end = rows.data_ptr(), rows.data_ptr() + 32
+    with sample.launch([rows], 100), sample.program():
+        sample.writes(begin, end, np.arange(begin + 16, end, 4), 4)  # its last row
+    assert not sample.is_unsure(rows)
+    with sample.launch([rows, scaled], 100), sample.program():
+        sample.reads(begin, np.arange(begin + 12, end, 4))  # and an element of the row before
+        at = scaled.data_ptr()
+        sample.writes(at, at + 32, np.arange(at + 12, at + 32, 4), 4)
+    assert sample.is_unsure(scaled)
+    assert not sample.is_unsure(rows)
