@@ -63,9 +63,12 @@ def _input(spec: InputSpec, case: Case) -> dict[str, Any]:
     dtype = spec.dtype or case.dtype
     high = case.size_of[spec.high] if isinstance(spec.high, str) else spec.high
     wants = spec.grad and DTYPES[dtype].is_floating_point
+    shape = shape_of(spec, case.size_of)
     return {
         "name": spec.name,
-        "shape": list(shape_of(spec, case.size_of)),
+        "shape": list(shape),
+        # As layers begin: a product with weights of deviation one saturates what follows, and multiplies each rounding before it.
+        "scale": math.prod(shape[1:]) ** -0.5 if spec.parameter and 0 not in shape else 1.0,
         "dtype": dtype,
         "init": spec.init,
         "noisy": spec.grad and not case.plain_init,  # parameters of exact ones would let a kernel forget them

@@ -10,6 +10,7 @@ import torch
 
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material
+from gpu_runner.child.reference import ROUNDINGS, farthest
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.compare import FLOORS, Truth, ValueComparison, compare, is_far, loss_of, needs_loss, rms
@@ -65,30 +66,35 @@ def prove(session: ChildSession, material: Material, timed_pass: Pass) -> Rows:
 
 
 def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
-    """The same rows, widened by what half precision may make of elements at a step or kink: the truth one step of the inputs away.
+    """The same rows, widened by what half precision may make of them: at a step or kink the truth one step of the inputs away, and
+    everywhere what the reference gives where it rounds its intermediate results the other way. Where an error of one rounding is
+    multiplied, as before a gate with large weights, one run of the reference says little of how far another may be.
 
     Raises:
         as ``prove``.
     """
-    rows_to_bend = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
-    if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in rows_to_bend):
+    asked = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
+    if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in asked):
         return rows
     secret = material.secrets[timed_pass]
     more = {"place": secret.place, "rows": secret.rows, "backward": timed_pass is not Pass.forward, "shake": SHAKE}
     reply = session.call("bends", material.call.meta | more, material.call.tensors)
-    moved = [buffer.to_torch() for buffer in reply.tensors]
-    if len(moved) != 2 * len(rows_to_bend):
+    given = [buffer.to_torch() for buffer in reply.tensors]
+    if len(given) != (2 + len(ROUNDINGS)) * len(asked):
         raise ValueError("another number of tensors than there are outputs and gradients")
-    sides = zip(rows_to_bend, moved[: len(rows_to_bend)], moved[len(rows_to_bend) :], strict=True)
-    new = iter([_shaken(item, up, down) for item, up, down in sides])
+    runs = [given[place :: len(asked)] for place in range(len(asked))]
+    new = iter([_widened(item, run[:2], run[2:]) for item, run in zip(asked, runs, strict=True)])
     outputs = tuple(next(new) for _ in rows.outputs)
     return replace(rows, outputs=outputs, gradients=tuple(item and next(new) for item in rows.gradients))
 
 
-def _shaken(item: ExpectedTensor, *sides: torch.Tensor) -> ExpectedTensor:
-    if any(side.shape != item.truth.exact.shape for side in sides):
+def _widened(item: ExpectedTensor, sides: list[torch.Tensor], roundings: list[torch.Tensor]) -> ExpectedTensor:
+    truth = item.truth
+    if any(run.shape != truth.exact.shape for run in (*sides, *roundings)):
         raise ValueError("rows of two shapes")
-    return replace(item, truth=replace(item.truth, shaken=sides)) if item.truth.own.dtype in HALVES else item
+    if truth.own.dtype not in HALVES:
+        return item
+    return replace(item, truth=replace(truth, shaken=tuple(sides), rounded=farthest(truth.exact, roundings)))
 
 
 def _wanted_of(

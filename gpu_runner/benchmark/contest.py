@@ -215,7 +215,7 @@ class Contest:
         with span("comparing"):
             faults = [result_error(one, rows, timed_pass) for one in checked]
             if any(faults):
-                # Twice more in float64: only where somebody may be called wrong for the side of a bend that it took.
+                # Five runs more: only where somebody may be called wrong for a rounding, or for the side of a bend that it took.
                 rows = self.referee.bent(material, timed_pass, rows)
                 faults = [
                     fault and result_error(one, rows, timed_pass) for fault, one in zip(faults, checked, strict=True)

@@ -55,7 +55,7 @@ class Referee:
         return proved
 
     def bent(self, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
-        """The rows widened at steps and kinks (``checks.bent``); unchanged where the child cannot be asked."""
+        """The rows widened by what half precision may make of them (``checks.bent``); unchanged where the child cannot be asked."""
         try:
             self._revive()
             return bent(self.oracle.session, material, timed_pass, rows)

@@ -56,7 +56,7 @@ def _value(entry: dict[str, Any], stream: torch.Generator, scales: random.Random
         low, high = (0, 2) if dtype == torch.bool else (entry["low"], entry["high"])
         return torch.randint(low, high, shape, generator=stream, device=stream.device).to(dtype)
     most = MOST_HALF_DOUBLINGS if dtype == torch.float16 else MOST_DOUBLINGS
-    return _floating(entry, shape, stream, 2.0 ** scales.uniform(-most, most)).to(dtype)
+    return _floating(entry, shape, stream, entry.get("scale", 1.0) * 2.0 ** scales.uniform(-most, most)).to(dtype)
 
 
 def _floating(entry: dict[str, Any], shape: tuple[int, ...], stream: torch.Generator, scale: float) -> torch.Tensor:

@@ -22,7 +22,7 @@ from gpu_runner.child.handlers import ChildState, Handler
 from gpu_runner.child.input_sets import given, sampled
 from gpu_runner.tracing.joint import composed_of_operators
 from gpu_runner.verify.compare import natural_error
-from gpu_runner.verify.lift import lifted
+from gpu_runner.verify.lift import lifted, rounded
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -196,11 +196,17 @@ def truth(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
 
 
 def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the exact rows in float64 of inputs that are ``meta["shake"]`` of themselves away, and of such on the other side."""
+    """What half precision may make of the rows: the exact ones in float64 of inputs that are ``meta["shake"]`` of themselves away,
+    and of such on the other side; then those of the reference in its own dtype, with roundings at random, once for each of ``reference.ROUNDINGS``.
+    """
     found: list[torch.Tensor] = []
-    for step in (meta["shake"], -meta["shake"]):
+    runs: list[tuple[torch.dtype | None, float, AbstractContextManager[None]]]
+    runs = [(torch.float64, step, nullcontext()) for step in (meta["shake"], -meta["shake"])]
+    runs += [(None, 0.0, rounded(seed)) for seed in reference.ROUNDINGS]
+    for dtype, step, context in runs:
         _release(state, MOST_MEMORY)
-        _, outputs, gradients = _run(state, meta, tensors, torch.float64, step)
+        with context:
+            _, outputs, gradients = _run(state, meta, tensors, dtype, step)
         found += [item for item in _rows([*outputs, *gradients], meta["rows"]) if item is not None]
         del outputs, gradients
     _release(state, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -28,7 +28,8 @@ SHAKEN = {
 # Answers with the noise of float32 arithmetic, by what has a sign of its own.
 NOISY = {"noisy": "each", "noisy_together": "all"}
 ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
-_ROUNDED = {f"{ROUNDED} {seed}": seed for seed in (1, 2, 3)}
+ROUNDINGS = (1, 2, 3)  # seeds of these runs
+_ROUNDED = {f"{ROUNDED} {seed}": seed for seed in ROUNDINGS}
 
 
 def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -208,12 +209,12 @@ def _answer(found: dict[str, list[torch.Tensor | None]]) -> Answer:
     """Give the values of each kind, of those rounded at random one."""
     runs = [found.pop(kind) for kind in _ROUNDED if kind in found]
     if runs:
-        found[ROUNDED] = [_farthest(exact, values) for exact, *values in zip(found["exact"], *runs, strict=True)]
+        found[ROUNDED] = [farthest(exact, values) for exact, *values in zip(found["exact"], *runs, strict=True)]
     facts = {kind: [None if value is None else _facts(value) for value in values] for kind, values in found.items()}
     return facts, [_plain(value) for values in found.values() for value in values if value is not None]
 
 
-def _farthest(exact: torch.Tensor | None, values: list[torch.Tensor | None]) -> torch.Tensor | None:
+def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
     """Give of each element the value that lies farthest from the exact one."""
     farthest, *others = values
     for other in others:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpu_runner.contracts import Status
+from gpu_runner.contracts import BenchmarkResult, Pass, Status, Word
 from service.escape import BLOCK_LIMIT, code, code_block, inline, sentence
-from service.report.benchmarks import benchmark_table, speed_sentence
+from service.report.benchmarks import benchmark_table, by_pass, speed_sentence
 from service.report.create import review_answered
 from service.report.layout import bullets, counted, folded, paragraphs, percent, size_bytes, table
 from service.report.verdicts import (
@@ -22,6 +22,8 @@ from workers.contracts import FusedPart, FuseSummary, JobView
 
 MAX_ROWS = 64
 TOO_LARGE = "The picture of the cut is too large for a comment: it is `cut.md` among the job's artifacts."
+COMPILED = "`torch.compile`"
+WITHOUT_KERNELS = {"torch_compile": COMPILED, "eager": "eager PyTorch"}
 OUTCOMES = {None: "not tried yet", True: "proved", False: "stays with torch"}
 
 
@@ -45,8 +47,28 @@ def fused_verdict(summary: FuseSummary, job: JobView) -> str:
     kept = len(summary.parts) - len(parts)
     left = f"; torch computes {counted(kept, 'part')} that could not be proved" if kept else ""
     proved = f"**{model} is composed of {counted(len(parts), 'proved part')}, and proved as a whole{where}:** "
-    speed = f" {speed_sentence(summary.benchmark)}" if summary.benchmark is not None else ""
+    speed = f" {speed_sentence(summary.benchmark)}{speed_advice(summary.benchmark)}" if summary.benchmark else ""
     return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{speed}"
+
+
+def speed_advice(result: BenchmarkResult) -> str:
+    """What to do where the whole gains nothing over PyTorch without these kernels; empty where it is faster, or not compared.
+
+    A training step counts where one was timed, else each pass that was.
+    """
+    steps = [row for row in result.rows if row.timed_pass is Pass.full] or list(result.rows)
+    passes = "a training step" if steps and steps[0].timed_pass is Pass.full else "a forward"
+    found = {name: by_pass(steps, baseline) for baseline, name in WITHOUT_KERNELS.items()}
+    slower = [name for name, results in found.items() if any(one.count(Word.slower) for one in results)]
+    if slower:
+        return (
+            f" **In {passes} it is slower than {' and '.join(slower)}**: do not merge it for speed; "
+            f"use {slower[0]} of the original model."
+        )
+    compiled = found[COMPILED]
+    if compiled and all(one.words and not one.count(Word.faster) for one in compiled):
+        return f" In {passes} there is nothing to gain over {COMPILED} of the original model, which needs no new files."
+    return ""
 
 
 def fused_conclusion(summary: FuseSummary) -> Conclusion:

@@ -26,6 +26,10 @@ class Cut:
         """Bytes that a part saves in one forward of the model."""
         return self.parts[name].saved_bytes * len(self.places[name])
 
+    def inside(self, names: Iterable[str]) -> set[str]:
+        """The nodes of parts."""
+        return {node for name in names for where in self.places[name] for node in where.nodes}
+
 
 def cut(traced: Traced, holds: Holds) -> Cut:
     """Cut a model into parts that an author can write."""
@@ -33,7 +37,7 @@ def cut(traced: Traced, holds: Holds) -> Cut:
     kept: dict[str, str] = {}
     for group in groups(traced):
         _divide(traced, group, holds, found, kept)
-    return _completed(traced, found, kept)
+    return completed(traced, found, kept)
 
 
 def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
@@ -42,15 +46,19 @@ def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
     kept = dict(chosen.kept)
     for where in chosen.places[name]:
         _divide(traced, where.nodes, holds, found, kept)
-    return _completed(traced, found, kept)
+    return completed(traced, found, kept)
 
 
-def _completed(traced: Traced, found: list[tuple[Part, Occurrence]], kept: dict[str, str]) -> Cut:
+def completed(traced: Traced, found: list[tuple[Part, Occurrence]], kept: Mapping[str, str]) -> Cut:
+    """The cut into these parts, with the reason of each operator that stays with torch; ``kept`` has those that are known."""
     inside = {name for _, where in found for name in where.nodes}
-    for name in traced.nodes:
-        if name not in inside and name not in kept and name not in traced.graph.inputs:
-            kept[name] = _reason(traced, name)
-    return cut_of(found, kept)
+    left = traced.rejoined(inside)
+    reasons = {
+        name: _reason(left, name) if name in traced.biased else kept.get(name) or _reason(left, name)
+        for name in left.nodes
+        if name not in inside and name not in traced.graph.inputs
+    }
+    return cut_of(found, reasons)
 
 
 def cut_of(found: Iterable[tuple[Part, Occurrence]], kept: Mapping[str, str]) -> Cut:
@@ -194,7 +202,7 @@ def _divide(
     """Take the longest beginning of a group that an author can write, then what is left of it."""
     while group:
         computed = [name for name in group if traced.kind(name) is not OperatorKind.view]
-        if len(computed) < 2 or part_at(traced, group)[0].saved_bytes <= 0:
+        if not computed or part_at(traced, group)[0].saved_bytes <= 0:
             return
         refusal = holds(part_at(traced, group)[0])
         if refusal is None:
@@ -210,8 +218,9 @@ def _divide(
             why = holds(part_at(traced, _beginning(traced, group, computed, middle))[0])
             good, bad, refusal = (middle, bad, refusal) if why is None else (good, middle, why)
         beginning = _beginning(traced, group, computed, good)
-        if good > 1 and part_at(traced, beginning)[0].saved_bytes > 0:
-            found.append(part_at(traced, beginning))
+        part, where = part_at(traced, beginning)
+        if part.saved_bytes > 0 and (good > 1 or (len(computed) > 1 and holds(part) is None)):
+            found.append((part, where))
         elif good == 1:
             kept[computed[0]] = refusal
         rest = [name for name in group if name not in beginning and name not in computed[:good]]

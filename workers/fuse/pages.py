@@ -36,21 +36,23 @@ def _computing(traced: Traced) -> list[str]:
 
 def shares(traced: Traced, cut: Cut, proved: Iterable[str]) -> dict[str, int]:
     """How often one forward calls proved parts, and how many operators that compute it leaves to torch."""
-    places = [where for name in proved for where in cut.places[name]]
-    inside = {node for where in places for node in where.nodes}
-    return {"calls": len(places), "left_to_torch": sum(node not in inside for node in _computing(traced))}
+    proved = list(proved)
+    inside = cut.inside(proved)
+    left = [node for node in _computing(traced.rejoined(inside)) if node not in inside]
+    return {"calls": sum(len(cut.places[name]) for name in proved), "left_to_torch": len(left)}
 
 
 def totals(traced: Traced, cut: Cut) -> dict[str, int]:
-    """Bytes and FLOPs of one forward of the model, with each operator a kernel of its own, and what the parts save of them."""
+    """Bytes and FLOPs of one forward of the model, with each operator torch's, and what the parts save of them."""
     computed = _computing(traced)
-    moved = sum(traced.bytes(n) + sum(map(traced.bytes, dict.fromkeys(sources(traced.nodes[n])))) for n in computed)
+    moved = sum(map(traced.bytes_apart, computed))
     saved = sum(cut.saving(name) for name in cut.parts)
     return {"bytes": moved, "saved_bytes": saved, "flops": sum(map(traced.flops, computed)), "operators": len(computed)}
 
 
 def picture(traced: Traced, cut: Cut) -> str:
     """The cut as a mermaid flowchart: a node for each part and each operator that computes outside of them."""
+    traced = traced.rejoined(cut.inside(cut.parts))
     owner = {name: name for name in traced.nodes}
     names = {}
     for name in cut.parts:

@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from gpu_runner.contracts import Expr, Node, NodeRef
+from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from gpu_runner.contracts.graph import Arg, Dim
-from workers.authors.protocol import SourceStyle
-from workers.fuse.operators import OperatorKind, packet_of
+from workers.authors.protocol import KernelPlan, SourceStyle
+from workers.fuse.operators import PASSES_GRADIENT, OperatorKind, bytes_of, packet_of
 from workers.fuse.traced import Traced, arguments, names_in, sources
 
 _MOST_NAMED = 3
+MOST_BYTES = 1.1  # times torch's, which are an estimate; of what moves as many a kernel is faster at sums over rows
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,11 @@ class Part:
     shapes: tuple[tuple[tuple[int, ...], str], ...]  # of its inputs, with their dtypes
     parameters: int  # how many of its inputs are the model's parameters
     has_backward: bool
-    bytes_apart: int  # moved where each operator is a kernel of its own
+    bytes_apart: int  # moved where each operator is torch's (``Traced.bytes_apart``)
     bytes_fused: int  # moved by one kernel: the floor
     flops: int
+    backward_apart: int = 0  # moved by torch's backward
+    sizes: tuple[tuple[str, int], ...] = ()  # of its named dimensions
 
     @cached_property
     def digest(self) -> str:
@@ -94,12 +98,32 @@ def part_of(traced: Traced, where: Occurrence) -> Part:
         tuple((traced.shape(value), traced.nodes[value].meta.dtype) for value in where.inputs),
         sum(value in parameters for value in where.inputs),
         any(value in traced.differentiable for value in where.inputs),
-        sum(
-            traced.bytes(name) + sum(map(traced.bytes, dict.fromkeys(sources(traced.nodes[name])))) for name in computed
-        ),
+        _bytes_apart(traced, computed),
         sum(map(traced.bytes, (*where.inputs, *where.outputs))),
         sum(map(traced.flops, computed)),
+        sum(map(traced.backward_apart, computed)),
+        text.workload(),
     )
+
+
+def _bytes_apart(traced: Traced, computed: Iterable[str]) -> int:
+    """Where all operators hand their gradient on, that of a bias is a sum over what is given, which a kernel would read as well."""
+    nodes = list(computed)
+    hands_on = all(packet_of(traced.nodes[name].op) in PASSES_GRADIENT for name in nodes)
+    return sum(traced.bytes_apart(name) for name in nodes if not (hands_on and name in traced.biased))
+
+
+def moves_more(part: Part, plan: KernelPlan) -> str | None:
+    """Why a part is torch's although it can be written: its kernels would move more bytes than torch's operators do."""
+    values = dict(part.sizes) | {"E": bytes_of((), "float32")}
+    try:
+        planned = sum(evaluate_expression(text, values) for text in (plan.forward_bytes, plan.backward_bytes))
+    except ExpressionError:
+        return None
+    most = part.bytes_apart + part.backward_apart
+    if planned <= MOST_BYTES * most:
+        return None
+    return f"its kernels would move {planned / most:.2g} times as many bytes as torch's operators"
 
 
 @dataclass(frozen=True)
@@ -134,9 +158,10 @@ class _Text:
 
     def tables(self) -> str:
         inputs = "".join(f"    {self.values[name]!r}: {self._spec(name)!r},\n" for name in self.where.inputs)
-        named = (self.sizes or {}).items()
-        workload = {own: self.traced.size(Expr(text)) for text, own in named}
-        return f'INPUTS = {{\n{inputs}}}\nWORKLOADS = [{workload!r}]\nDTYPES = ["float32"]\n'
+        return f'INPUTS = {{\n{inputs}}}\nWORKLOADS = [{dict(self.workload())!r}]\nDTYPES = ["float32"]\n'
+
+    def workload(self) -> tuple[tuple[str, int], ...]:
+        return tuple((own, self.traced.size(Expr(text))) for text, own in (self.sizes or {}).items())
 
     def _spec(self, name: str) -> dict[str, Any] | str:
         node = self.traced.nodes[name]

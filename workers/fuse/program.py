@@ -33,6 +33,7 @@ class Program:
 def program(traced: Traced, cut: Cut, bodies: Mapping[str, str], title: str) -> Program:
     """The program in which the parts of ``bodies`` are functions of these sources; all other operators are torch's."""
     used = [name for name in cut.parts if name in bodies]
+    traced = traced.rejoined(cut.inside(used))
     imports, texts = _imports_of(bodies[name] for name in used), [split(bodies[name])[1] for name in used]
     head = f'"""{title}"""\n\n{imports}\n\n\n'
     before = head + "".join(f"{text.strip()}\n\n\n" for text in texts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workers.fuse.cut import Cut, Holds, connected, cut_of, is_acyclic, part_at, trim
+from workers.fuse.cut import Cut, Holds, completed, connected, is_acyclic, part_at, trim
 from workers.fuse.operators import OperatorKind
 from workers.fuse.part import Occurrence
 from workers.fuse.traced import Traced, sources
@@ -73,7 +73,8 @@ def _left(traced: Traced, cut: Cut, names: Iterable[str]) -> Cut:
     out = set(names)
     nodes = [node for name in out for where in cut.places[name] for node in where.nodes]
     kept = dict(cut.kept) | {node: LEFT for node in nodes if traced.kind(node) is not OperatorKind.view}
-    return cut_of([(cut.parts[n], where) for n in cut.parts if n not in out for where in cut.places[n]], kept)
+    found = [(cut.parts[n], where) for n in cut.parts if n not in out for where in cut.places[n]]
+    return completed(traced, found, kept)
 
 
 def _together(traced: Traced, cut: Cut, names: list[str], holds: Holds) -> tuple[Cut, str] | str:
@@ -98,9 +99,7 @@ def _together(traced: Traced, cut: Cut, names: list[str], holds: Holds) -> tuple
     refusal = next((why for why in map(holds, {part.name: part for part, _ in found}.values()) if why), None)
     if refusal is not None:
         return refusal.rstrip(".")
-    inside = {node for _, where in found for node in where.nodes}
-    kept = {node: reason for node, reason in cut.kept.items() if node not in inside}
-    return cut_of([*others, *found], kept), found[0][0].name
+    return completed(traced, [*others, *found], cut.kept), found[0][0].name
 
 
 def _between(traced: Traced, wheres: Iterable[Occurrence]) -> set[str]:

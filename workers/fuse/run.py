@@ -20,7 +20,7 @@ from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.cut import Cut, cut
 from workers.fuse.pages import picture, shares, subgraphs, totals
-from workers.fuse.part import Part, digest_of
+from workers.fuse.part import Part, digest_of, moves_more
 from workers.fuse.program import (
     Claim,
     claims,
@@ -150,7 +150,10 @@ def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
             if error.failure.code is FailureCode.environment:
                 raise
             return _Written(None, error.failure.message)
-        return _Written(None, answer.sentence) if isinstance(answer, AuthorRefusal) else _Written(answer.source, None)
+        if isinstance(answer, AuthorRefusal):
+            return _Written(None, answer.sentence)
+        refusal = moves_more(part, answer.plan)
+        return _Written(None if refusal else answer.source, refusal)
 
     return answers.get(_Written, "compile", part.source, ask)
 

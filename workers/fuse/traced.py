@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Problem, parse_problem
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Arg, Dim
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.fuse.operators import LIBRARY, VIEWS, OperatorKind, Shape, bytes_of, flops_of, packet_of
+from workers.fuse.operators import (
+    LIBRARY,
+    MOVES,
+    PASSES_GRADIENT,
+    READ_TWICE,
+    VIEWS,
+    OperatorKind,
+    Shape,
+    bytes_of,
+    flops_of,
+    packet_of,
+)
 
 
 @dataclass(frozen=True)
 class Traced:
     """``problem`` is in the reference form, to which a KernelBench ``is_model`` was rewritten; ``tied`` are second names of
-    its parameters, each with the first one.
+    its parameters, each with the first one. ``biased`` are products with a bias as they were traced, by the name of the addition
+    that each was split into (``split``).
     """
 
     graph: Graph
     problem: Problem
     is_model: bool = False
     tied: tuple[tuple[str, str], ...] = ()
+    biased: Mapping[str, Node] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
@@ -90,10 +103,39 @@ class Traced:
         """Bytes of a node's value."""
         return bytes_of(self.shape(name), self.nodes[name].meta.dtype)
 
+    def bytes_apart(self, name: str) -> int:
+        """Bytes that a node moves with torch beyond what a kernel of its own would in its backward.
+
+        An operator of its own reads its operands and writes its result. A bias is added by the product that it belongs to, but
+        its gradient is a sum that reads all of the result's.
+        """
+        operands = dict.fromkeys(sources(self.nodes[name]))
+        if name in self.biased:
+            return self.bytes(name) if self.differentiable.intersection(operands) else 0
+        moved = self.bytes(name) + sum(map(self.bytes, operands))
+        is_read_twice = packet_of(self.nodes[name].op) in READ_TWICE and len(self.differentiable.intersection(operands)) > 1
+        return moved + (2 * self.bytes(name) if is_read_twice else 0)
+
+    def backward_apart(self, name: str) -> int:
+        """Bytes that a node's backward moves with torch, besides those of ``bytes_apart``: an estimate."""
+        wanted = [s for s in dict.fromkeys(sources(self.nodes[name])) if s in self.differentiable]
+        if packet_of(self.nodes[name].op) in PASSES_GRADIENT:
+            added = [s for s in wanted if self.bytes(s) < self.bytes(name) and name not in self.biased]
+            return len(added) * self.bytes(name)
+        return 2 * self.bytes(name) + sum(map(self.bytes, wanted)) if wanted else 0
+
     def flops(self, name: str) -> int:
         """Floating-point operations of a node."""
         node = self.nodes[name]
         return flops_of(packet_of(node.op), [self.shape(source) for source in sources(node)], self.shape(name))
+
+    def rejoined(self, inside: Collection[str]) -> Traced:
+        """The model with each split product as it was traced, unless its addition is one of ``inside``."""
+        joined = {name: node for name, node in self.biased.items() if name not in inside}
+        products = {sources(self.nodes[name])[0] for name in joined}
+        nodes = tuple(joined.get(node.name, node) for node in self.graph.nodes if node.name not in products)
+        left = {name: node for name, node in self.biased.items() if name in inside}
+        return replace(self, graph=replace(self.graph, nodes=nodes), biased=left)
 
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         """Names in the graph's order."""
@@ -114,7 +156,28 @@ def traced_of(source: str, captured: CaptureResult) -> Traced:
         message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
         raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
     known = parse_problem(captured.problem_source or source)
-    return Traced(captured.graph, known, captured.problem_source is not None, captured.tied)
+    graph, biased = split(captured.graph)
+    return Traced(graph, known, captured.problem_source is not None, captured.tied, biased)
+
+
+def split(graph: Graph) -> tuple[Graph, dict[str, Node]]:
+    """The graph with the bias of each linear layer added by a node of its own, which has the layer's name, and these layers.
+
+    A kernel that reads the sum adds the bias for no bytes more, and its backward, which has the sum's gradient at hand, adds up
+    the bias's. With torch that sum reads all of the gradient again.
+    """
+    names, nodes, biased = {node.name for node in graph.nodes}, list[Node](), dict[str, Node]()
+    moved = {source for node in graph.nodes if packet_of(node.op) in MOVES for source in sources(node)}
+    for node in graph.nodes:
+        has_bias = node.op == "aten.linear.default" and len(node.args) == 3 and isinstance(node.args[2], NodeRef)
+        if has_bias and node.name not in moved:  # where rows become columns, the sum is no longer over rows
+            product = replace(node, name=f"{node.name}_product", args=node.args[:2])
+            if product.name not in names:
+                biased[node.name] = node
+                nodes.append(product)
+                node = replace(node, op="aten.add.Tensor", args=(NodeRef(product.name), node.args[2]))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes)), biased
 
 
 def sources(node: Node) -> list[str]:

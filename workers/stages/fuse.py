@@ -50,7 +50,7 @@ from workers.engine.questions import NO_MODEL
 from workers.fuse.cut import Cut, cut, cut_again, divided
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
-from workers.fuse.part import Part, style_of
+from workers.fuse.part import Part, moves_more, style_of
 from workers.fuse.program import (
     ENTRY,
     claims,
@@ -208,7 +208,10 @@ class FuseBench(Bench):
         def ask() -> list[str | None]:
             brief = Brief(part.name, parse(part.source), graph, style_of(part.name))
             answer = author_named(AuthorName.compiler).propose(brief)
-            return [None, answer.sentence] if isinstance(answer, AuthorRefusal) else [answer.source, ""]
+            if isinstance(answer, AuthorRefusal):
+                return [None, answer.sentence]
+            refusal = moves_more(part, answer.plan)
+            return [None, refusal] if refusal else [answer.source, ""]
 
         source, refusal = self.context.memo(f"written-{part.digest}", ask)
         return source, refusal
@@ -281,7 +284,8 @@ class FuseBench(Bench):
     def summary(self, chosen: Cut) -> FuseSummary:
         """The cut, before anything of it is proved."""
         whole = totals(self.traced, chosen)
-        kept = Counter((packet_of(self.traced.nodes[name].op), reason) for name, reason in chosen.kept.items())
+        nodes = self.traced.rejoined(chosen.inside(chosen.parts)).nodes
+        kept = Counter((packet_of(nodes[name].op), reason) for name, reason in chosen.kept.items())
         parts = tuple(
             FusedPart(
                 part.name,

@@ -88,13 +88,13 @@ def meta(seed: int) -> dict[str, Any]:
 
 @functools.cache
 def rows_of(seed: int) -> checks.Rows:
-    """The truth of a timed run, with what half precision may make of a bend."""
+    """The truth of a timed run, without what other roundings of the reference may make of it: these explain two draws of three."""
     secret = Secret(seed % 3, seed)
     material = Material(
         Workload((("T", ROWS),)), ChildCall(meta(seed), []), True, 3, dict.fromkeys(Pass, secret), None, {}
     )
     child: Any = Child(reference)
-    return checks.bent(child, material, Pass.full, checks.prove(child, material, Pass.full))
+    return checks.prove(child, material, Pass.full)
 
 
 def run(seed: int, threads: int, change: Callable[[Values], Values] = lambda values: values) -> Computed:

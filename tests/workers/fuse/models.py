@@ -12,7 +12,7 @@ from gpu_runner.contracts import Graph, Node, NodeRef, Problem, TensorMeta, pars
 from gpu_runner.tracing import whole
 from gpu_runner.tracing.joint import make_inputs
 from gpu_runner.tracing.raw import RawArg, RawGraph, Ref
-from workers.fuse.traced import Traced
+from workers.fuse.traced import Traced, split
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 
@@ -64,6 +64,14 @@ return x + F.linear(0.5 * h * (1.0 + torch.tanh(0.79788456 * (h + 0.044715 * tor
         "mask": {"dims": "5 5", "dtype": "bool"},
     },
 )
+BIASED = problem(
+    """
+h = F.gelu(F.linear(F.layer_norm(x, (8,), g, c), up, b))
+y = F.linear(h, down, c).transpose(1, 2)
+return x + F.linear(F.tanh(y.transpose(1, 2)), right, c), F.linear(x, right, c)
+""",
+    {"x": "2 4 8", "g": "8", "c": "8", "up": "12 8", "b": "12", "down": "8 12", "right": "8 8"},
+)
 CHAIN = problem("\n".join(["y = x"] + ["y = torch.sin(y) * 1.1 + 0.1"] * 10 + ["return y"]), {"x": "6 8"})
 SHARED = problem(
     "h = torch.tanh(F.linear(x, w)) * 2\nreturn F.linear(torch.tanh(F.linear(h, w)) * 2, w)", {"x": "4 8", "w": "8 8"}
@@ -83,6 +91,7 @@ MODELS = {
     "mlp": MLP,
     "resnet": RESNET,
     "transformer": TRANSFORMER,
+    "biased": BIASED,
     "chain": CHAIN,
     "shared": SHARED,
     "twice": TWICE,
@@ -110,7 +119,8 @@ def traced(source: str) -> Traced:
     reference = module_of(source).reference
     names = [spec.name for spec in known.inputs]
     raw = whole.trace(lambda given: reference(*given), inputs_of(known), names)
-    return Traced(graph_of(raw), known)
+    graph, biased = split(graph_of(raw))
+    return Traced(graph, known, biased=biased)
 
 
 def graph_of(raw: RawGraph) -> Graph:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.tracing.whole import CannotFollow, random_operator, trace
 from tests.workers.fuse.models import (
+    BIASED,
     CHAIN,
     MLP,
     MODELS,
@@ -22,9 +25,10 @@ from tests.workers.fuse.models import (
     results,
     traced,
 )
+from tests.workers.layouts.designs import plan
 from workers.fuse.cut import Cut, cut
 from workers.fuse.pages import picture, subgraphs, totals
-from workers.fuse.part import Part
+from workers.fuse.part import Part, moves_more
 from workers.fuse.program import faults, program, split
 from workers.fuse.traced import Traced
 
@@ -74,7 +78,8 @@ def test_products_and_convolutions_stay_with_torch_and_say_so() -> None:
 
 
 def test_parts_lie_between_products() -> None:
-    assert operators(cut(traced(MLP), anything)) == [("gelu", "mul", "add", "layer_norm"), ("relu", "mul", "add")]
+    between = [("gelu", "mul", "add", "layer_norm"), ("layer_norm",), ("relu", "mul", "add")]
+    assert operators(cut(traced(MLP), anything)) == between
 
 
 def test_a_norm_that_casts_to_float32_and_back_runs_in_bfloat16() -> None:
@@ -92,9 +97,39 @@ return x + F.linear(y * g, w)
     assert found.dtype == torch.bfloat16
 
 
-def test_an_operator_alone_stays_with_torch() -> None:
-    chosen = cut(traced(MLP), anything)
-    assert chosen.kept["layer_norm"].startswith("one kernel in torch already")
+def test_an_operator_alone_stays_with_torch_unless_torch_reads_its_input_twice() -> None:
+    model = traced(problem("return F.softmax(F.linear(x, w), -1)", {"x": "4 8", "w": "8 8"}))
+    assert cut(model, anything).kept["softmax"].startswith("one kernel in torch already")
+    assert ("layer_norm",) in operators(cut(traced(MLP), anything))
+    without = traced(problem("return F.linear(F.layer_norm(x, (8,)), w)", {"x": "4 8", "w": "8 8"}))
+    assert not cut(without, anything).parts
+
+
+def test_the_bias_of_a_layer_is_added_by_the_part_that_reads_it() -> None:
+    model = traced(BIASED)
+    chosen = cut(model, anything)
+    assert operators(chosen) == [("add", "gelu"), ("layer_norm",)]
+    lines = refactored(model, chosen).splitlines()
+    layers = [line.strip() for line in lines if "aten.linear" in line]
+    # Without its bias where a part adds it; as it was where the sum is moved, leaves the model, or has a gradient that is given.
+    assert [line.count(",") for line in layers] == [1, 2, 2, 2]
+    assert "linear_1_product" not in chosen.kept
+    assert all(name in model.rejoined(chosen.inside(chosen.parts)).nodes for name in chosen.kept)
+
+
+def test_a_bias_alone_is_no_part_and_neither_is_one_before_an_addition() -> None:
+    model = traced(problem("return x + F.linear(F.linear(x, w, b), w, b)", {"x": "4 8", "w": "8 8", "b": "8"}))
+    chosen = cut(model, anything)
+    assert not chosen.parts and list(chosen.kept.values())[:2] == ["matrix product"] * 2
+    assert refactored(model, chosen).count("aten.add") == 1
+
+
+def test_a_part_whose_kernels_move_more_bytes_than_torch_is_none() -> None:
+    [part] = cut(traced(problem("return torch.exp(x) * 2 + 1", {"x": "4 8"})), anything).parts.values()
+    known = replace(plan(), forward_bytes="2 * 4 * 8 * E", backward_bytes="3 * 4 * 8 * E")
+    assert moves_more(part, known) is None
+    sentence = moves_more(part, replace(known, backward_bytes="50 * 4 * 8 * E"))
+    assert sentence is not None and sentence.startswith("its kernels would move ") and "times as many bytes" in sentence
 
 
 def test_equal_parts_are_one() -> None:
@@ -194,7 +229,6 @@ def test_torch_computes_at_the_lines_that_the_program_names() -> None:
     whole = program(model, chosen, {name: f"import torch\n\n\n{p.function}" for name, p in chosen.parts.items()}, "It.")
     lines = whole.source.splitlines()
     assert [lines[n - 1].partition("(")[0].split()[-1] for n in whole.torch_lines] == [
-        "torch.ops.aten.layer_norm.default",
         "torch.ops.aten.linear.default",
         "torch.ops.aten.linear.default",
     ]
@@ -203,7 +237,7 @@ def test_torch_computes_at_the_lines_that_the_program_names() -> None:
 def test_the_picture_has_the_parts_and_what_stays() -> None:
     model = traced(MLP)
     text = picture(model, cut(model, anything))
-    assert text.startswith("flowchart TD") and text.count("<br/>torch") == 3 and "class n2,n4 part" in text
+    assert text.startswith("flowchart TD") and text.count("<br/>torch") == 2 and "class n0,n2,n4 part" in text
 
 
 def test_bytes_saved_are_counted_of_every_place() -> None:
