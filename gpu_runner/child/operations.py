@@ -197,7 +197,7 @@ def truth(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
 
 def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """What half precision may make of the rows: the exact ones in float64 of inputs that are ``meta["shake"]`` of themselves away,
-    and of such on the other side; then those of the reference in its own dtype, with roundings at random, once for each of ``reference.ROUNDINGS``.
+    and of such on the other side; then the reference's own with roundings at random, for each of ``reference.ROUNDINGS``.
     """
     found: list[torch.Tensor] = []
     runs: list[tuple[torch.dtype | None, float, AbstractContextManager[None]]]

@@ -113,7 +113,9 @@ class Traced:
         if name in self.biased:
             return self.bytes(name) if self.differentiable.intersection(operands) else 0
         moved = self.bytes(name) + sum(map(self.bytes, operands))
-        is_read_twice = packet_of(self.nodes[name].op) in READ_TWICE and len(self.differentiable.intersection(operands)) > 1
+        is_read_twice = (
+            packet_of(self.nodes[name].op) in READ_TWICE and len(self.differentiable.intersection(operands)) > 1
+        )
         return moved + (2 * self.bytes(name) if is_read_twice else 0)
 
     def backward_apart(self, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,13 @@ from gpu_runner.benchmark.checks import result_error, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
-from gpu_runner.contracts import Pass, Workload
+from gpu_runner.contracts import Pass, Workload, parse_problem
+from gpu_runner.outline import OutputForm, WorkloadOutline
+from gpu_runner.seeded import seeded
 from gpu_runner.session import ChildReply
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import ChildCall
+from gpu_runner.verify.truth import form_of
 from tests.gpu_runner.benchmark.child import Child, entry
 
 ROWS, COLUMNS = 1200, 1024
@@ -61,6 +66,16 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     assert all(leaf.is_leaf and leaf.requires_grad for leaf in one.leaves.values())
 
 
+def test_weights_are_drawn_as_layers_begin_and_other_inputs_as_before() -> None:
+    inputs = {"x": "T 64", "w": {"dims": "32 64", "role": "parameter"}, "b": {"dims": "32", "role": "parameter"}}
+    reference = "import torch\n\n\ndef reference(x, w, b):\n    return x @ w.t() + b\n\n\n"
+    known = parse_problem(f"{reference}INPUTS = {inputs!r}\nWORKLOADS = [{{'T': 8}}]\n")
+    oracle: Any = types.SimpleNamespace(problem=known, form=form_of(known))
+    outline = WorkloadOutline({}, (OutputForm((8, 32), "bfloat16", differentiable=True),))
+    call = seeded(oracle, Case("timed", (("T", 8),), "bfloat16", 1), outline).call
+    assert [item["scale"] for item in call.meta["inputs"]] == [1.0, 0.125, 1.0]
+
+
 @pytest.mark.parametrize(
     ("more", "holds"),
     [
@@ -71,6 +86,8 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
         ({"init": "softmax"}, lambda x: torch.allclose(x.sum(-1), torch.ones(50))),
         ({"init": "log_softmax"}, lambda x: torch.allclose(x.exp().sum(-1), torch.ones(50))),
         ({"dtype": "bfloat16"}, lambda x: x.dtype == torch.bfloat16 and 0.2 < float(x.float().std()) < 4.2),
+        ({"scale": 0.01}, lambda x: 0.002 < float(x.std()) < 0.042),
+        ({"scale": 0.01}, lambda x: 0.002 < float(x.std()) < 0.042),
         ({"dtype": "float16"}, lambda x: 0.4 < float(x.float().std()) < 2.2),
         ({"dtype": "int64", "low": 3, "high": 7, "grad": False}, lambda x: sorted(set(x.flatten().tolist())) == [3, 4, 5, 6]),
         ({"dtype": "bool", "grad": False}, lambda x: x.dtype == torch.bool and 0 < int(x.sum()) < x.numel()),
