@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpu_runner.contracts import Status
+import pytest
+
+from gpu_runner.contracts import BenchmarkResult, Pass, Status, Word
 from service.report.fused import TOO_LARGE, fused_conclusion, fused_sections, fused_verdict
 from service.report.pull_request import pull_request_body, pull_request_title
 from service.report.verdicts import Conclusion
-from tests.service.report.facts import LINKS, REQUEST, VERDICT, WAITING
+from tests.service.report.facts import LINKS, MEASURED, REQUEST, VERDICT, WAITING
+from tests.service.report.kernels_facts import compared
 from workers.contracts import FusedPart, FuseSummary, KeptOperator, PullRequestUpdate, StyleOutcome, Verb
 
 JOB = replace(WAITING, request=replace(REQUEST, verb=Verb.fuse, kernel="block"))
@@ -64,6 +67,36 @@ def test_a_whole_that_is_wrong_or_breaks_the_style_fails() -> None:
     assert "is not proved" in fused_verdict(wrong, JOB)
     assert fused_conclusion(wrong) is Conclusion.failure
     assert fused_conclusion(replace(FUSED, style=StyleOutcome(False, ("ruff check",)))) is Conclusion.failure
+
+
+def timed(*found: tuple[Pass, str, Word]) -> BenchmarkResult:
+    rows = (
+        replace(MEASURED.rows[0], timed_pass=one, comparisons=(compared(1.0, word, baseline=baseline),))
+        for one, baseline, word in found
+    )
+    return replace(MEASURED, rows=tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            [(Pass.full, "torch_compile", Word.slower), (Pass.full, "eager", Word.faster)],
+            "**In a training step it is slower than `torch.compile`**: do not merge it for speed; use `torch.compile` of",
+        ),
+        ([(Pass.full, "eager", Word.slower), (Pass.forward, "eager", Word.faster)], "slower than eager PyTorch**: do not"),
+        ([(Pass.full, "torch_compile", Word.same)], "In a training step there is nothing to gain over `torch.compile`"),
+        ([(Pass.forward, "torch_compile", Word.slower)], "**In a forward it is slower than `torch.compile`**"),
+        ([(Pass.full, "torch_compile", Word.faster), (Pass.forward, "torch_compile", Word.slower)], None),
+        ([(Pass.full, "eager", Word.faster)], None),
+        ([], None),
+    ],
+)
+def test_where_nothing_is_gained_the_first_line_says_so_and_what_to_use(
+    found: list[tuple[Pass, str, Word]], said: str | None
+) -> None:
+    line = fused_verdict(replace(FUSED, benchmark=timed(*found)), JOB)
+    assert said in line if said else not any(word in line for word in ("do not merge", "nothing to gain"))
 
 
 def test_a_picture_that_no_comment_holds_is_left_out_whole() -> None:
