@@ -19,6 +19,16 @@ from workers.fuse.part import call_of, renamed_size
 from workers.fuse.traced import Traced, sources
 
 ENTRY = "candidate"
+ALIKE = "in_one_dtype"
+_ALIKE = f'''def {ALIKE}(*given):
+    """What autocast hands on in several dtypes, in the widest of them, as the part's operators would compute it."""
+    if not torch.is_autocast_enabled(given[0].device.type):
+        return given
+    widest = functools.reduce(torch.promote_types, [x.dtype for x in given if x.is_floating_point()])
+    return [x.to(widest) if x.is_floating_point() and x.dtype != widest else x for x in given]
+
+
+'''
 
 
 @dataclass(frozen=True)
@@ -34,10 +44,11 @@ def program(traced: Traced, cut: Cut, bodies: Mapping[str, str], title: str) -> 
     """The program in which the parts of ``bodies`` are functions of these sources; all other operators are torch's."""
     used = [name for name in cut.parts if name in bodies]
     traced = traced.rejoined(cut.inside(used))
-    imports, texts = _imports_of(bodies[name] for name in used), [split(bodies[name])[1] for name in used]
-    head = f'"""{title}"""\n\n{imports}\n\n\n'
-    before = head + "".join(f"{text.strip()}\n\n\n" for text in texts)
     glue, calls = _glue(traced, cut, used)
+    shared = _ALIKE if any(f"(*{ALIKE}(" in line for line, _ in glue) else ""
+    imports = _imports_of([*(bodies[name] for name in used), "import functools\n" if shared else ""])
+    head = f'"""{title}"""\n\n{imports}\n\n\n'
+    before = head + "".join(f"{split(bodies[name])[1].strip()}\n\n\n" for name in used) + shared
     first = before.count("\n") + 1
     torch_lines = [first + place for place, (_, is_torch) in enumerate(glue) if is_torch]
     source = before + "".join(f"{line}\n" for line, _ in glue)
@@ -147,7 +158,9 @@ def _glue(traced: Traced, cut: Cut, used: Sequence[str]) -> tuple[list[tuple[str
     for unit in in_order(traced, owner):
         if unit in places:
             name, where = places[unit]
-            lines.append((f"    {', '.join(where.outputs)} = {name}({', '.join(where.inputs)})", False))
+            given, floating = ", ".join(where.inputs), [traced.nodes[n].meta.dtype for n in where.inputs]
+            given = f"*{ALIKE}({given})" if sum("float" in dtype for dtype in floating) > 1 else given
+            lines.append((f"    {', '.join(where.outputs)} = {name}({given})", False))
             calls.append(name)
         elif unit not in traced.graph.inputs:
             node = traced.nodes[unit]
