@@ -84,7 +84,10 @@ def timed(*found: tuple[Pass, str, Word]) -> BenchmarkResult:
             [(Pass.full, "torch_compile", Word.slower), (Pass.full, "eager", Word.faster)],
             "**In a training step it is slower than `torch.compile`**: do not merge it for speed; use `torch.compile` of",
         ),
-        ([(Pass.full, "eager", Word.slower), (Pass.forward, "eager", Word.faster)], "slower than eager PyTorch**: do not"),
+        (
+            [(Pass.full, "eager", Word.slower), (Pass.forward, "eager", Word.faster)],
+            "slower than eager PyTorch**: do not",
+        ),
         ([(Pass.full, "torch_compile", Word.same)], "In a training step there is nothing to gain over `torch.compile`"),
         ([(Pass.forward, "torch_compile", Word.slower)], "**In a forward it is slower than `torch.compile`**"),
         ([(Pass.full, "torch_compile", Word.faster), (Pass.forward, "torch_compile", Word.slower)], None),
