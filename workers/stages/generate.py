@@ -15,7 +15,6 @@ from workers.contracts import (
     CheckpointUpdate,
     CommitPurpose,
     CommitUpdate,
-    FailureCode,
     GenerateSummary,
     KernelProfile,
     PullRequestUpdate,
