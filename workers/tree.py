@@ -13,7 +13,7 @@ from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 
 MAX_FILES = 50_000
 MAX_BYTES = 1 << 30
-KEPT, MOST_KEPT_BYTES = 4, 1 << 24  # trees that were read last, of so many bytes at most
+KEPT, MOST_KEPT_BYTES = 2, 1 << 26  # trees that were read last, of so many bytes at most: Liger-Kernel's has 41 MiB
 
 _guard = threading.Lock()
 _kept: dict[bytes, Tree] = {}  # by the digest of the tarball, the one asked for last at the end
