@@ -82,11 +82,10 @@ from workers.stages.bench import (
 from workers.stages.briefs import HEARD, new_points
 from workers.stages.figures import hardware
 from workers.stages.gate import ENDING, check_host, failed_verdict, timing_budget_s, verdict_failure
-from workers.stages.generate import GIVES_WAY
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse, problem_source
 from workers.stages.search import AttemptLog, Judged, SearchQuestion
-from workers.stages.writing import MODEL, ModuleSearch, fell, terms_of
+from workers.stages.writing import GIVES_WAY, MODEL, ModuleSearch, fell, terms_of
 from workers.tree import Tree
 
 FILE = "candidate.py"

@@ -15,7 +15,6 @@ from workers.contracts import (
     CheckpointUpdate,
     CommitPurpose,
     CommitUpdate,
-    FailureCode,
     GenerateSummary,
     KernelProfile,
     PullRequestUpdate,
@@ -30,12 +29,10 @@ from workers.stages.compiling import NOT_COMPILED, compiled_by_cutile
 from workers.stages.gate import ORIGINAL_ALONE, PAIRED_S, timing_budget_s
 from workers.stages.headroom import room, time_of
 from workers.stages.search import AttemptLog
-from workers.stages.writing import COMPILER, ProvedKernel, kept_kernel, searched, terms_of, write
+from workers.stages.writing import COMPILER, GIVES_WAY, ProvedKernel, kept_kernel, searched, terms_of, write
 from workers.strategies.search import OTHER_METRIC, VARIANT, comparison_with_original
 
 PREFIX = "better-"
-# A search may come to no kernel in these ways. A host that failed ends the stage, and a retry has all that was answered before.
-GIVES_WAY = (FailureCode.model, FailureCode.budget, FailureCode.verdict)
 LEAST = 1.01  # as the runner's words: what is not beyond 1% is not worth one
 Z_95 = 1.959964  # of a 95% interval of the normal distribution
 

@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 
 COMPILER = AuthorName.compiler.value
 MODEL = AuthorName.llm.value
+# A search may come to no kernel in these ways. A host that failed ends the stage, and a retry has all that was answered before.
+GIVES_WAY = (FailureCode.model, FailureCode.budget, FailureCode.verdict)
 LAYOUT = "layout"
 STYLE = "style"
 BOTH_WAYS = (

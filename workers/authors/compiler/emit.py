@@ -312,8 +312,9 @@ def _called(call: LauncherCall) -> str:
 
 
 def _backward(programs: Programs, style: SourceStyle) -> str:
+    """The function that computes the gradients; of a section, it returns those of all inputs that have one."""
     lines = [_called(call) for call in programs.calls(Pass.backward)]
-    results = ", ".join(programs.backward_results)
+    results = ", ".join(programs.gradients.values() if style.section else programs.backward_results)
     if style.section:
         memory = [
             f" {m.table.get(name, name)} takes the memory of {m.table[taken]}."
