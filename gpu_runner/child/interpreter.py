@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans
+from gpu_runner.program import nans, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -96,10 +96,10 @@ def _scan_by_doubling(self: Any, input: Any) -> Any:
 
 
 def _reduce_by_halves(self: Any, input: Any) -> Any:
-    """A reduction by the kernel's own associative function, on whole blocks: neighbours first."""
+    """A reduction by the kernel's own function, on whole blocks: neighbours first, or in an order that is drawn."""
     dimensions = len(input[0].handle.data.shape)
     input, axis = self.unravel(input, self.axis)
-    columns = [item.handle.data.swapaxes(axis, -1) for item in input]
+    columns = [unordered.reordered(item.handle.data.swapaxes(axis, -1)) for item in input]
     while columns[0].shape[-1] > 1:
         columns = _combined(self, input, [data[..., ::2] for data in columns], [data[..., 1::2] for data in columns])
     results = []
