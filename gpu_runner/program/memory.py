@@ -24,6 +24,7 @@ from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIO
 from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
+WARPS = (1, 2, 4, 8, 16, 32)
 
 
 class _Acquaintance:
@@ -271,7 +272,20 @@ def guard_memory() -> None:
 
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
     executor = interpreter.GridExecutor
-    executor.__call__ = sampled_call(executor.__call__, guarded)
+    executor.__call__ = _with_warps(sampled_call(executor.__call__, guarded))
+
+
+def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse a number of warps that no GPU launches: Triton's compiler takes powers of two, and a block has 1024 threads at most."""
+
+    @functools.wraps(call)
+    def launch(self: Any, *args: Any, **named: Any) -> Any:
+        warps = named.get("num_warps", 1)
+        if warps not in WARPS:
+            raise ValueError(f"num_warps must be a power of two, at most {WARPS[-1]}, not {warps}")
+        return call(self, *args, **named)
+
+    return launch
 
 
 @contextmanager
@@ -315,7 +329,9 @@ def _scoped(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]
 
 
 def _fill_undefined_lanes(interpreter: Any) -> None:
-    """Let a masked load without ``other`` give any number where nothing is loaded, as Triton's documentation has it."""
+    """Let a masked load without ``other`` give any number where nothing is loaded, as Triton's documentation has it, and a gather
+    where its index lies beyond the block.
+    """
     original = interpreter.InterpreterBuilder.create_masked_load
     drawn = interpreter.np.random.default_rng()
 
@@ -327,20 +343,32 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
             other = interpreter.TensorHandle(data, kind)
         return original(self, ptrs, mask, other, *rest, **named)
 
+    def create_gather(self: Any, src: Any, indices: Any, axis: int) -> Any:
+        np, count = interpreter.np, src.data.shape[axis]
+        is_within = (indices.data >= 0) & (indices.data < count)
+        if is_within.all():
+            return gather(self, src, indices, axis)
+        found = gather(self, src, interpreter.TensorHandle(np.where(is_within, indices.data, 0), indices.dtype), axis)
+        any_number = drawn.integers(1, 100, found.data.shape).astype(found.data.dtype)
+        return interpreter.TensorHandle(np.where(is_within, found.data, any_number), found.dtype)
+
+    gather = interpreter.InterpreterBuilder.create_gather
     interpreter.InterpreterBuilder.create_masked_load = create
+    interpreter.InterpreterBuilder.create_gather = create_gather
 
 
 def _check_claims(interpreter: Any) -> None:
-    """Have a number be a multiple of what the kernel says: the interpreter drops the hint, and compiled loads go by it.
+    """Have a number or an address be a multiple of what the kernel says: the interpreter drops the hint, and compiled loads go by it.
 
     Of blocks nothing is asked: a block may hold lanes that no load uses.
     """
     original = interpreter.TensorHandle.set_attr
 
     def set_attr(self: Any, key: str, value: Any) -> None:
-        is_number = self.data.size == 1 and self.data.dtype.kind in "iu" and not self.dtype.is_ptr()
+        is_number = self.data.size == 1 and self.data.dtype.kind in "iu"
         if key == "tt.divisibility" and is_number and int(self.data.item()) % int(value[0]):
-            message = f"A kernel says that {int(self.data.item())} is a multiple of {int(value[0])}: on a GPU loads go by that."
+            what = "an address" if self.dtype.is_ptr() else str(int(self.data.item()))
+            message = f"A kernel says that {what} is a multiple of {int(value[0])}: on a GPU loads go by that."
             raise Violation("false claim", message)
         original(self, key, value)
 

@@ -180,6 +180,13 @@ def usual_epsilons(problem: Problem, names: Collection[str]) -> list[dict[str, S
     return [moved for moved in found if moved]
 
 
+def no_epsilons(problem: Problem, names: Collection[str]) -> dict[str, Scalar]:
+    """Zero for each of these scalars that is an epsilon: what it guards from does not occur in most data."""
+    return {
+        s.name: 0.0 for s in problem.scalars if s.name in names and isinstance(s.default, float) and 0 < s.default < TINY
+    }
+
+
 def far_scalars(
     problem: Problem, names: Collection[str], stream: random.Random, *, is_small: bool
 ) -> list[dict[str, Scalar]]:
