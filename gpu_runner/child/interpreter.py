@@ -347,16 +347,20 @@ def _mask(mask: Any) -> Any:
 
 
 def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Widen what numpy computes in one step; a combine function sees bfloat16, and each of its steps is rounded."""
+    """Widen what numpy compares in one step; what is added up in half precision is rounded at each step, as by a combine function."""
+    import triton.language as tl
     from triton.language import standard
 
     names = (
-        *("_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left", "_elementwise_max", "_elementwise_min"),
-        *("_sum_combine", "_prod_combine"),
+        *("_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left"),
+        *("_elementwise_max", "_elementwise_min"),
     )
     at_once = [getattr(standard, name) for name in names if hasattr(standard, name)]
+    halves = (tl.float16, tl.bfloat16)
 
     def apply_impl(self: Any, input: Any) -> Any:
+        if self.combine_fn == standard._sum_combine and input[0].dtype in halves and hasattr(self, "generic_reduce"):  # noqa: SLF001 - as above
+            return self.generic_reduce(input)
         is_at_once = any(self.combine_fn == function for function in at_once)
         if not is_at_once or not any(_is_bfloat16(item.handle) for item in input):
             return original(self, input)
