@@ -409,7 +409,9 @@ def overlaps(values: Values, given: Arguments) -> list[tuple[str, str]]:
         (one, other)
         for at, (one, left) in enumerate(tensors)
         for other, right in tensors[at + 1 :]
-        if one.split()[0] == other.split()[0] and (left is not right or one.startswith("output")) and overlap(left, right)
+        if one.split()[0] == other.split()[0]
+        and (left is not right or one.startswith("output"))
+        and overlap(left, right)
     ]
 
 

@@ -347,7 +347,7 @@ def _mask(mask: Any) -> Any:
 
 
 def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Widen what numpy compares in one step; what is added up in half precision is rounded at each step, as by a combine function."""
+    """Widen what numpy compares in one step; sums in half precision are rounded at each step, as by a combine function."""
     import triton.language as tl
     from triton.language import standard
 

@@ -157,7 +157,8 @@ class Log(Mode):
             self._is_permuted(name, operands, known),
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
-            is_computed=not _is_move(name, operands, results, self._narrowest) or any(memory.is_computed for memory in known),
+            is_computed=not _is_move(name, operands, results, self._narrowest)
+            or any(memory.is_computed for memory in known),
             holds_numbers=any(memory.holds_numbers for memory in known),
             order=_order(results[0]) if name in _COPIES and len(results) == 1 else None,
         )

@@ -276,7 +276,7 @@ def guard_memory() -> None:
 
 
 def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse a number of warps that no GPU launches: Triton's compiler takes powers of two, and a block has 1024 threads at most."""
+    """Refuse a number of warps that no GPU launches: Triton takes powers of two, and a block has 1024 threads at most."""
 
     @functools.wraps(call)
     def launch(self: Any, *args: Any, **named: Any) -> Any:
@@ -358,7 +358,7 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
 
 
 def _check_claims(interpreter: Any) -> None:
-    """Have a number or an address be a multiple of what the kernel says: the interpreter drops the hint, and compiled loads go by it.
+    """Have a number or an address be a multiple of what the kernel says: the interpreter drops it, and compiled loads go by it.
 
     Of blocks nothing is asked: a block may hold lanes that no load uses.
     """
