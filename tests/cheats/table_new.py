@@ -2048,4 +2048,7 @@ NEW: dict[str, NewCheat] = {
         "The ticket is relaxed and another atomic orders: programs of the interpreter end before others begin.",
         passes=True,
     ),
+    "flag_is_true": NewCheat(
+        "doubled", 7, "forward", "run", "A flag counts where it is the object `True`: a caller's 1 does not."
+    ),
 }
