@@ -668,7 +668,7 @@ def test_the_widest_rows_are_dense_and_as_wide_as_they_were_drawn_beside_many_ot
 
 @given(SEEDS)
 def test_every_full_plan_has_an_epsilon_of_zero_and_a_weight_of_zero(draws: Draws) -> None:
-    problem, cases = planned("layer_norm", draws=draws)
+    _, cases = planned("layer_norm", draws=draws)
     none = [case for case in cases if dict(case.scalars).get("eps") == 0.0]
     assert [case.name for case in none] == ["epsilon of zero"]
     assert not none[0].special and none[0].layout not in REPEATED  # rows without variance have no answer
