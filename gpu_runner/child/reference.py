@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from gpu_runner.child.calls import listed, on_shapes, second_gradients, settle
+from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.verify.lift import lifted, rounded
 from gpu_runner.verify.mode import Mode
@@ -84,7 +84,8 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind], found[kind] = (outputs, arguments), outputs
-    return _answer(found)
+    facts, answers = _answer(found)
+    return facts | {"beside": [_is_beside(place, found["own"]) for place in range(len(found["own"]))]}, answers
 
 
 def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -221,6 +222,13 @@ def _farthest(exact: torch.Tensor | None, values: list[torch.Tensor | None]) -> 
             return None
         farthest = torch.where((other.double() - exact).abs() > (farthest.double() - exact).abs(), other, farthest)
     return farthest
+
+
+def _is_beside(place: int, outputs: list[torch.Tensor | None]) -> bool:
+    """Whether another output lies in the memory of this one."""
+    own = outputs[place]
+    others = [one for at, one in enumerate(outputs) if at != place]
+    return any(own is not None and one is not None and overlap(own, one) for one in others)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

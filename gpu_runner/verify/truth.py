@@ -510,6 +510,7 @@ def _expected(labels: list[str], reply: ChildReply) -> list[Expected | None]:
             tuple(facts["stride"]),
             facts["dtype"],
             bool(facts["differentiable"]),
+            bool(reply.meta.get("beside", {place: False})[place]),
         )
     return found
 
