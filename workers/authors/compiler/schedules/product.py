@@ -157,8 +157,8 @@ class ProductSchedule(Schedule):
         return f"(n_splits, {shape[1:]}" if shape.startswith("(") else f"(n_splits, *{shape})"
 
     def total_line(self, store: Store, node: str, dtype: str) -> str:
-        """The line that adds the parts up."""
-        return f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
+        """The line that adds the parts up, each as large as the result."""
+        return f"{store.name} = _sum_partials({store.buffer}, {dtype})"
 
     def size_lines(self) -> list[str]:
         """Lines that compute the sizes of the product, and the strides of its operands."""
