@@ -75,6 +75,38 @@ def _nearest_tf32(x, PRECISION: tl.constexpr):
         x = (nearest.to(tl.int32, bitcast=True) & -0x2000).to(tl.float32, bitcast=True)
     return x"""
 
+ROUNDED_ONCE = '''@triton.jit
+def _rounded_once_kernel(
+    rounded_ptr,
+    x_ptr,
+    n_elements,
+    BLOCK_SIZE: tl.constexpr,
+):
+    """
+    rounded = nearest_tf32(x)
+    """
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+    tl.store(rounded_ptr + offsets, _nearest_tf32(x, "tf32"), mask=mask)
+
+
+def _rounded_once(x, precision):
+    """A contiguous tensor as tensor cores take it, before its elements are loaded one by one and many times."""
+    if precision != "tf32" or x.dtype != torch.float32:
+        return x
+    rounded = torch.empty_like(x)
+    n_elements = x.numel()
+    with device_context(x.device):
+        _rounded_once_kernel[(triton.cdiv(n_elements, 2048),)](
+            rounded,
+            x,
+            n_elements,
+            BLOCK_SIZE=2048,
+            num_warps=8,
+        )
+    return rounded'''
+
 
 def nearest(operand: str) -> str:
     """An operand of ``tl.dot``, rounded as tensor cores take it."""
@@ -95,6 +127,7 @@ class ProductSchedule(Schedule):
         "=_precision(": PRECISION,
         "=_window_precision(": WINDOW_PRECISION,
         "_nearest_tf32(": NEAREST_TF32,
+        "_rounded_once(": ROUNDED_ONCE,
         "_splits(": SPLITS,
     }
 
@@ -205,7 +238,11 @@ class ProductSchedule(Schedule):
         constants["WIDE"] = f"max({', '.join([*numels, total])}) >= 2**31"
         grid = "(n_tiles, n_splits)" if shares_sum(self.task, self.program) else f"({self._tiles},)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
-        return [*self._laid_lines(), *_filled(lines, dict(self.strides))]
+        rounded = [
+            f"{text} = _rounded_once({text}, {constants['PRECISION']})"
+            for text in (self.names[str(load.datum)] for load in gathered(self.program, self.task))
+        ]
+        return [*self._laid_lines(), *rounded, *_filled(lines, dict(self.strides))]
 
     @property
     def _tiles(self) -> str:
@@ -251,6 +288,25 @@ def walked(program: ValueProgram) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if count >= LEAST_INNER:
             return inner[:start], inner[start:]
     return (), inner
+
+
+def gathered(program: ValueProgram, task: KernelTask) -> tuple[TileValue, ...]:
+    """Operands that are rounded before the kernel starts: windows of which a block has several taps, loaded one by one.
+
+    Measured: H200, 2026-11-29, 3 to 64 channels, 7 x 7, stride 2: 0.30 ms with an operand that is not rounded in the loop, 0.92 with
+    one that is. A tensor that also meets the result keeps its values.
+    """
+    assert program.product is not None
+    sides = (program.product.left, program.product.right)
+    loads = [str(v.datum) for v in (*sides[0].loads, *sides[1].loads, *task.values) if v.op == "load"]
+    return tuple(
+        side.value
+        for side in sides
+        if side.value.op == "load"
+        and str(side.value.datum) in program.domain.windows
+        and not walked(program)[0]
+        and loads.count(str(side.value.datum)) == 1
+    )
 
 
 class ProductKernel(KernelWriter):
@@ -304,7 +360,9 @@ class ProductKernel(KernelWriter):
         if self._crossed:
             texts = [f"tl.trans({text})" for text in reversed(texts)]
             body.line(f"{total} = tl.trans({total})")
-        both = ", ".join(map(nearest, texts))
+        before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
+        before = before[::-1] if self._crossed else before
+        both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
         turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
         loop = self.scope()
         if self._shares:
