@@ -70,7 +70,9 @@ def _of_module(oracle: Oracle, case: Case) -> Seeded:
     held = sum(tensor.numel() * tensor.element_size() for name, tensor in asked.inputs.items() if name in oracle.held)
     if draws is not None:
         call.meta |= {"draws": draws, "seed": case.seed, "dtype": case.dtype}
-        call.meta["digests"] = [str(digest) for digest in oracle.session.call("digested", call.meta, call.tensors).meta["digests"]]
+        call.meta["digests"] = [
+            str(digest) for digest in oracle.session.call("digested", call.meta, call.tensors).meta["digests"]
+        ]
     return Seeded(call, False, held + sum(sizes))
 
 

@@ -17,7 +17,7 @@ from gpu_runner.verify.proof import CallForm
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.benchmark.child import Child
 
-SOURCE = '''import torch
+SOURCE = """import torch
 import torch.nn as nn
 
 ROWS, OTHER = 40, 3
@@ -43,7 +43,7 @@ def get_inputs():
 
 def get_init_inputs():
     return [COLUMNS]
-'''
+"""
 CASE = Case("workload", (), "bfloat16", 77, measured=True)
 
 
@@ -65,9 +65,7 @@ def test_only_the_code_that_draws_is_handed_over() -> None:
     assert seeded.drawing_source(SOURCE.replace("drawn(ROWS),", "Model(20)(drawn(ROWS)),")) is None
 
 
-def test_children_draw_large_inputs_alike_and_none_are_sent(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_children_draw_large_inputs_alike_and_none_are_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     sent = seeded.seeded(oracle(), CASE, None)
     monkeypatch.setattr(seeded, "MOST_SENT", 100)
     made = seeded.seeded(oracle(), CASE, None)
