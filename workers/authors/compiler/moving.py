@@ -139,7 +139,7 @@ def _with_operands(node: Node, nodes: Mapping[str, Node], moves: Callable[[Node]
     args: list[Arg] = []
     for side, argument in enumerate(node.args):
         name = argument.name if isinstance(argument, NodeRef) else None
-        before = [other.name for other in node.args[:side] if isinstance(other, NodeRef)]
+        before = [other.name for other in node.args[:side] if isinstance(other, NodeRef) and node.op in POINTWISE]
         crosses = name is not None and any(_lie_across(name, other, nodes) for other in before)
         own = f"{node.name}{COPIED} {side}"
         copied = [] if name is None else _copied(name, own, nodes, moves, anyhow=crosses)
