@@ -34,7 +34,7 @@ class CompilerAuthor:
             return AuthorRefusal(error.sentence, error.operator)
         brief = replace(brief, graph=with_narrow_reductions(brief.graph))
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
-        series = partial(in_series, narrow=narrow)
+        series = partial(in_series, narrow=narrow, known={})
         briefs = [brief] if nested.graph is brief.graph else [nested, brief]
         chained: list[tuple[Callable[[Brief], Programs], Brief]] = []
         ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, own) for own in briefs]
