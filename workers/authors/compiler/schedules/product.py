@@ -348,6 +348,11 @@ class ProductKernel(KernelWriter):
         """The operands' tensors, then those that meet the result."""
         return (*self.product.left.loads, *self.product.right.loads, *self.loads)
 
+    @property
+    def computed(self) -> list[TileValue]:
+        """Those of the operands, then those that follow from the product."""
+        return [*topological([self.product.left.value, self.product.right.value]), *self.task.values]
+
     def write(self) -> KernelSource:
         """The kernel as source."""
         head, turn, body = self.scope(), self.scope(2), self.scope()
