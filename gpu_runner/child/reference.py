@@ -62,6 +62,18 @@ def inputs(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     return {"is_tensor": kinds, "scalars": scalars}, [value for value in made if isinstance(value, torch.Tensor)]
 
 
+def input_forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Shapes and dtypes of what ``get_inputs`` of a KernelBench problem gives, drawn without content where it runs so."""
+    problem = state.values["problem"]
+    torch.manual_seed(meta["seed"])
+    try:
+        with torch.device("meta"):
+            made = problem.get_inputs()
+    except (RuntimeError, TypeError, ValueError):  # it reads what it draws
+        made = problem.get_inputs()
+    return {"inputs": [_facts(value) if isinstance(value, torch.Tensor) else {"value": value} for value in made]}, []
+
+
 def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give every output in float64 and in the reference's own dtype.
 
@@ -250,6 +262,7 @@ HANDLERS: dict[str, Handler] = {
     "start": start,
     "load": load,
     "inputs": inputs,
+    "input_forms": input_forms,
     "evaluate": evaluate,
     "gradients": gradients,
     "double": double,
