@@ -22,7 +22,8 @@ from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
-LIKELY = 1.5  # times what a launch may take: what its programs so far say of all of them is more or less than they take
+# Times what a launch may take, by what its programs took so far: the first of them may take more than others; a quarter tells.
+LIKELY, A_QUARTER_OF = 1.5, 4
 
 
 class _Enough(BaseException):
@@ -186,7 +187,7 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
 
 def is_too_long(operations: int, done: int, programs: int, most: int) -> bool:
     """Whether a launch of so many programs will take more than ``most`` operations, by those that some took."""
-    return operations * programs > LIKELY * most * done
+    return operations * programs > most * done * (1.0 if A_QUARTER_OF * done >= programs else LIKELY)
 
 
 def enough() -> None:
