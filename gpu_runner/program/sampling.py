@@ -22,6 +22,8 @@ from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
+# Times what a launch may take, by what its programs took so far: the first of them may take more than others; a quarter tells.
+LIKELY, A_QUARTER_OF = 1.5, 4
 
 
 class _Enough(BaseException):
@@ -95,8 +97,12 @@ class Sample:
         try:
             yield
         except _Enough:
-            self.is_cut, self.is_whole = True, False
+            self.cut()
         self.was_lost |= self.is_lost
+
+    def cut(self) -> None:
+        """Leave out what other programs of the launch would do."""
+        self.is_cut, self.is_whole = True, False
 
     def operator(self, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """What torch makes of memory that is not all known is not known."""
@@ -161,17 +167,27 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
             grid = self.grid(given) if callable(self.grid) else self.grid
             grid = (*grid, *(1,) * (3 - len(grid)))
             interpreter.interpreter_builder.set_grid_dim(*grid)
-            with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
-                for place in chosen(grid, sample):
+            programs, runs_all = math.prod(grid), math.isinf(sample.most_whole)
+            with sample.launch(tensors_in([on_host, named_on_host]), programs):
+                for done, place in enumerate(chosen(grid, sample), 1):
                     interpreter.interpreter_builder.set_grid_idx(*place)
-                    guarded.operations *= math.isinf(sample.most_whole)
+                    guarded.operations *= runs_all
                     with sample.program():
                         self.fn(**given)
+                    # Of a launch that is cut nothing is known in the end.
+                    if runs_all and (sample.is_cut or is_too_long(guarded.operations, done, programs, guarded.most)):
+                        sample.cut()
+                        break
         finally:
             scope.restore()
         return None
 
     return call
+
+
+def is_too_long(operations: int, done: int, programs: int, most: int) -> bool:
+    """Whether a launch of so many programs will take more than ``most`` operations, by those that some took."""
+    return operations * programs > most * done * (1.0 if A_QUARTER_OF * done >= programs else LIKELY)
 
 
 def enough() -> None:
