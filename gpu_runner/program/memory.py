@@ -210,7 +210,7 @@ class _Guarded:
         self.operations += operations
         if self.sample is not None:
             if self.operations > self.most:
-                enough()
+                enough(is_long=True)
             return
         if self.operations > MOST_OPERATIONS:
             raise Violation(

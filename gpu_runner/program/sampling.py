@@ -27,7 +27,7 @@ LIKELY, A_QUARTER_OF = 1.5, 4
 
 
 class _Enough(BaseException):
-    """A program has taken as many operations as it may."""
+    """A program has taken as many operations as it may, or left its memory."""
 
 
 @dataclass
@@ -42,9 +42,12 @@ class Sample:
     alive: list[Any] = field(default_factory=list)  # storages, so that no other takes their place
     is_lost: bool = False  # whether the program that runs has read what is not known
     is_whole: bool = True  # whether all programs of the launch that runs are run
-    is_cut: bool = False  # whether one of them took too long
+    is_cut: bool = False  # whether one of them took too long or left its memory
+    is_long: bool = False  # whether one of them took too long
     was_lost: bool = False  # whether one of them was lost
-    lost: set[int] = field(default_factory=set)  # memory that programs have written which were lost
+    lost: set[int] = field(
+        default_factory=set
+    )  # memory that programs have written which were lost, or were given that took too long
     new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
     changed: set[int] = field(default_factory=set)  # memory that it has written
     read: set[int] = field(
@@ -75,6 +78,7 @@ class Sample:
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
         """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
         self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= self.most_whole, False, False, False
+        self.is_long = False
         self.read, self.new, self.changed = set(), set(), set()
         self.alive += [tensor.untyped_storage() for tensor in tensors]
         yield
@@ -82,6 +86,8 @@ class Sample:
             for begin in self.new:  # what it has left is meant to be so
                 del self.written[begin]
             return
+        if self.is_long:  # what it would have written further on nobody can say
+            self.lost |= self.changed | ({_begin(tensor) for tensor in tensors} - self.inputs)
         if self.is_cut and math.isinf(self.most_whole):  # others would have added to it
             for begin in self.changed:
                 self.written[begin][:] = False
@@ -96,8 +102,9 @@ class Sample:
         self.is_lost = False
         try:
             yield
-        except _Enough:
+        except _Enough as reason:
             self.cut()
+            self.is_long |= reason.args == (True,)
         self.was_lost |= self.is_lost
 
     def cut(self) -> None:
@@ -117,7 +124,9 @@ class Sample:
         self.written[_begin(tensor)] = _nothing(tensor.untyped_storage().nbytes())
 
     def is_unsure(self, tensor: torch.Tensor) -> bool:
-        """Whether programs wrote to it that had read what is not known: where else they write nobody can say."""
+        """Whether programs wrote to it that had read what is not known, or were given it and took too long: where else they write
+        nobody can say.
+        """
         return _begin(tensor) in self.lost
 
     def known(self, tensor: torch.Tensor, places: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -190,9 +199,9 @@ def is_too_long(operations: int, done: int, programs: int, most: int) -> bool:
     return operations * programs > most * done * (1.0 if A_QUARTER_OF * done >= programs else LIKELY)
 
 
-def enough() -> None:
-    """End the program that runs."""
-    raise _Enough
+def enough(*, is_long: bool = False) -> None:
+    """End the program that runs; ``is_long``: for its time, and not for where it reads or writes."""
+    raise _Enough(is_long)
 
 
 def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:

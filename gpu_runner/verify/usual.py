@@ -42,7 +42,10 @@ MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since
 # Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, and of most.
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
-SUMMED = (200, 500)  # of wide columns with gradients: programs that add up weights' gradients take several operations a row
+SUMMED = (
+    200,
+    500,
+)  # of wide columns with gradients: programs that add up weights' gradients take several operations a row
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
@@ -63,10 +66,10 @@ def at_usual_sizes(
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
-    All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first three are plain
-    and have many rows, the first of them without gradients, as for inference, and the third wide ones with gradients. Where what the candidate's host code decides can be
-    ``decided`` without a truth, it is asked at more sizes than are called, and sizes and cases are put together by that
-    (``combinations``).
+    All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first three are
+    plain and have many rows, the first of them without gradients, as for inference, the third wide ones with gradients. Where what
+    the candidate's host code decides can be ``decided`` without a truth, it is asked at more sizes than are called, and sizes and
+    cases are put together by that (``combinations``).
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:

@@ -73,6 +73,17 @@ def test_where_a_program_writes_that_read_what_no_other_had_written_is_unsure() 
     assert not sample.is_unsure(rows)
 
 
+@pytest.mark.parametrize("is_long", [True, False])
+def test_where_a_program_that_took_too_long_would_have_written_is_unsure(is_long: bool) -> None:
+    given, total, rows = torch.zeros(8), torch.zeros(2), torch.zeros(2, 4)
+    sample, at = Sample(frozenset({given.data_ptr()})), rows.data_ptr()
+    with sample.launch([given, total, rows], 2), sample.program():
+        sample.reads(given.data_ptr(), np.arange(given.data_ptr(), given.data_ptr() + 32, 4))
+        sample.writes(at, at + 32, np.arange(at, at + 16, 4), 4)
+        enough(is_long=is_long)
+    assert [sample.is_unsure(one) for one in (given, total, rows)] == [False, is_long, is_long]
+
+
 @pytest.mark.parametrize(
     ("operations", "done", "expected"),
     [(40, 1, False), (59, 1, False), (61, 1, True), (61, 2, False), (11_000, 249, False), (11_000, 250, True)],
