@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -25,15 +26,13 @@ class Seeded:
 
 
 def seeded(oracle: Oracle, case: Case, outline: WorkloadOutline | None) -> Seeded:
-    """A workload's call, its inputs by seed. A KernelBench problem makes its inputs itself, so they are sent.
+    """A workload's call, its inputs by seed. A KernelBench problem makes its inputs itself: small ones are sent.
 
     Raises:
         ChildFailed, KeyError, TypeError, ValueError: without an outline the reference is run for its outputs, and that fails.
     """
     if oracle.form.name == "kernelbench":
-        asked = oracle.asked(case)
-        size = sum(tensor.numel() * tensor.element_size() for tensor in asked.inputs.values())
-        return Seeded(make_call(asked), False, size)
+        return _of_module(oracle, case)
     inputs = [_input(spec, case) for spec in oracle.problem.inputs]
     scalars = {spec.name: spec.default for spec in oracle.problem.scalars if spec.default is not None}
     meta: dict[str, Any] = {
@@ -53,6 +52,57 @@ def seeded(oracle: Oracle, case: Case, outline: WorkloadOutline | None) -> Seede
     meta["backward"] = any(item["grad"] for item in inputs) and any(meta["upstream"])
     size = sum(math.prod(item["shape"]) * ITEM_BYTES[item["dtype"]] for item in inputs)
     return Seeded(ChildCall(meta, []), bool(meta["backward"]), size)
+
+
+MOST_SENT = 2**28  # bytes
+
+
+def _of_module(oracle: Oracle, case: Case) -> Seeded:
+    """A module's call. Large inputs are drawn by its own ``get_inputs`` in every child, and their digests compared."""
+    drawn, item = oracle.module_inputs(case), DTYPES[case.dtype].itemsize
+    sizes = [
+        math.prod(shape) * (item if DTYPES[dtype].is_floating_point else ITEM_BYTES[dtype])
+        for shape, dtype in drawn.tensors.values()
+    ]
+    draws = drawing_source(oracle.problem.source) if sum(sizes) > MOST_SENT else None
+    asked = oracle.asked(case) if draws is None else oracle.without_inputs(case, drawn)
+    call = make_call(asked)
+    held = sum(tensor.numel() * tensor.element_size() for name, tensor in asked.inputs.items() if name in oracle.held)
+    if draws is not None:
+        call.meta |= {"draws": draws, "seed": case.seed, "dtype": case.dtype}
+        call.meta["digests"] = [
+            str(digest) for digest in oracle.session.call("digested", call.meta, call.tensors).meta["digests"]
+        ]
+    return Seeded(call, False, held + sum(sizes))
+
+
+def drawing_source(source: str) -> str | None:
+    """The statements of a KernelBench problem that ``get_inputs`` takes; None where it takes the model.
+
+    A candidate's process is given no more of the problem than that.
+    """
+    statements = ast.parse(source).body
+    binds = [_names(node, ast.Store) for node in statements]
+    taken: set[int] = set()
+    wanted, seen = ["get_inputs"], set[str]()
+    while wanted:
+        name = wanted.pop()
+        seen.add(name)
+        for place, (node, names) in enumerate(zip(statements, binds, strict=True)):
+            if name in names and place not in taken:
+                taken.add(place)
+                wanted += _names(node, ast.Load) - seen
+    return None if "Model" in seen else "\n".join(ast.unparse(statements[place]) for place in sorted(taken))
+
+
+def _names(node: ast.stmt, context: type[ast.expr_context]) -> set[str]:
+    """The names that a statement of a module binds or reads."""
+    found = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, context)}
+    if context is ast.Store and isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if context is ast.Store and isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return found
 
 
 def _forms(oracle: Oracle, meta: dict[str, Any]) -> tuple[OutputForm, ...]:

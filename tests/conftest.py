@@ -132,10 +132,12 @@ def pytest_collection_finish() -> None:
 
         done_once.do_once()
         outlined.outline()
-    if "workers.gpu_host.execute" in sys.modules:
+    if "gpu_runner.forkserver.client" in sys.modules:
         from tests import warm_runner
 
-        warm_runner.warm()
+        warm_runner.warm_servers()
+        if "workers.gpu_host.execute" in sys.modules:
+            warm_runner.warm()
     gc.collect()
     gc.freeze()
     gc.enable()

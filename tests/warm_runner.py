@@ -1,8 +1,8 @@
-"""Runners that begin where ``python -m gpu_runner`` is after its imports: forked from one process that has torch loaded.
+"""Runners and fork servers that begin where their commands are after their imports: forked from one process that has torch loaded.
 
 Of a request in Triton's interpreter the runner and its fork server import torch once each, which takes longer than most
-requests do. ``warm`` has a test process fork both, and answer by itself where answers are recorded; ``cold`` is for tests of the
-command itself.
+requests do. ``warm`` has a test process fork both, and answer by itself where answers are recorded, ``warm_servers`` the servers of
+its own sessions; ``cold`` and ``cold_servers`` are for tests of the commands themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import functools
 import importlib
 import json
@@ -25,13 +26,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
+from gpu_runner.forkserver import client
 from gpu_runner.forkserver.client import ForkServer
 from tests.recorded import runner as recorded
 
 ROOT = Path(__file__).parents[1]
 ARGUMENTS = "WARM_RUNNER_ARGUMENTS"
+SERVER = "WARM_SERVER_ARGUMENTS"
 COMMAND = (sys.executable, "-m", "gpu_runner")
 RUNNER = ("gpu_runner.__main__", "gpu_runner.verify.judge", "gpu_runner.evaluate", "gpu_runner.capture")
 PR_SET_PDEATHSIG = 1
@@ -85,11 +88,16 @@ def _taken_out() -> dict[str, ModuleType]:
 
 def _forked_server(command: Sequence[str], *, env: dict[str, str], cwd: Path, **_: Any) -> _Child:
     """Start a runner's fork server as a fork of the runner, which has done nothing with torch so far."""
+    *_, handle = (int(word) for word in command if word.isdigit())
+    if (pid := os.fork()) == 0:
+        _serve_children(handle, command[command.index(str(handle)) + 1 :], env, cwd)
+    return _Child(pid)
+
+
+def _serve_children(handle: int, arguments: Sequence[str], env: dict[str, str], cwd: str | Path) -> NoReturn:
+    """Be a fork server; its children end here, too."""
     from gpu_runner.forkserver import server
 
-    *_, handle = (int(word) for word in command if word.isdigit())
-    if (pid := os.fork()) != 0:
-        return _Child(pid)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -99,15 +107,32 @@ def _forked_server(command: Sequence[str], *, env: dict[str, str], cwd: Path, **
     os.environ.update(env)
     os.chdir(cwd)
     atexit._clear()
+    # As its environment has an interpreter start.
+    faulthandler.enable()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=False, write_through=True)  # type: ignore[union-attr]
     _taken_out()
     sys.modules.update(_children)
-    server.main([str(handle), *command[command.index(str(handle)) + 1 :]])
+    server.main([str(handle), *arguments])
     sys.exit(0)  # a child of it whose role is done
+
+
+def _asked_server(command: Sequence[str], *, env: dict[str, str], cwd: Path, **rest: Any) -> Any:
+    """Start a fork server of this process as a fork of the warm one, where triton has its interpreter in both."""
+    if env.get("TRITON_INTERPRET") != "1":
+        return subprocess.Popen(command, env=env, cwd=cwd, **rest)
+    (handle,) = rest["pass_fds"]
+    arguments = command[command.index(str(handle)) + 1 :]
+    with Path(os.devnull).open("rb") as nothing:
+        handles = (handle, nothing.fileno(), nothing.fileno())
+        asked = _server().fork(env | {SERVER: json.dumps(arguments)}, cwd, handles)
+    asked.kill = functools.partial(asked.send_signal, signal.SIGKILL)  # type: ignore[attr-defined]
+    return asked
 
 
 def _serve(handle: str) -> None:
     """Fork runners until the test process closes its end."""
-    from gpu_runner.forkserver import client, server
+    from gpu_runner.forkserver import server
 
     for name in RUNNER:
         importlib.import_module(name)
@@ -118,6 +143,9 @@ def _serve(handle: str) -> None:
         sys.modules.update(modules)
         server._send(control, prepared)
         birth = server._serve(control)
+    if (of_server := birth.environment.pop(SERVER, None)) is not None:
+        server._forget(birth)
+        _serve_children(birth.channel, json.loads(of_server), birth.environment, birth.folder)
     os.setsid()
     _die_with_parent()
     for stream in (1, 2):
@@ -129,8 +157,13 @@ def _serve(handle: str) -> None:
     os.chdir(birth.folder)
     server._draw_anew()
     sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
-    client.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": _forked_server})  # type: ignore[assignment]
+    _start_by(_forked_server)
     sys.exit(sys.modules["gpu_runner.__main__"].main(arguments))
+
+
+def _start_by(popen: Any) -> None:
+    """Have fork servers started that way from here on."""
+    client.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": popen})  # type: ignore[assignment]
 
 
 class _Server(ForkServer):
@@ -198,6 +231,21 @@ def warm() -> None:
     from workers.gpu_host import execute
 
     execute.launched = _launched  # type: ignore[attr-defined]
+
+
+def warm_servers() -> None:
+    """Fork this process's fork servers from here on."""
+    _start_by(_asked_server)
+
+
+@contextmanager
+def cold_servers() -> Iterator[None]:
+    """Start each fork server by its command, as the product does."""
+    before, client.subprocess = client.subprocess, subprocess  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        client.subprocess = before  # type: ignore[assignment]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from workers.contracts.problem_set import BASELINES, Entry, ProblemOutcome
 
 # Without a GPU kernels run in Triton's interpreter, which takes about a second for some million elements.
 MOST_ELEMENTS_INTERPRETED = 2**22
+MOST_ELEMENTS_JUDGED = 2**28  # on a GPU: a verdict holds the truth of every element in float64
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,12 @@ class _Work:
         compiled = self.tools.compile(self.source, self.kernel_name, self._left())
         problem: str | None = self.source
         note = ""
-        if self.tools.measure is None and compiled.elements > MOST_ELEMENTS_INTERPRETED:
-            note = f"its inputs have {compiled.elements} elements, too many for Triton's interpreter"
-            problem, note = compiled.small, note if compiled.small is None else f"at small sizes: {note}"
+        interpreted = self.tools.measure is None
+        if compiled.elements > (MOST_ELEMENTS_INTERPRETED if interpreted else MOST_ELEMENTS_JUDGED):
+            where = "Triton's interpreter" if interpreted else "a verdict"
+            note = f"its inputs have {compiled.elements} elements, too many for {where}"
+            problem = compiled.small if interpreted else compiled.small or self.source
+            note = note if compiled.small is None else f"at small sizes: {note}"
         if compiled.source is None:
             return self._composed(compiled, problem, note)
         self._write(compiled.source)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
+import threading
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -11,6 +13,10 @@ from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 
 MAX_FILES = 50_000
 MAX_BYTES = 1 << 30
+KEPT, MOST_KEPT_BYTES = 2, 1 << 26  # trees that were read last, of so many bytes at most: Liger-Kernel's has 41 MiB
+
+_guard = threading.Lock()
+_kept: dict[bytes, Tree] = {}  # by the digest of the tarball, the one asked for last at the end
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,25 @@ class Tree:
 def read_tarball(content: bytes) -> Tree:
     """Read a gzipped or plain tarball whose entries lie in one top folder, as GitHub gives them; links are left out.
 
+    A small one is read once: a stage asks for its snapshot each time that it goes on, and a night for each kernel.
+
     Raises:
         UserFacingError: it is no tarball, or larger than the limits.
     """
+    digest = hashlib.sha256(content).digest()
+    with _guard:
+        tree = _kept.pop(digest, None)
+    if tree is None:
+        tree = _read(content)
+    if sum(map(len, tree.files.values())) <= MOST_KEPT_BYTES:
+        with _guard:
+            _kept[digest] = tree
+            for oldest in [*_kept][:-KEPT]:
+                del _kept[oldest]
+    return tree
+
+
+def _read(content: bytes) -> Tree:
     files: dict[str, bytes] = {}
     total = 0
     try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from workers.environment import PIP, plain_environment
 
@@ -51,7 +54,12 @@ def unpack(archive: Path, folder: Path) -> Path:
     return folder / ARCHIVE.removesuffix(".tar.gz")
 
 
-OUTCOMES = re.compile(r"(\d+) (passed|failed|skipped|error)")
+OUTCOMES = {
+    "failure": "failed",
+    "passed": "passed",
+    "skipped": "skipped",
+    "error": "error",
+}  # by the elements of a report
 LIMIT_S = 300.0
 
 
@@ -69,7 +77,7 @@ def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str
 
     ``kernel_tests`` is the test file of the kernel, which has to pass; ``neighbours`` have to say the same before and after.
     """
-    before = [_tests(untouched, path) for path in neighbours]
+    before = _tests(untouched, neighbours)
     applied = _run(untouched, ["git", "apply", "--whitespace=nowarn", str(patch.absolute())])
     findings = [LookedAt("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
     if applied.returncode != 0:
@@ -83,10 +91,9 @@ def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str
         done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
         what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
         findings.append(LookedAt(what, done.returncode == 0, _last(done.stdout)))
-    own = _tests(untouched, kernel_tests)
+    own, *after = _tests(untouched, (kernel_tests, *neighbours))
     findings.append(LookedAt(f"pytest {kernel_tests}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
-    for path, earlier in zip(neighbours, before, strict=True):
-        now = _tests(untouched, path)
+    for path, earlier, now in zip(neighbours, before, after, strict=True):
         detail = f"{_told(earlier)} before, {_told(now)} now"
         findings.append(LookedAt(f"pytest {path}", now == earlier and bool(now), detail))
     return tuple(findings)
@@ -97,13 +104,24 @@ def touched_python_files(patch: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"^\+\+\+ b/(.+\.py)$", patch, re.MULTILINE)))
 
 
-def _tests(folder: Path, path: str) -> dict[str, int]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
-    try:
-        done = _run(folder, ["env", "TRITON_INTERPRET=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=src", *command])
-    except subprocess.TimeoutExpired:
-        return {}
-    return {word: int(count) for count, word in OUTCOMES.findall(_last(done.stdout))}
+def _tests(folder: Path, paths: tuple[str, ...]) -> list[dict[str, int]]:
+    """How the tests of each file ended, from one process, which imports the library once; nothing where it takes too long."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+        command += [f"--junitxml={report}", "-o", "junit_family=xunit1", *paths]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _run(folder, ["env", "TRITON_INTERPRET=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=src", *command])
+        return outcomes(report.read_text(encoding="utf-8"), paths) if report.exists() else [{} for _ in paths]
+
+
+def outcomes(report: str, paths: tuple[str, ...]) -> list[dict[str, int]]:
+    """The outcomes that a JUnit report of pytest has of the tests of each file."""
+    counts = {path: dict.fromkeys(OUTCOMES.values(), 0) for path in paths}
+    for case in ET.fromstring(report).iter("testcase"):  # noqa: S314 - of the library, whose digest is known
+        ends = [OUTCOMES[part.tag] for part in case if part.tag in OUTCOMES]
+        counts[case.attrib["file"]][ends[0] if ends else OUTCOMES["passed"]] += 1
+    return [{word: count for word, count in own.items() if count} for own in counts.values()]
 
 
 def _run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -116,9 +134,9 @@ def _last(output: str) -> str:
     return next((line.strip("= ") for line in reversed(output.splitlines()) if line.strip()), "")
 
 
-def _bad(outcomes: dict[str, int]) -> int:
-    return outcomes.get("failed", 0) + outcomes.get("error", 0)
+def _bad(ended: dict[str, int]) -> int:
+    return ended.get("failed", 0) + ended.get("error", 0)
 
 
-def _told(outcomes: dict[str, int]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in outcomes.items()) or "nothing ran"
+def _told(ended: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in ended.items()) or "nothing ran"

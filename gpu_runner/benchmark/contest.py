@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.checks import Rows, result_error, same_bits
 from gpu_runner.benchmark.conditions import GpuReading
-from gpu_runner.benchmark.contender import Computed, Contender
+from gpu_runner.benchmark.contender import FAILURES, Computed, Contender
 from gpu_runner.benchmark.material import Material
 from gpu_runner.benchmark.notes import Remarks
 from gpu_runner.benchmark.race import (
@@ -24,9 +24,11 @@ from gpu_runner.benchmark.race import (
 )
 from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.referee import Referee
+from gpu_runner.benchmark.repeat import needs_repeat, repeated
 from gpu_runner.benchmark.roofline import floor
-from gpu_runner.benchmark.rows import ContenderStatus, Finish, row
-from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Pass, WorkloadTiming
+from gpu_runner.benchmark.rows import ContenderStatus, Finish, headed, row
+from gpu_runner.contracts.benchmark import USUAL_PAIRS, BenchmarkRequest, Comparison, Pass, WorkloadTiming
+from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import Case
@@ -122,7 +124,10 @@ LEAST_PASS_S = (
     2.5  # a first look at the evidence, also where the preparing of a large workload took its share of the time
 )
 
+REPEAT_SHARE = 0.5  # of the budget, which the races in fresh processes may take on top of it
+
 Cases = Sequence[tuple[Workload, Case]]
+Fresh = Callable[[Collection[str]], dict[str, Contender]]  # ends all contenders' processes and starts these anew
 
 
 @dataclass
@@ -139,6 +144,7 @@ class Contest:
     remarks: Remarks
     rows: list[WorkloadTiming] = field(default_factory=list)
     untimed: tuple[Workload, ...] = ()
+    _waiting: set[tuple[Workload, Pass]] = field(default_factory=set)
 
     def run(self, cases: Cases, deadline: float, material: Material | None) -> None:
         """Measure every workload and pass until the deadline, in terms of ``time.monotonic``; ``material`` is the first one's.
@@ -168,6 +174,62 @@ class Contest:
         if not self.rows and reason is not None:
             raise BadProblem(f"the reference does not run: {reason}") from reason
 
+    def repeat(self, cases: Cases, fresh: Fresh) -> None:
+        """Race again in fresh processes where a small difference has a word; it keeps the word where they say the same."""
+        doubts = {at: found for at, row in enumerate(self.rows) if (found := self._doubts(row))}
+        if not doubts:
+            return
+        self.progress("benchmark: small differences again, in fresh processes")
+        share_s = max(LEAST_PASS_S, REPEAT_SHARE * self.request.budget_s / len(doubts))
+        try:
+            self.contenders = fresh(
+                {CANDIDATE, ORIGINAL, CONTROL, *(name for found in doubts.values() for name in found)}
+            )
+        except (RunnerError, *FAILURES) as error:
+            self.remarks.lack(f"processes could not be started again: {error}")
+            self.contenders = {}
+        for workload, case in cases:
+            places = {self.rows[at].timed_pass: at for at in doubts if self.rows[at].workload == workload}
+            seconds = self._raced_again((workload, case), places, share_s) if places and self.contenders else {}
+            for timed_pass, at in places.items():
+                self._merge(at, doubts[at], seconds.get(timed_pass, {}))
+
+    def _doubts(self, row: WorkloadTiming) -> set[str]:
+        """The baselines that have to be raced again."""
+        waits = (row.workload, row.timed_pass) in self._waiting
+        return {one.baseline for one in row.comparisons if needs_repeat(one, waits=waits)}
+
+    def _raced_again(
+        self, case: tuple[Workload, Case], passes: Collection[Pass], share_s: float
+    ) -> dict[Pass, dict[str, Comparison]]:
+        """The comparisons by pass and baseline, of those that still run."""
+        material = self.referee.material(case)
+        if material is None:
+            return {}
+        material = replace(material, secrets={one: material.secrets[one] for one in passes if one in material.secrets})
+        for done in self._prepare(material):
+            done.result()
+        make_room(material, self.contenders, self.remarks)
+        found = {}
+        units, names = self._units(material.workload.label()), tuple(self.contenders)
+        for timed_pass in material.secrets:
+            race = Race(names, question(names), looks_of(units[timed_pass]))
+            run_race(race, self.contenders, timed_pass, share_s, self.read)
+            right = {name for name, one in self.contenders.items() if one.error is None}
+            found[timed_pass] = {
+                one.baseline: one for one in race.comparisons() if {one.contender, one.baseline} <= right
+            }
+        return found
+
+    def _merge(self, at: int, doubts: set[str], seconds: Mapping[str, Comparison]) -> None:
+        row = self.rows[at]
+        for first in (one for one in row.comparisons if one.baseline in doubts):
+            self.remarks.add(notes.not_repeated(row.workload, row.timed_pass, first, seconds.get(first.baseline)))
+        merged = tuple(
+            repeated(one, seconds.get(one.baseline)) if one.baseline in doubts else one for one in row.comparisons
+        )
+        self.rows[at] = headed(replace(row, comparisons=merged))
+
     def _prepare(self, material: Material | None) -> list[Future[None]]:
         if material is None:
             return []
@@ -193,6 +255,8 @@ class Contest:
             self.remarks.add(notes.dropped(material.workload, timed_pass, race))
             waiting = [name for name, one in self.contenders.items() if timed_pass in one.waits]
             self.remarks.add(notes.waits(timed_pass, waiting))
+            if waiting:
+                self._waiting.add((material.workload, timed_pass))
             self.remarks.complete &= len(race.units) >= race.looks[0]
 
     def _units(self, workload: str) -> dict[Pass, int]:

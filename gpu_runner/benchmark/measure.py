@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from secrets import randbits
@@ -28,7 +28,7 @@ from gpu_runner.verify.truth import Oracle
 def measure(
     request: BenchmarkRequest, problem: Problem, cases: Sequence[tuple[Workload, Case]], context: RunContext
 ) -> BenchmarkResult:
-    """Measure every workload and pass within the budget, the start of the children included.
+    """Measure every workload and pass within the budget, the start of the children included, and small differences once more.
 
     Raises:
         RunnerError: a child cannot be started, or the GPU not be gauged. BadProblem: the reference runs on no workload.
@@ -49,6 +49,17 @@ def measure(
             again = start_all({REFERENCE: openings(problem, lineup, roomier)[REFERENCE]}, roomier, stack)
             return Oracle.open(problem, again[REFERENCE], seed)
 
+        def fresh(names: Collection[str]) -> dict[str, Contender]:
+            for one in contenders.values():
+                one.session.close()
+            chosen = tuple(entry for entry in lineup if entry.name in names)
+            made = openings(problem, chosen, roomier)
+            started = start_all({entry.name: made[entry.name] for entry in chosen}, roomier, stack)
+            again, loading = _loading(chosen, started, referee.oracle, pool)
+            for done in loading:
+                done.result()
+            return again
+
         gauging = pool.submit(measure_rates, sessions[GAUGE], request.dtype)
         remarks = Remarks()
         referee = Referee(Oracle.open(problem, sessions[REFERENCE], seed), reopen, request.passes, remarks)
@@ -61,6 +72,7 @@ def measure(
         sessions[GAUGE].close()
         contest = Contest(request, referee, contenders, gauged, watcher.read, context.progress, pool, remarks)
         contest.run(cases, deadline, first)
+        contest.repeat(cases, fresh)
     return BenchmarkResult(
         tuple(contest.rows),
         False,

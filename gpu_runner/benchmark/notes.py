@@ -33,6 +33,15 @@ def between(comparison: Comparison) -> str:
     return f"between {ends[0]} and {ends[1]}"
 
 
+def not_repeated(workload: Workload, timed_pass: Pass, first: Comparison, second: Comparison | None) -> str | None:
+    """A small difference that did not hold in fresh processes; None where it did."""
+    if second is not None and second.word is first.word:
+        return None
+    again = "could not be measured again" if second is None else f"was {between(second)} in fresh ones"
+    place = f"{place_of(workload, timed_pass)}, against {first.baseline}"
+    return f"{place}: {between(first)} in one set of processes, and {again}, so this is undecided."
+
+
 def dropped(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
     """Rounds left out because the GPU was disturbed; None where none were."""
     count = len(race.units) - len(race.kept())

@@ -62,11 +62,16 @@ def row(finish: Finish) -> WorkloadTiming:
         ),
         bound=finish.floor.bound,
     )
-    against = spoken_of(comparisons, timings)
+    return headed(made)
+
+
+def headed(row: WorkloadTiming) -> WorkloadTiming:
+    """The row with the comparison that heads it."""
+    against = spoken_of(row.comparisons, row.timings)
     if against is None:
-        return made
+        return row
     return replace(
-        made,
+        row,
         speedup=against.speedup,
         speedup_low=against.speedup_low,
         speedup_high=against.speedup_high,

@@ -397,21 +397,26 @@ def listed(value: Any) -> list[Any]:
 
 
 def overlaps(values: Values, given: Arguments) -> list[tuple[str, str]]:
-    """Pairs of gradients that are two tensors in the same memory; not of those that are views of an input or upstream gradient."""
+    """Pairs of outputs in the same memory, and of gradients that are two tensors in the same; not of those that are views of an
+    input or upstream gradient.
+    """
     tensors = [
         (label, value)
         for label, value in values.items()
-        if label.startswith("gradient") and isinstance(value, torch.Tensor) and not given.shares(value)
+        if label.startswith(("output", "gradient")) and isinstance(value, torch.Tensor) and not given.shares(value)
     ]
     return [
         (one, other)
         for at, (one, left) in enumerate(tensors)
         for other, right in tensors[at + 1 :]
-        if left is not right and _overlap(left, right)
+        if one.split()[0] == other.split()[0]
+        and (left is not right or one.startswith("output"))
+        and overlap(left, right)
     ]
 
 
-def _overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
+def overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors have an element in the same memory."""
     if left.untyped_storage().data_ptr() != right.untyped_storage().data_ptr() or not left.numel() or not right.numel():
         return False
     (begin, end), (other_begin, other_end) = _range(left), _range(right)

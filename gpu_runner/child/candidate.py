@@ -27,11 +27,11 @@ from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
 from gpu_runner.contracts.reading import of_tiles
-from gpu_runner.program import lookups, nans, tiles
+from gpu_runner.program import lookups, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.kernels import tensors_in
-from gpu_runner.program.lanes import watch_blocks
+from gpu_runner.program.lanes import Noted, note, watch_blocks
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources, load_module
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs, sampling
@@ -221,7 +221,7 @@ def _answer(
     # In a large case with NaN it takes minutes to follow them, and others of its size show what is decided there.
     given = [entry for entry in (*meta["inputs"], *meta["upstream"]) if entry is not None]
     decisions.is_paused = meta["odd"] and max((math.prod(entry["shape"]) for entry in given), default=0) > MOST_FOLLOWED
-    nans.begin(has_some=meta["odd"] and not decisions.is_paused)
+    note(Noted.nothing if decisions.is_paused else Noted.nans if meta["odd"] else Noted.decisions)
     with _logged(log, state):
         kept = steps.all()
         lookups.settle(decisions)
@@ -288,6 +288,7 @@ def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterat
     decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
     apart = apart or Decisions()
     decisions.is_paused = True
+    noted = note(Noted.nothing)
     broken = None if evaluator is None else evaluator.broken
     if evaluator is not None:
         evaluator.decisions = apart
@@ -295,6 +296,7 @@ def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterat
         yield apart
     finally:
         decisions.is_paused = False
+        note(noted)
         if evaluator is not None:  # what leaves the language there ends no call that counts
             evaluator.decisions, evaluator.broken = decisions, broken
 

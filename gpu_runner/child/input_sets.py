@@ -23,10 +23,52 @@ MOST_HALF_DOUBLINGS = 1.0  # of float16, which soon overflows
 
 
 def given(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
-    """Lay out a workload's arguments: drawn where the call gives a seed, else as they were sent."""
+    """Lay out a workload's arguments: drawn where the call gives a seed, else as they were sent.
+
+    Raises:
+        ValueError: drawn by the problem's own code, they are other values than those that were drawn first.
+    """
+    if meta.get("draws") is not None:
+        return _drawn_by_problem(state, meta, tensors)
     if meta.get("seed") is None:
         return settle(state, meta, tensors, reuse=False)
     return drawn(state.device, meta)
+
+
+def _drawn_by_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
+    """Parameters as they were sent, and inputs as ``meta["draws"]``, source with a ``get_inputs``, gives them on the device."""
+    space: dict[str, Any] = {}
+    torch.manual_seed(meta["seed"])
+    with torch.device(state.device):
+        exec(meta["draws"], space)  # noqa: S102 - the problem's code, as that of the reference
+        made = space["get_inputs"]()
+    dtype = getattr(torch, meta["dtype"])
+    given = settle(state, {**meta, "order": []}, tensors, reuse=False)
+    for value in made:
+        moved = value.detach().to(state.device) if isinstance(value, torch.Tensor) else value
+        is_cast = isinstance(moved, torch.Tensor) and moved.is_floating_point()
+        given.positional.append(moved.to(dtype) if is_cast else moved)
+    if meta.get("digests") not in (None, digests(given)):
+        raise ValueError("get_inputs gives other values than it gave in the reference's process, with the same seed")
+    return given
+
+
+DIGESTED = 2**24  # elements at a time
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def digests(given: Arguments) -> list[str]:
+    """Sums of the bits of what is passed by place, weighted by where they lie; of what is no tensor its text."""
+    return [_digest(value) if isinstance(value, torch.Tensor) else repr(value) for value in given.positional]
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    words = tensor.detach().contiguous().view(-1).view(_WORDS[tensor.element_size()])
+    weights = torch.arange(1, min(DIGESTED, words.numel()) + 1, device=words.device)
+    total = 0
+    for place, piece in enumerate(words.split(DIGESTED)):
+        total += (2 * place + 1) * int((piece.long() * weights[: piece.numel()]).sum())
+    return f"{tuple(tensor.shape)} {tensor.dtype} {total % 2**64}"
 
 
 def drawn(device: str, meta: dict[str, Any]) -> Arguments:

@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans
+from gpu_runner.program import nans, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ def teach_interpreter() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.get_bf16 = _constant
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
+    interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - as above
@@ -96,10 +97,10 @@ def _scan_by_doubling(self: Any, input: Any) -> Any:
 
 
 def _reduce_by_halves(self: Any, input: Any) -> Any:
-    """A reduction by the kernel's own associative function, on whole blocks: neighbours first."""
+    """A reduction by the kernel's own function, on whole blocks: neighbours first, or in an order that is drawn."""
     dimensions = len(input[0].handle.data.shape)
     input, axis = self.unravel(input, self.axis)
-    columns = [item.handle.data.swapaxes(axis, -1) for item in input]
+    columns = [unordered.reordered(item.handle.data.swapaxes(axis, -1)) for item in input]
     while columns[0].shape[-1] > 1:
         columns = _combined(self, input, [data[..., ::2] for data in columns], [data[..., 1::2] for data in columns])
     results = []
@@ -182,6 +183,11 @@ def _narrow(handle: Any) -> Any:
     if handle.data.dtype == bool:
         return TensorHandle(handle.data, tl.int1)  # a comparison
     return TensorHandle(narrow(handle.data), tl.bfloat16)
+
+
+def _least_of_a_product(left: Any, right: Any) -> tuple[int, int, int]:
+    """The least sizes of a product of blocks that Triton compiles for NVIDIA's GPUs."""
+    return 1, 1, 32 if left.scalar.primitive_bitwidth == 8 else 16
 
 
 def _constant(self: Any, value: float) -> Any:
@@ -341,16 +347,20 @@ def _mask(mask: Any) -> Any:
 
 
 def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Widen what numpy computes in one step; a combine function sees bfloat16, and each of its steps is rounded."""
+    """Widen what numpy compares in one step; sums in half precision are rounded at each step, as by a combine function."""
+    import triton.language as tl
     from triton.language import standard
 
     names = (
-        *("_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left", "_elementwise_max", "_elementwise_min"),
-        *("_sum_combine", "_prod_combine"),
+        *("_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left"),
+        *("_elementwise_max", "_elementwise_min"),
     )
     at_once = [getattr(standard, name) for name in names if hasattr(standard, name)]
+    halves = (tl.float16, tl.bfloat16)
 
     def apply_impl(self: Any, input: Any) -> Any:
+        if self.combine_fn == standard._sum_combine and input[0].dtype in halves and hasattr(self, "generic_reduce"):  # noqa: SLF001 - as above
+            return self.generic_reduce(input)
         is_at_once = any(self.combine_fn == function for function in at_once)
         if not is_at_once or not any(_is_bfloat16(item.handle) for item in input):
             return original(self, input)

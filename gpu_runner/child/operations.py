@@ -19,7 +19,7 @@ from torch.utils.flop_counter import flop_registry
 from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
 from gpu_runner.child.handlers import ChildState, Handler
-from gpu_runner.child.input_sets import given, sampled
+from gpu_runner.child.input_sets import digests, given, sampled
 from gpu_runner.tracing.joint import composed_of_operators
 from gpu_runner.verify.compare import natural_error
 from gpu_runner.verify.lift import lifted, rounded
@@ -220,6 +220,11 @@ def forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
     return {"outputs": facts}, []
 
 
+def digested(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Digests of the inputs that a call draws."""
+    return {"digests": digests(given(state, meta, tensors))}, []
+
+
 def _exact(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], own: Values) -> tuple[Values, str]:
     _release(state, MOST_MEMORY)
     for dtype in DTYPES:
@@ -309,4 +314,5 @@ HANDLERS: dict[str, Handler] = {
     "forms": forms,
     "outline": outline,
     "traffic": traffic,
+    "digested": digested,
 }

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from gpu_runner.child.calls import listed, on_shapes, second_gradients, settle
+from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.verify.lift import lifted, rounded
 from gpu_runner.verify.mode import Mode
@@ -63,6 +63,18 @@ def inputs(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     return {"is_tensor": kinds, "scalars": scalars}, [value for value in made if isinstance(value, torch.Tensor)]
 
 
+def input_forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Shapes and dtypes of what ``get_inputs`` of a KernelBench problem gives, drawn without content where it runs so."""
+    problem = state.values["problem"]
+    torch.manual_seed(meta["seed"])
+    try:
+        with torch.device("meta"):
+            made = problem.get_inputs()
+    except (RuntimeError, TypeError, ValueError):  # it reads what it draws
+        made = problem.get_inputs()
+    return {"inputs": [_facts(value) if isinstance(value, torch.Tensor) else {"value": value} for value in made]}, []
+
+
 def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give every output in float64 and in the reference's own dtype.
 
@@ -85,7 +97,8 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind], found[kind] = (outputs, arguments), outputs
-    return _answer(found)
+    facts, answers = _answer(found)
+    return facts | {"beside": [_is_beside(place, found["own"]) for place in range(len(found["own"]))]}, answers
 
 
 def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -224,6 +237,13 @@ def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) 
     return farthest
 
 
+def _is_beside(place: int, outputs: list[torch.Tensor | None]) -> bool:
+    """Whether another output lies in the memory of this one."""
+    own = outputs[place]
+    others = [one for at, one in enumerate(outputs) if at != place]
+    return any(own is not None and one is not None and overlap(own, one) for one in others)
+
+
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     """The numbers of a tensor in memory, which the zeros that autograd gives for an untaken branch do not have."""
     tensor = tensor.detach()
@@ -243,6 +263,7 @@ HANDLERS: dict[str, Handler] = {
     "start": start,
     "load": load,
     "inputs": inputs,
+    "input_forms": input_forms,
     "evaluate": evaluate,
     "gradients": gradients,
     "double": double,

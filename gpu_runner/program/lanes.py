@@ -12,6 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from gpu_runner.program import lookups, nans, tiles
@@ -86,10 +87,69 @@ _SORTS = words(f"sort sort_impl topk bitonic_merge _bitonic_merge _bitonic_merge
 _WATCHED = frozenset(["binary_op", "unary_op", "ternary_op"])
 
 
+class Noted(Enum):
+    """What is noted of the kernels that this process interprets."""
+
+    nothing = "nothing"
+    decisions = "decisions"
+    nans = "decisions, and what hangs on NaN"  # of a case that holds some
+
+
+_Methods = dict[tuple[type, str], Any]  # by class and name
+_methods: dict[Noted, _Methods] = {}  # those of the interpreter that are others for each of them
+_noted: list[Noted] = [Noted.nothing]
+
+
 def watch_blocks(decisions: Decisions) -> None:
     """Have the interpreter of this process note what kernels decide; once."""
     from triton.runtime import interpreter
 
+    owners = interpreter.InterpreterBuilder, interpreter.ReduceOps, interpreter.ScanOps
+    found = {Noted.nothing: _methods_of(owners)}
+    for noted in (Noted.nans, Noted.decisions):
+        _put(found[Noted.nothing])
+        _watch_methods(interpreter, decisions, follows_nans=noted is Noted.nans)
+        found[noted] = _methods_of(owners)
+    every = list(found.values())
+    differ = [key for key in found[Noted.decisions] if any(each.get(key) is not every[0].get(key) for each in every)]
+    _methods.update({noted: {key: each[key] for key in differ} for noted, each in found.items()})
+    _noted[0] = Noted.decisions
+    _watch_constants(interpreter, decisions)
+    tiles.notes.append(functools.partial(_note_tile, decisions))
+    _forget_frames(interpreter)
+
+
+def _methods_of(owners: Iterable[type]) -> _Methods:
+    names = [(owner, name) for owner in owners for name in dir(owner) if not name.startswith("__")]
+    return {(owner, name): inspect.getattr_static(owner, name) for owner, name in names}
+
+
+def _put(methods: _Methods) -> None:
+    for (owner, name), method in methods.items():
+        setattr(owner, name, method)
+
+
+def note(noted: Noted) -> Noted:
+    """Have the interpreter of this process, where there is one, note this in the next case; gives what it noted before."""
+    before = _noted[0]
+    nans.begin(has_some=noted is Noted.nans)
+    if noted is not before and _methods:
+        _put(_methods[noted])
+        _noted[0] = noted
+    return before
+
+
+def _watch_methods(interpreter: Any, decisions: Decisions, *, follows_nans: bool) -> None:
+    _watch_arithmetic(interpreter, decisions)
+    _watch_memory(interpreter)
+    if follows_nans:
+        nans.watch(interpreter)
+    _watch_others(interpreter, decisions)
+    _watch_atomics(interpreter, decisions)
+    lookups.watch(interpreter, functools.partial(_place_of_look_up, decisions))
+
+
+def _watch_arithmetic(interpreter: Any, decisions: Decisions) -> None:
     numpy, builder = interpreter.np, interpreter.InterpreterBuilder
     orders = frozenset([numpy.less, numpy.less_equal, numpy.greater, numpy.greater_equal])
     compares = orders | {numpy.equal, numpy.not_equal}
@@ -150,14 +210,6 @@ def watch_blocks(decisions: Decisions) -> None:
     builder.create_idiv = create_idiv
     for name in ("create_fp_to_si", "create_fp_to_ui"):
         setattr(builder, name, _rounding(getattr(builder, name), decisions))
-    _watch_memory(interpreter)
-    nans.watch(interpreter)
-    _watch_others(interpreter, decisions)
-    _watch_atomics(interpreter, decisions)
-    lookups.watch(interpreter, functools.partial(_place_of_look_up, decisions))
-    _watch_constants(interpreter, decisions)
-    tiles.notes.append(functools.partial(_note_tile, decisions))
-    _forget_frames(interpreter)
 
 
 def _first_of_pairs(data: Any, numpy: Any) -> Any:

@@ -108,6 +108,7 @@ class Log(Mode):
         self.trail = Trail(has_devices=has_devices)
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self._used = secrets.choice(_USED)
+        self._narrowest = 8  # bytes of a floating-point number, of all that is given
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
         self.operators: Counter[str] = Counter()  # run -> how many of torch's operators the host code called
@@ -156,7 +157,8 @@ class Log(Mode):
             self._is_permuted(name, operands, known),
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
-            is_computed=not _is_move(name, operands, results) or any(memory.is_computed for memory in known),
+            is_computed=not _is_move(name, operands, results, self._narrowest)
+            or any(memory.is_computed for memory in known),
             holds_numbers=any(memory.holds_numbers for memory in known),
             order=_order(results[0]) if name in _COPIES and len(results) == 1 else None,
         )
@@ -220,6 +222,8 @@ class Log(Mode):
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""
         self._set(tensor, Memory(frozenset({name}), is_input=True))
+        if tensor.is_floating_point():
+            self._narrowest = min(self._narrowest, tensor.element_size())
 
     def lies(self, tensor: torch.Tensor) -> None:
         """Say that an input is given as this view of its memory."""
@@ -315,7 +319,7 @@ class Log(Mode):
             if name not in _ADDS:
                 return
             name = BY_AUTOGRAD
-        is_move = _is_move(name, operands, results)
+        is_move = _is_move(name, operands, results, self._narrowest)
         if is_move and name not in _COPIES:
             return
         permuted = self._is_permuted(name, operands, known)
@@ -395,10 +399,13 @@ def _check_own(name: str, operands: list[torch.Tensor], results: list[torch.Tens
         )
 
 
-def _is_move(name: str, operands: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
-    """Whether an operator leaves numbers what they are: a cast to whole numbers or truth values cuts or compares them."""
+def _is_move(name: str, operands: list[torch.Tensor], results: list[torch.Tensor], narrowest: int = 0) -> bool:
+    """Whether an operator leaves numbers what they are: a cast to whole numbers or truth values cuts or compares them, and one to
+    floats of fewer bytes than all that is given, ``narrowest``, rounds them.
+    """
     cuts = name in ("_to_copy", "copy_") and any(tensor.is_floating_point() for tensor in operands[-1:])
-    return name in _MOVES and not (cuts and any(not tensor.is_floating_point() for tensor in results))
+    is_cut = cuts and any(not one.is_floating_point() or one.element_size() < narrowest for one in results)
+    return name in _MOVES and not is_cut
 
 
 def _order(tensor: torch.Tensor) -> Order | None:

@@ -17,12 +17,53 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
+from gpu_runner.program import unordered
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
 from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
+WARPS = (1, 2, 4, 8, 16, 32)
+
+
+class _Acquaintance:
+    """Which writes of other programs of a launch a program may go by: those that an atomic released before it acquired them there.
+
+    The writes of a program until it next releases are one *stretch*; stretches have numbers from 1 on, and are kept as bits.
+    """
+
+    def __init__(self) -> None:
+        self._released: dict[int, int] = {}  # by address, the stretches that who acquires there may go by
+        self._known: dict[int, int] = {}  # by program, those of others
+        self._own: dict[int, int] = {}  # by program, its own
+        self._stretch, self._writer, self._count = 0, 0, 0
+
+    def stretch_of(self, program: int) -> int:
+        """The number of the stretch that a program is in."""
+        if program != self._writer or not self._stretch:
+            self._begin(program)
+        return self._stretch
+
+    def _begin(self, program: int) -> None:
+        self._count += 1
+        self._stretch, self._writer = self._count, program
+        self._own[program] = self._own.get(program, 0) | 1 << self._stretch
+
+    def meet(self, program: int, addresses: Sequence[int], *, acquires: bool, releases: bool) -> None:
+        """Note an atomic of a program at these addresses."""
+        for address in addresses:
+            if acquires:
+                self._known[program] = self._known.get(program, 0) | self._released.get(address, 0)
+            if releases:
+                left = self._known.get(program, 0) | self._own.get(program, 0)
+                self._released[address] = self._released.get(address, 0) | left
+        if releases:
+            self._begin(program)  # what it writes from now on nobody knows of
+
+    def is_known(self, program: int, stretch: int) -> bool:
+        """Whether a stretch is a program's own, or one that it acquired."""
+        return bool((self._own.get(program, 0) | self._known.get(program, 0)) >> stretch & 1)
 
 
 class _Guarded:
@@ -33,14 +74,15 @@ class _Guarded:
         self.ranges: list[tuple[int, int]] = []
         self.operations, self.most = 0, MOST_OPERATIONS
         self.sample: Sample | None = None  # where launches are sampled, what is known of memory
-        self._writers: list[Any] = []  # by range, the program that wrote each byte; zero: none
-        self._synchronizes = False
+        self._writers: list[Any] = []  # by range, the stretch of a program that wrote each byte; zero: none
+        self._acquaintance = _Acquaintance()
+        self.is_of_one_block = False  # the atomic that is carried out: it orders threads of one program alone
         self.builder: Any = None
         self.np: Any = None  # numpy, which Triton's interpreter itself needs
 
     def begin(self, ranges: list[tuple[int, int]]) -> None:
         """Begin a launch."""
-        self.ranges, self._synchronizes, self.operations = ranges, False, 0
+        self.ranges, self._acquaintance, self.operations = ranges, _Acquaintance(), 0
         self._writers = [None] * len(ranges)
 
     def __getattr__(self, name: str) -> Any:
@@ -49,7 +91,7 @@ class _Guarded:
     def load(self, ptr: Any, mask: Any, other: Any, dtype: Any) -> Any:
         addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
         if self.sample is None:
-            self._look_for_a_race(addresses, place, dtype.itemsize)
+            self._look_for_a_race(addresses, place)
         for begin, _, within in self._by_range(addresses, place):
             self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
         return self._inner.load(ptr, mask, other, dtype)
@@ -57,22 +99,33 @@ class _Guarded:
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
-            self._look_for_a_race(addresses, place, value.dtype.itemsize, value, mask)
+            self._look_for_a_race(addresses, place, value, mask)
         self._sampled_write(addresses, place, value.dtype.itemsize)
-        return self._inner.store(ptr, value, mask)
+        self._inner.store(ptr, value, mask)
+        if self.sample is None and addresses.size > 1 and self._differs(addresses.ravel(), value, mask).any():
+            message = "A kernel writes several numbers to one place at once: on a GPU any of them may stay."
+            raise Violation("race", message, Status.nondeterministic)
 
     def atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any) -> Any:
         addresses, place = self._checked(ptr, None, val.dtype.itemsize, "writes")
         self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
-        self._synchronizes |= _orders(sem)  # programs that wait for one another may read what others wrote
+        self._meet(addresses, sem)  # programs that wait for one another may read what others wrote
         return self._inner.atomic_cas(ptr, cmp, val, sem)
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
         addresses, place = self._checked(ptr, mask, val.dtype.itemsize, "writes")
         self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
-        self._synchronizes |= _orders(sem) and ("XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu"))
+        if "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu"):
+            self._meet(addresses, sem)
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
+
+    def _meet(self, addresses: Any, semantic: Any) -> None:
+        """Note what an atomic orders: by default all that its program writes before it and reads after it, relaxed nothing."""
+        if self.sample is None and not self.is_of_one_block:
+            word = str(semantic)
+            acquires, releases = "ACQUIRE" in word, "RELEASE" in word
+            self._acquaintance.meet(self._program(), addresses.ravel().tolist(), acquires=acquires, releases=releases)
 
     def adding(self, ptr: Any, mask: Any, width: int) -> Any:
         """Check an atomic addition that this interpreter lacks; gives what reads and writes memory unwatched, to carry it out."""
@@ -100,39 +153,40 @@ class _Guarded:
         for begin, end, within in self._by_range(addresses, place):
             self.sample.writes(begin, end, within, width, adds=adds)  # type: ignore[union-attr]  # as in ``load``
 
-    def _look_for_a_race(
-        self, addresses: Any, place: int | None, width: int, value: Any = None, mask: Any = None
-    ) -> None:
+    def _look_for_a_race(self, addresses: Any, place: int | None, value: Any = None, mask: Any = None) -> None:
         """Refuse what depends on the order of programs: reading what another one wrote, or writing something else over it.
 
         ``place``: the range in which all addresses lie.
         """
-        if self._synchronizes or place is None or (value is None and self._writers[place] is None):
+        if place is None or (value is None and self._writers[place] is None):
             return
         begin, end = self.ranges[place]
         at = (addresses.ravel() - begin).astype("int64")
         if self._writers[place] is None:
             self._writers[place] = self.np.zeros(end - begin, dtype="int32")
-        writers = self._writers[place]
-        own = self._program()
+        writers, program = self._writers[place], self._program()
+        own = self._acquaintance.stretch_of(program)
         others = (writers[at] != 0) & (writers[at] != own)
-        if value is not None:
-            others &= self._differs(addresses.ravel(), value, mask, width)
+        if others.any() and value is not None:
+            others &= self._differs(addresses.ravel(), value, mask)
         if others.any():
-            does = (
-                "reads what another program of the launch wrote"
-                if value is None
-                else "writes over another program's result"
-            )
-            raise Violation("race", f"A kernel {does}: on a GPU its programs run at once.", Status.nondeterministic)
+            stretches = self.np.unique(writers[at][others]).tolist()
+            if not all(self._acquaintance.is_known(program, stretch) for stretch in stretches):
+                does = (
+                    "reads what another program of the launch wrote"
+                    if value is None
+                    else "writes over another program's result"
+                )
+                raise Violation("race", f"A kernel {does}: on a GPU its programs run at once.", Status.nondeterministic)
         if value is not None:
             writers[at] = own
 
-    def _differs(self, addresses: Any, value: Any, mask: Any, width: int) -> Any:
+    def _differs(self, addresses: Any, value: Any, mask: Any) -> Any:
         """Where memory holds something else than what is written."""
         given = value if mask is None else value[self.np.asarray(mask).astype(bool)]
         there = self._inner.load(addresses, self.np.ones(addresses.shape, dtype=bool), given.ravel(), value.dtype)
-        return there.view(f"u{width}") != given.ravel().astype(value.dtype).view(f"u{width}")
+        bits = f"u{value.dtype.itemsize}"
+        return there.view(bits) != given.ravel().astype(value.dtype).view(bits)
 
     def _program(self) -> int:
         x, y, z = self.builder.grid_idx
@@ -156,7 +210,7 @@ class _Guarded:
         self.operations += operations
         if self.sample is not None:
             if self.operations > self.most:
-                enough()
+                enough(is_long=True)
             return
         if self.operations > MOST_OPERATIONS:
             raise Violation(
@@ -184,11 +238,6 @@ class _Guarded:
         return addresses, None
 
 
-def _orders(semantic: Any) -> bool:
-    """Whether an atomic orders other reads and writes of its program: by default, and not where it is relaxed."""
-    return "RELAXED" not in str(semantic)
-
-
 def guard_memory() -> None:
     """Bound the interpreter of this process, once, to the storages of a launch's arguments."""
     from triton.runtime import interpreter
@@ -200,6 +249,8 @@ def guard_memory() -> None:
     guarded.builder, guarded.np = interpreter.interpreter_builder, interpreter.np
     _fill_undefined_lanes(interpreter)
     _check_claims(interpreter)
+    for name in ("create_atomic_cas", "create_atomic_rmw"):
+        setattr(interpreter.InterpreterBuilder, name, _scoped(getattr(interpreter.InterpreterBuilder, name), guarded))
     original = interpreter.GridExecutor._init_args_hst  # noqa: SLF001 - as above
 
     def init_args(self: Any, args: Any, kwargs: Any) -> Any:
@@ -221,7 +272,20 @@ def guard_memory() -> None:
 
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
     executor = interpreter.GridExecutor
-    executor.__call__ = sampled_call(executor.__call__, guarded)
+    executor.__call__ = _with_warps(sampled_call(executor.__call__, guarded))
+
+
+def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse a number of warps that no GPU launches: Triton takes powers of two, and a block has 1024 threads at most."""
+
+    @functools.wraps(call)
+    def launch(self: Any, *args: Any, **named: Any) -> Any:
+        warps = named.get("num_warps", 1)
+        if warps not in WARPS:
+            raise ValueError(f"num_warps must be a power of two, at most {WARPS[-1]}, not {warps}")
+        return call(self, *args, **named)
+
+    return launch
 
 
 @contextmanager
@@ -253,8 +317,21 @@ def _counted(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any
     return counted
 
 
+def _scoped(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
+    """Tell whom an atomic orders: it has its scope as its last argument, which the interpreter drops."""
+
+    @functools.wraps(method)
+    def create(self: Any, *args: Any) -> Any:
+        guarded.is_of_one_block = "CTA" in str(args[-1])
+        return method(self, *args)
+
+    return create
+
+
 def _fill_undefined_lanes(interpreter: Any) -> None:
-    """Let a masked load without ``other`` give any number where nothing is loaded, as Triton's documentation has it."""
+    """Let a masked load without ``other`` give any number where nothing is loaded, as Triton's documentation has it, and a gather
+    where its index lies beyond the block.
+    """
     original = interpreter.InterpreterBuilder.create_masked_load
     drawn = interpreter.np.random.default_rng()
 
@@ -266,20 +343,32 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
             other = interpreter.TensorHandle(data, kind)
         return original(self, ptrs, mask, other, *rest, **named)
 
+    def create_gather(self: Any, src: Any, indices: Any, axis: int) -> Any:
+        np, count = interpreter.np, src.data.shape[axis]
+        is_within = (indices.data >= 0) & (indices.data < count)
+        if is_within.all():
+            return gather(self, src, indices, axis)
+        found = gather(self, src, interpreter.TensorHandle(np.where(is_within, indices.data, 0), indices.dtype), axis)
+        any_number = drawn.integers(1, 100, found.data.shape).astype(found.data.dtype)
+        return interpreter.TensorHandle(np.where(is_within, found.data, any_number), found.dtype)
+
+    gather = interpreter.InterpreterBuilder.create_gather
     interpreter.InterpreterBuilder.create_masked_load = create
+    interpreter.InterpreterBuilder.create_gather = create_gather
 
 
 def _check_claims(interpreter: Any) -> None:
-    """Have a number be a multiple of what the kernel says: the interpreter drops the hint, and compiled loads go by it.
+    """Have a number or an address be a multiple of what the kernel says: the interpreter drops it, and compiled loads go by it.
 
     Of blocks nothing is asked: a block may hold lanes that no load uses.
     """
     original = interpreter.TensorHandle.set_attr
 
     def set_attr(self: Any, key: str, value: Any) -> None:
-        is_number = self.data.size == 1 and self.data.dtype.kind in "iu" and not self.dtype.is_ptr()
+        is_number = self.data.size == 1 and self.data.dtype.kind in "iu"
         if key == "tt.divisibility" and is_number and int(self.data.item()) % int(value[0]):
-            message = f"A kernel says that {int(self.data.item())} is a multiple of {int(value[0])}: on a GPU loads go by that."
+            what = "an address" if self.dtype.is_ptr() else str(int(self.data.item()))
+            message = f"A kernel says that {what} is a multiple of {int(value[0])}: on a GPU loads go by that."
             raise Violation("false claim", message)
         original(self, key, value)
 
@@ -297,6 +386,8 @@ class Order(StrEnum):
 def order_programs(order: Callable[[], Order]) -> None:
     """Have this process interpret the programs of a launch in an order that is asked for at each launch; once.
 
+    Where that is drawn, so is each other order that the language leaves open.
+
     A kernel that reads what a later program overwrites, or counts on who comes first, gives something else in another one.
     """
     from triton.runtime import interpreter
@@ -308,7 +399,9 @@ def order_programs(order: Callable[[], Order]) -> None:
     steps: list[tuple[int, int]] = [(1, 0)]
 
     def set_grid_dim(self: Any, *grid: int) -> None:
-        steps[0] = _step_through(math.prod(grid), order())
+        asked = order()
+        steps[0] = _step_through(math.prod(grid), asked)
+        unordered.draw(secrets.randbits(64) if asked is Order.drawn else None)
         set_grid(self, *grid)
 
     def set_grid_idx(self: Any, *place: int) -> None:
@@ -320,6 +413,7 @@ def order_programs(order: Callable[[], Order]) -> None:
         set_place(self, *place)
 
     builder.set_grid_dim, builder.set_grid_idx, builder.set_grid_in_order = set_grid_dim, set_grid_idx, True
+    unordered.leave_open()
 
 
 def _step_through(count: int, order: Order) -> tuple[int, int]:

@@ -12,23 +12,12 @@ from typing import Any
 
 _PLACES: list[Any] = []  # addresses at which a kernel of this case stored what hangs on NaN, in pieces
 _ON = [False]
-_SWITCHED: list[tuple[type, str, Callable[..., Any], Callable[..., Any]]] = []  # methods without and with their marks
-
-
-def _switch(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Have a method mark lanes in the cases that hold NaN alone; what wraps it later is given the one that does."""
-    plain = getattr(owner, name)
-    _SWITCHED.append((owner, name, plain, make(plain)))
-    setattr(owner, name, _SWITCHED[-1][3])
 
 
 def begin(*, has_some: bool) -> None:
     """Begin a case."""
     _ON[0] = has_some
     _PLACES.clear()
-    for owner, name, plain, marking in _SWITCHED:
-        if getattr(owner, name) in (plain, marking):
-            setattr(owner, name, marking if has_some else plain)
 
 
 def marked(handle: Any) -> Any:
@@ -83,16 +72,16 @@ def _shaped(lanes: Any, data: Any, numpy: Any) -> Any:
 
 
 def watch(interpreter: Any) -> None:
-    """Have the interpreter of this process mark lanes in whatever it does."""
+    """Have the interpreter of this process mark lanes in whatever it does; of use in a case that holds some alone."""
     builder = interpreter.InterpreterBuilder
-    _switch(builder, "create_masked_load", lambda method: _loading(method, interpreter.np))
+    builder.create_masked_load = _loading(builder.create_masked_load, interpreter.np)
     for name in ("create_masked_store", "create_atomic_rmw", "create_atomic_cas"):
-        _switch(builder, name, lambda method: _storing(method, interpreter))
+        setattr(builder, name, _storing(getattr(builder, name), interpreter))
     others = [
         name for name in dir(builder) if name.startswith("create_") and "load" not in name and "store" not in name
     ]
     for name in others:
-        _switch(builder, name, lambda method: _marking(method, interpreter.TensorHandle))
+        setattr(builder, name, _marking(getattr(builder, name), interpreter.TensorHandle))
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _reducing(kind.apply, interpreter.np)
 
@@ -101,11 +90,10 @@ def _marking(method: Callable[..., Any], handle: type) -> Callable[..., Any]:
     @functools.wraps(method)
     def marking(self: Any, *given: Any, **named: Any) -> Any:
         results = method(self, *given, **named)
-        if _ON[0]:
-            operands = [each for each in _flat((given, *named.values())) if isinstance(each, handle)]
-            for result in _flat(results):
-                if isinstance(result, handle) and "by_nan" not in vars(result):
-                    mark(result, *operands)
+        operands = [each for each in _flat((given, *named.values())) if isinstance(each, handle)]
+        for result in _flat(results):
+            if isinstance(result, handle) and "by_nan" not in vars(result):
+                mark(result, *operands)
         return results
 
     return marking
@@ -123,12 +111,11 @@ def _loading(method: Callable[..., Any], numpy: Any) -> Callable[..., Any]:
     @functools.wraps(method)
     def loading(self: Any, pointers: Any, *rest: Any, **named: Any) -> Any:
         result = method(self, pointers, *rest, **named)
-        if _ON[0]:
-            lanes = marked(pointers)
-            stored = _stored_at(pointers.data, numpy)
-            if stored is not None:
-                lanes = stored if lanes is None else lanes | stored
-            result.by_nan = None if lanes is None or not lanes.any() else _shaped(lanes, result.data, numpy)
+        lanes = marked(pointers)
+        stored = _stored_at(pointers.data, numpy)
+        if stored is not None:
+            lanes = stored if lanes is None else lanes | stored
+        result.by_nan = None if lanes is None or not lanes.any() else _shaped(lanes, result.data, numpy)
         return result
 
     return loading
@@ -173,18 +160,15 @@ def _reducing(method: Callable[..., Any], numpy: Any) -> Callable[..., Any]:
     @functools.wraps(method)
     def reducing(self: Any, given: Any) -> Any:
         results = method(self, given)
-        if _ON[0]:
-            lanes = [_of(each.handle, numpy) for each in _flat(given)]
-            along = [
-                each.any(axis=self.axis, keepdims=getattr(self, "keep_dims", True))
-                for each in lanes
-                if each is not None
-            ]
-            for result in _flat(results) if along else ():
-                data = result.handle.data
-                hangs = numpy.broadcast_to(functools.reduce(numpy.bitwise_or, along), data.shape)
-                hangs = hangs & ~numpy.isnan(data) if data.dtype.kind == "f" else hangs
-                result.handle.by_nan = hangs if hangs.any() else None
+        lanes = [_of(each.handle, numpy) for each in _flat(given)]
+        along = [
+            each.any(axis=self.axis, keepdims=getattr(self, "keep_dims", True)) for each in lanes if each is not None
+        ]
+        for result in _flat(results) if along else ():
+            data = result.handle.data
+            hangs = numpy.broadcast_to(functools.reduce(numpy.bitwise_or, along), data.shape)
+            hangs = hangs & ~numpy.isnan(data) if data.dtype.kind == "f" else hangs
+            result.handle.by_nan = hangs if hangs.any() else None
         return results
 
     return reducing

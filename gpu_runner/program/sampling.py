@@ -22,10 +22,12 @@ from gpu_runner.program.kernels import tensors_in
 
 MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
+# Times what a launch may take, by what its programs took so far: the first of them may take more than others; a quarter tells.
+LIKELY, A_QUARTER_OF = 1.5, 4
 
 
 class _Enough(BaseException):
-    """A program has taken as many operations as it may."""
+    """A program has taken as many operations as it may, or left its memory."""
 
 
 @dataclass
@@ -40,9 +42,12 @@ class Sample:
     alive: list[Any] = field(default_factory=list)  # storages, so that no other takes their place
     is_lost: bool = False  # whether the program that runs has read what is not known
     is_whole: bool = True  # whether all programs of the launch that runs are run
-    is_cut: bool = False  # whether one of them took too long
+    is_cut: bool = False  # whether one of them took too long or left its memory
+    is_long: bool = False  # whether one of them took too long
     was_lost: bool = False  # whether one of them was lost
-    lost: set[int] = field(default_factory=set)  # memory that programs have written which were lost
+    lost: set[int] = field(
+        default_factory=set
+    )  # memory that programs have written which were lost, or were given that took too long
     new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
     changed: set[int] = field(default_factory=set)  # memory that it has written
     read: set[int] = field(
@@ -73,6 +78,7 @@ class Sample:
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
         """Begin a launch; afterwards memory that it was given and that no program has read or written is not known either."""
         self.is_whole, self.is_lost, self.is_cut, self.was_lost = programs <= self.most_whole, False, False, False
+        self.is_long = False
         self.read, self.new, self.changed = set(), set(), set()
         self.alive += [tensor.untyped_storage() for tensor in tensors]
         yield
@@ -80,6 +86,8 @@ class Sample:
             for begin in self.new:  # what it has left is meant to be so
                 del self.written[begin]
             return
+        if self.is_long:  # what it would have written further on nobody can say
+            self.lost |= self.changed | ({_begin(tensor) for tensor in tensors} - self.inputs)
         if self.is_cut and math.isinf(self.most_whole):  # others would have added to it
             for begin in self.changed:
                 self.written[begin][:] = False
@@ -94,9 +102,14 @@ class Sample:
         self.is_lost = False
         try:
             yield
-        except _Enough:
-            self.is_cut, self.is_whole = True, False
+        except _Enough as reason:
+            self.cut()
+            self.is_long |= reason.args == (True,)
         self.was_lost |= self.is_lost
+
+    def cut(self) -> None:
+        """Leave out what other programs of the launch would do."""
+        self.is_cut, self.is_whole = True, False
 
     def operator(self, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """What torch makes of memory that is not all known is not known."""
@@ -111,7 +124,9 @@ class Sample:
         self.written[_begin(tensor)] = _nothing(tensor.untyped_storage().nbytes())
 
     def is_unsure(self, tensor: torch.Tensor) -> bool:
-        """Whether programs wrote to it that had read what is not known: where else they write nobody can say."""
+        """Whether programs wrote to it that had read what is not known, or were given it and took too long: where else they write
+        nobody can say.
+        """
         return _begin(tensor) in self.lost
 
     def known(self, tensor: torch.Tensor, places: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -161,12 +176,17 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
             grid = self.grid(given) if callable(self.grid) else self.grid
             grid = (*grid, *(1,) * (3 - len(grid)))
             interpreter.interpreter_builder.set_grid_dim(*grid)
-            with sample.launch(tensors_in([on_host, named_on_host]), math.prod(grid)):
-                for place in chosen(grid, sample):
+            programs, runs_all = math.prod(grid), math.isinf(sample.most_whole)
+            with sample.launch(tensors_in([on_host, named_on_host]), programs):
+                for done, place in enumerate(chosen(grid, sample), 1):
                     interpreter.interpreter_builder.set_grid_idx(*place)
-                    guarded.operations *= math.isinf(sample.most_whole)
+                    guarded.operations *= runs_all
                     with sample.program():
                         self.fn(**given)
+                    # Of a launch that is cut nothing is known in the end.
+                    if runs_all and (sample.is_cut or is_too_long(guarded.operations, done, programs, guarded.most)):
+                        sample.cut()
+                        break
         finally:
             scope.restore()
         return None
@@ -174,9 +194,14 @@ def sampled_call(original: Callable[..., Any], guarded: Any) -> Callable[..., An
     return call
 
 
-def enough() -> None:
-    """End the program that runs."""
-    raise _Enough
+def is_too_long(operations: int, done: int, programs: int, most: int) -> bool:
+    """Whether a launch of so many programs will take more than ``most`` operations, by those that some took."""
+    return operations * programs > most * done * (1.0 if A_QUARTER_OF * done >= programs else LIKELY)
+
+
+def enough(*, is_long: bool = False) -> None:
+    """End the program that runs; ``is_long``: for its time, and not for where it reads or writes."""
+    raise _Enough(is_long)
 
 
 def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:

@@ -30,6 +30,7 @@ from gpu_runner.verify.scalars import (
     moved_scalars,
     moved_together,
     moved_whole,
+    no_epsilons,
     other_words,
     scalars_at_an_end,
     scalars_beyond,
@@ -237,6 +238,7 @@ class Case:
     one_upstream: bool = False  # outputs of one form have one tensor as their upstream gradient, as their sum gives
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
+    zero: str = ""  # a weight that is zero throughout, as some begin their training
     weights: str = ""  # their dtype, where it is another one than that of the other inputs
     mixed: tuple[str, ...] = ()  # activations of another dtype than the first one, which is ``beside``
     beside: str = ""
@@ -281,6 +283,7 @@ class Case:
             ("each output its own upstream gradient", self.echoes),
             (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
+            (f"{self.zero} zero throughout", bool(self.zero)),
             (f"weights in {self.weights}", bool(self.weights)),
             (f"{' and '.join(self.mixed)} in {self.beside}", bool(self.mixed)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -386,6 +389,7 @@ _SECOND_TIME, _POWER, _WIDE, _EQUAL = (
 _WHOLE = "whole tiles"
 _AT_AN_END = "scalars at an end"
 _SMALL_EPSILON = "small epsilon"
+_NO_EPSILON = "epsilon of zero"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _NOT_FINITE = "not finite"
@@ -813,6 +817,9 @@ class _Plan:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
                 found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        if none := no_epsilons(self.problem, able):
+            case = self._case(_NO_EPSILON, self._sizes("no epsilon", (33, 200), (5, 9)), self._most_exact())
+            found.append(replace(case, scalars=tuple((fixed | none).items()), spare=(tuple(fixed.items()),)))
         for place, moved in enumerate(epsilons):
             case = self._case("usual epsilon", self._sizes(f"usual epsilon {place}", (33, 200), (5, 9)))
             found.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
@@ -930,7 +937,7 @@ class _Plan:
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is MemoryLayout.shifted
             wild = is_free and special is not Special.ends and stream.random() < OFTEN
-            if case.narrow_grad:
+            if case.narrow_grad or case.name == _NO_EPSILON:
                 special, wild = Special.none, False
                 if dealt.layout in REPEATED:  # a norm's rows without variance
                     dealt = replace(dealt, layout=MemoryLayout.apart)
@@ -1115,6 +1122,9 @@ class _Plan:
             sizes = self._equal(stream)
             cases.append(self._case("the same tensor twice", sizes, same=pair))
         cases += self._of_two_dtypes(stream)
+        if weights := [spec.name for spec in problem.inputs if is_weight(spec) and spec.grad]:
+            case = self._case("a weight of zero", self._sizes("zero", (33, 220), (5, 14)), self._most_exact())
+            cases.append(replace(case, zero=stream.choice(weights)))
         columns = columns_of(problem)
         indexed = {
             spec.high for spec in problem.inputs if spec.high not in spec.dims

@@ -266,12 +266,16 @@ class _Examiner:
     def results(self, proof: Proof) -> None:
         """Examine whether results stay as they are, and lie in memory of their own."""
         known = self.peer.answer
+        beside = {item.label for item in proof.outputs if item.is_beside}
         for one, other in self.answer.shared:
+            if one in beside and other in beside:
+                continue
             if known is not None and (one, other) in known.shared:
                 self.notes.allow("shared")
                 continue
             message = f"It lies in the same memory as {other}: who changes one of them, as clipping does, changes both."
-            self.notes.wrong(Status.incorrect_gradient, "shared", message, one)
+            status = Status.incorrect_values if one.startswith("output") else Status.incorrect_gradient
+            self.notes.wrong(status, "shared", message, one)
         for label in self.answer.changed:
             if known is not None and label in known.changed:
                 self.notes.allow("kept")

@@ -363,8 +363,13 @@ def _floating(
     if spec.init in ("ones", "zeros"):
         exact = torch.full(shape, 1.0 if spec.init == "ones" else 0.0)
         # A weight of exact ones would let a kernel pass that forgets the weight.
-        if case.plain_init or not spec.grad:
+        if case.plain_init:
             return exact
+        if spec.name == case.zero:
+            return torch.zeros(shape)
+        if not spec.grad:  # a state or statistic, such as a variance: what begins at one stays above zero
+            noise = PARAMETER_NOISE * torch.randn(shape, generator=stream)
+            return torch.exp(noise) if spec.init == "ones" else noise
         if case.special in FAR_DATA or (case.wild and torch.rand((), generator=stream) < EQUAL_WEIGHTS):
             return torch.full(shape, _random((), stream, _scale(stream, dtype, wild=True)).item())
         if case.wild:

@@ -40,6 +40,7 @@ class Expected:
     stride: tuple[int, ...]
     dtype: str
     differentiable: bool = False
+    is_beside: bool = False  # another output of the reference lies in the same memory
 
 
 PASSES, MOST_OF_PASSES = (

@@ -180,6 +180,15 @@ def usual_epsilons(problem: Problem, names: Collection[str]) -> list[dict[str, S
     return [moved for moved in found if moved]
 
 
+def no_epsilons(problem: Problem, names: Collection[str]) -> dict[str, Scalar]:
+    """Zero for each of these scalars that is an epsilon: what it guards from does not occur in most data."""
+    return {
+        s.name: 0.0
+        for s in problem.scalars
+        if s.name in names and isinstance(s.default, float) and 0 < s.default < TINY
+    }
+
+
 def far_scalars(
     problem: Problem, names: Collection[str], stream: random.Random, *, is_small: bool
 ) -> list[dict[str, Scalar]]:
@@ -286,7 +295,7 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     default = spec.default
     assert isinstance(default, int)
     if isinstance(default, bool):
-        return not default
+        return stream.choice((not default, int(not default)))  # callers write 0 and 1 too
     if is_ignored(spec.name) or _is_handed_as_ignored(problem.source, spec.name):
         return stream.choice((-100, -1, 0, 1, stream.randint(-1000, -2)))
     if default < 0:

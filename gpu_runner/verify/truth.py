@@ -56,6 +56,23 @@ class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a pr
         self.log = log
 
 
+@dataclass(frozen=True)
+class ModuleInputs:
+    """Inputs of a module's call by name: shape and dtype of each tensor, and numbers."""
+
+    tensors: dict[str, tuple[tuple[int, ...], str]]
+    numbers: dict[str, Any]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The names by place."""
+        return tuple(f"input {place}" for place in range(len(self.tensors) + len(self.numbers)))
+
+
+def _dtype_name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 @dataclass
 class Oracle:
     """The reference in its child."""
@@ -200,26 +217,28 @@ class Oracle:
 
     def on_shapes(self, case: Case) -> dict[str, Any]:
         """What the reference is called with on shapes alone."""
-        asked = self.asked(case) if self.form.name == "kernelbench" else None
-        if asked is None:
+        form, scalars = self.form, dict[str, Any]()
+        if form.name == "kernelbench":
+            drawn = self.module_inputs(case)
+            form, scalars = replace(form, order=drawn.order), drawn.numbers
+            shapes = drawn.tensors | {name: (tuple(x.shape), _dtype_name(x)) for name, x in self.held.items()}
+            given = [
+                (name, shape, case.dtype if DTYPES[dtype].is_floating_point else dtype, False)
+                for name, (shape, dtype) in shapes.items()
+            ]
+        else:
             scalars = {spec.name: spec.default for spec in self.problem.scalars if spec.default is not None}
+            scalars |= dict(case.scalars)
             given = [
                 (spec.name, shape_of(spec, case.size_of), spec.dtype or case.dtype, spec.grad)
                 for spec in self.problem.inputs
             ]
-        else:
-            scalars = {}
-            given = [
-                (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), False)
-                for name, tensor in asked.inputs.items()
-            ]
-        form, values = (self.form, case.scalars) if asked is None else (asked.form, asked.scalars)
         return {
             "form": form.name,
             "order": list(form.order),
             "keywords": list(form.keywords),
             "parameters": list(form.parameters),
-            "scalars": scalars | dict(values),
+            "scalars": scalars,
             "inputs": [
                 {"name": name, "shape": list(shape), "dtype": dtype, "grad": grad and DTYPES[dtype].is_floating_point}
                 for name, shape, dtype, grad in given
@@ -238,6 +257,29 @@ class Oracle:
         """Begin to make the inputs of a case that comes later."""
         if self.form.name != "kernelbench" and case not in self._ahead:
             self._ahead[case] = self._pool.submit(asked_of, self.problem, self.form, case)
+
+    def module_inputs(self, case: Case) -> ModuleInputs:
+        """What a module is called with, without its content.
+
+        Raises:
+            KeyError, TypeError, ValueError: the child answered in place of the runner's own code.
+        """
+        found = ModuleInputs({}, {})
+        for place, form in enumerate(self.session.call("input_forms", {"seed": case.seed}).meta["inputs"]):
+            name = f"input {place}"
+            if "value" in form:
+                found.numbers[name] = form["value"]
+            elif form["dtype"] in DTYPES and all(type(size) is int and size >= 0 for size in form["shape"]):
+                found.tensors[name] = tuple(form["shape"]), form["dtype"]
+            else:
+                raise ValueError("no form of an input")
+        return found
+
+    def without_inputs(self, case: Case, drawn: ModuleInputs) -> Proof:
+        """A module's case with its parameters alone: the inputs of its call are drawn where it is called."""
+        held = self._parameters(case, DTYPES[case.dtype])
+        laid = {name: lay(tensor) for name, tensor in held.items()}
+        return Proof(case, replace(self.form, order=drawn.order), held, laid, (), ())
 
     def _asked_of_module(self, case: Case) -> Proof:
         reply = self.session.call("inputs", {"seed": case.seed})
@@ -510,6 +552,7 @@ def _expected(labels: list[str], reply: ChildReply) -> list[Expected | None]:
             tuple(facts["stride"]),
             facts["dtype"],
             bool(facts["differentiable"]),
+            bool(reply.meta.get("beside", {place: False})[place]),
         )
     return found
 

@@ -36,12 +36,16 @@ USUAL = (
 )  # fmt: skip
 NEARBY = 8  # times larger or smaller than a workload's
 MOST_USUAL, PROPOSED = 16, 64  # that are tried in a verdict, and of which it is asked what host code decides
-PLAIN = 3  # of them that are like no case
+PLAIN = 2  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
 # Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, and of most.
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
+SUMMED = (
+    200,
+    500,
+)  # of wide columns with gradients: programs that add up weights' gradients take several operations a row
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
@@ -62,10 +66,10 @@ def at_usual_sizes(
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
-    All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first two are plain
-    and have many rows, the first of them without gradients, as for inference. Where what the candidate's host code decides can be
-    ``decided`` without a truth, it is asked at more sizes than are called, and sizes and cases are put together by that
-    (``combinations``).
+    All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first three are
+    plain and have many rows, the first of them without gradients, as for inference, the third wide ones with gradients. Where what
+    the candidate's host code decides can be ``decided`` without a truth, it is asked at more sizes than are called, and sizes and
+    cases are put together by that (``combinations``).
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:
@@ -76,6 +80,7 @@ def at_usual_sizes(
     many = [
         _many_rows(problem, workloads[0], near, MANY, stream),
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
+        _many_rows(problem, workloads[0], near, SUMMED, stream),
     ]
     not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
     odd = stream.choice(not_finite) if not_finite else None

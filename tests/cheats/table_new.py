@@ -1932,4 +1932,123 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Tuning's trials change the argument too, which no `restore_value` restores.",
     ),
+    "acquiring_ticket": NewCheat(
+        "mean_square",
+        11,
+        "forward",
+        "run",
+        "The last ticket's program reads what others wrote; their atomics acquire, and release nothing.",
+    ),
+    "releasing_ticket": NewCheat(
+        "mean_square",
+        11,
+        "forward",
+        "run",
+        "The last ticket's program reads what others released, and its own atomic acquires nothing.",
+    ),
+    "ticket_of_one_block": NewCheat(
+        "mean_square", 11, "forward", "run", "The ticket is ordered among the threads of one program alone, `cta`."
+    ),
+    "lock_left_by_a_store": NewCheat(
+        "layer_norm",
+        11,
+        "backward",
+        "run",
+        "A lock is taken by an atomic and left by a plain store, which releases nothing.",
+    ),
+    "last_lane_wins": NewCheat(
+        "row_sum_forward",
+        11,
+        "forward",
+        "run",
+        "All lanes of a block store to one place, and the last is to win: on a GPU any may.",
+    ),
+    "reshape_in_any_order": NewCheat(
+        "row_sum_forward", 11, "forward", "run", "A reshape with `can_reorder`, whose rows are counted on."
+    ),
+    "view_in_any_order": NewCheat("row_sum_forward", 11, "forward", "run", "`tl.view` may reorder, too."),
+    "cat_in_any_order": NewCheat("both_signs", 11, "forward", "run", "`tl.cat` with `can_reorder`, stored by place."),
+    "reduces_in_order": NewCheat(
+        "last_state",
+        11,
+        "forward",
+        "run",
+        "A reduction's function is associative and does not commute: lanes are exchanged in another order.",
+    ),
+    "ties_left_open": NewCheat(
+        "pick_by_grade",
+        11,
+        "forward",
+        "run",
+        "Of equal elements `tie_break_left=False` gives any, and the interpreter the one that is right.",
+    ),
+    "aligned_pointer": NewCheat(
+        "gauss", 11, "forward", "run", "`tl.multiple_of` of a pointer: the tensor may begin anywhere."
+    ),
+    "three_warps": NewCheat("gauss", 11, "forward", "run", "`num_warps=3`, which no GPU launches."),
+    "eight_deep_product": NewCheat(
+        "two_by_eight", 11, "forward", "run", "`tl.dot` over eight: NVIDIA's compiler takes sixteen or more."
+    ),
+    "gathers_below_zero": NewCheat(
+        "shifted_round",
+        11,
+        "forward",
+        "run",
+        "`tl.gather` at -1: numpy takes the last lane, a GPU whatever lies there.",
+    ),
+    "epsilon_inverted": NewCheat("unit_rows_clamped", 7, "forward", "run", "An epsilon of zero has no inverse."),
+    "epsilon_as_unit": NewCheat(
+        "rms_forward", 7, "forward", "run", "Sizes in units of the epsilon's root are NaN where it is zero."
+    ),
+    "forgets_a_frozen_weight": NewCheat(
+        "scaled_columns",
+        7,
+        "forward",
+        "run",
+        "A weight without gradient was exactly one in every case: it is forgotten.",
+    ),
+    "learned_by_the_largest": NewCheat(
+        "scaled_magnitudes", 7, "forward", "run", "Weights as shares of the largest are NaN where all of them are zero."
+    ),
+    "two_outputs_in_one": NewCheat(
+        "sum_and_copy", 10, "forward", "run", "Two outputs lie in one memory: who changes one changes both."
+    ),
+    "rounded_by_torch": NewCheat(
+        "through_eight_bits", 6, "forward", "run", "The rounding is the work, and casts of torch do it."
+    ),
+    "sums_in_half": NewCheat(
+        "row_mean",
+        9,
+        "forward",
+        "run",
+        "A block is added up in bfloat16, which the interpreter did in float32.",
+        dtype="bfloat16",
+    ),
+    "counted_in_half": NewCheat(
+        "segment_means",
+        7,
+        "forward",
+        "whole",
+        "Rows of a segment are counted in float16, which stays at 2048: no case of the interpreter has as many.",
+        passes=True,
+    ),
+    "no_weight_at_all": NewCheat(
+        "weighted_means",
+        7,
+        "forward",
+        "whole",
+        "A mean over weights that are all zero is a zero, where the reference has NaN of finite inputs.",
+        passes=True,
+    ),
+    "ticket_beside": NewCheat(
+        "mean_square",
+        11,
+        "forward",
+        "whole",
+        "The ticket is relaxed and another atomic orders: programs of the interpreter end before others begin.",
+        passes=True,
+    ),
+    "flag_is_true": NewCheat(
+        "doubled", 7, "forward", "run", "A flag counts where it is the object `True`: a caller's 1 does not."
+    ),
 }

@@ -284,7 +284,7 @@ def again(folder: Path, budget_s: float | None) -> int:
     count = 0
     for pair in pairs(folder):
         earlier = repeats(pair.request)
-        is_asked = any(_payload(folder / "results" / one.name / "result.json") is None for one in earlier)
+        is_asked = any(_payload(folder / "results" / name / "result.json") is None for name in earlier)
         if is_asked or not any(row.is_news and len(row.words) < 2 for row in pair.rows):
             continue
         place = pair.request.with_name(f"{pair.request.name}{AGAIN}{len(earlier) + 1 if earlier else ''}")
@@ -298,9 +298,12 @@ def again(folder: Path, budget_s: float | None) -> int:
     return 0
 
 
-def repeats(request: Path) -> list[Path]:
-    """The further requests for the same pair of releases, in the order in which they were written."""
-    return sorted(request.parent.glob(f"{request.name}{AGAIN}*"))
+def repeats(request: Path) -> list[str]:
+    """The names of the further runs of the same pair of releases, oldest first: those asked for, and those of run.py itself."""
+    folder = request.parents[1]
+    return sorted(
+        {path.name for part in ("requests", "results") for path in (folder / part).glob(f"{request.name}{AGAIN}*")}
+    )
 
 
 def fetched(folder: Path) -> list[Path]:
@@ -439,9 +442,8 @@ def pairs(folder: Path) -> list[Pair]:
     found = []
     for request in (path.parent for path in abouts):
         kernel, new, old = json.loads((request / "about.json").read_text())
-        payloads = {
-            one.name: _payload(folder / "results" / one.name / "result.json") for one in (request, *repeats(request))
-        }
+        names = (request.name, *repeats(request))
+        payloads = {name: _payload(folder / "results" / name / "result.json") for name in names}
         for name in (name for name, payload in payloads.items() if payload is None):
             print(f"{name}: not measured", file=sys.stderr)
         if payloads[request.name] is None:

@@ -39,6 +39,15 @@ def test_a_size_that_only_a_repeat_had_time_for_is_no_row(tmp_path: Path) -> Non
     assert [(row.workload, row.outcome) for row in pair.rows] == [("T=4096", "faster, confirmed")]
 
 
+def test_a_second_run_that_was_not_asked_for_counts(tmp_path: Path) -> None:
+    ask(tmp_path, "swiglu-0.8.1")
+    keep(tmp_path, "swiglu-0.8.1", {LARGE: Word.slower})
+    keep(tmp_path, "swiglu-0.8.1-again", {LARGE: Word.slower})
+    assert asked_again(tmp_path) == []
+    (pair,) = pairs(tmp_path)
+    assert [row.outcome for row in pair.rows] == ["slower, confirmed"]
+
+
 def ask(folder: Path, name: str) -> None:
     place = folder / "requests" / name
     place.mkdir(parents=True)

@@ -30,7 +30,8 @@ class Child:
         self.state.values["reference"] = reference
 
     def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> ChildReply:
-        found, given = operations.HANDLERS[method](self.state, meta, list(tensors))
+        sent = [tensor.to_torch() if isinstance(tensor, Buffer) else tensor for tensor in tensors]
+        found, given = operations.HANDLERS[method](self.state, meta, sent)
         return ChildReply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
 
 

@@ -139,6 +139,8 @@ class Stage:
         self.clock, self.memory = Clock(costs), memory
         self.rooms: dict[str, Room] = {}
         self.dies: dict[str, str] = {}
+        self.starts: list[tuple[str, ...]] = []
+        self.later: dict[str, float] = {}  # costs in processes that are started after the first
         self.context = RunContext(Path(tempfile.gettempdir()))
         clock = self.clock
         monkeypatch.setattr(timing, "_Event", Event)
@@ -167,6 +169,9 @@ class Stage:
         return run_measure(request, problem, choose_cases(request, problem), self.context)
 
     def _start_all(self, makers: Any, context: Any, stack: Any) -> dict[str, Room]:
+        if self.starts:
+            self.clock.costs.update(self.later)
+        self.starts.append(tuple(makers))
         for name, maker in makers.items():
             self.rooms[name] = maker()
             self.rooms[name].name = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gpu_runner.benchmark import measure
 from gpu_runner.child.input_sets import Ring
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, RaceLength, SourceFile, Word, Workload
+from gpu_runner.contracts.envelope import RunnerError
 from tests.gpu_runner.benchmark.stage import Room, Stage
 
 PROBLEM = """
@@ -107,6 +109,87 @@ def test_the_one_pass_that_a_request_gives_more_rounds_takes_them_and_the_others
     blocks = {(row.workload.label(), row.timed_pass): row.timings[0].blocks for row in result.rows}
     assert blocks.pop(("T=7 H=33", Pass.backward)) == 120
     assert set(blocks.values()) == {80}
+
+
+def one_pass(**more: object) -> BenchmarkRequest:
+    sizes = (Workload((("T", 12), ("H", 16))),)
+    return request(HONEST, HONEST, passes=(Pass.forward,), workloads=sizes, **more)
+
+
+def test_a_small_difference_that_fresh_processes_do_not_have_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, COSTS | {"candidate": 98.0})
+    stage.later = {"candidate": 102.0}
+    result = stage.run(one_pass(contenders=("original",)))
+    assert stage.starts[1:] == [("candidate", "original", "control")]
+    row = result.rows[0]
+    assert (row.word, row.against) == (Word.undecided, "original")
+    assert (row.speedup, row.speedup_low, row.speedup_high) == (
+        pytest.approx(1.0, abs=0.003),
+        pytest.approx(1 / 1.02, rel=0.003),
+        pytest.approx(1 / 0.98, rel=0.003),
+    )
+    (note,) = result.notes
+    assert re.fullmatch(
+        r"T=12 H=16, forward, against original: between 2\.\d% faster and 2\.\d% faster in one set of processes, "
+        r"and was between [12]\.\d% slower and [12]\.\d% slower in fresh ones, so this is undecided\.",
+        note,
+    )
+
+
+def test_a_small_difference_that_fresh_processes_have_too_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, COSTS)
+    stage.later = {"candidate": 102.5}
+    result = stage.run(one_pass())
+    assert stage.starts[1:] == [("candidate", "original", "control")], "eager and torch.compile are far from it"
+    row = result.rows[0]
+    assert (row.word, row.comparisons[0].word, result.notes) == (Word.slower, Word.slower, ())
+    assert row.comparisons[0].pairs == 20
+    assert row.speedup_low == pytest.approx(1 / 1.03, rel=0.003)
+    assert row.speedup_high == pytest.approx(1 / 1.025, rel=0.003)
+
+
+def test_neither_a_large_difference_nor_none_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cost in (100.0, 110.0):
+        stage = Stage(monkeypatch, COSTS | {"candidate": cost})
+        stage.run(one_pass())
+        assert len(stage.starts) == 1
+
+
+@pytest.mark.parametrize("method", ["load", "prepare", "host", "block"])
+def test_a_small_difference_that_cannot_be_measured_again_is_undecided(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    stage = Stage(monkeypatch, COSTS)
+    start_all = stage._start_all
+
+    def later_dead(*args: Any) -> dict[str, Room]:
+        found = start_all(*args)
+        stage.dies = {"candidate": method}
+        return found
+
+    monkeypatch.setattr(measure, "start_all", later_dead)
+    result = stage.run(one_pass())
+    assert result.rows[0].word is Word.undecided
+    assert result.rows[0].timings[0].median_us == pytest.approx(103.0, rel=0.01)
+    assert "could not be measured again, so this is undecided" in result.notes[0]
+
+
+def test_processes_that_do_not_start_again_cost_the_words_and_not_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, COSTS)
+    start_all = stage._start_all
+
+    def once(*args: Any) -> dict[str, Room]:
+        if stage.starts:
+            raise RunnerError("the files cannot be placed: No space left on device")
+        return start_all(*args)
+
+    monkeypatch.setattr(measure, "start_all", once)
+    result = stage.run(one_pass())
+    assert not result.complete
+    assert (
+        result.notes[0] == "processes could not be started again: the files cannot be placed: No space left on device"
+    )
+    assert [found.word for found in result.rows[0].comparisons] == [Word.undecided, Word.faster, Word.faster]
 
 
 def test_without_an_original_the_control_is_the_candidate_once_more(monkeypatch: pytest.MonkeyPatch) -> None:

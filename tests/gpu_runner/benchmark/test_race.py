@@ -8,12 +8,14 @@ import pytest
 
 from gpu_runner.benchmark.conditions import GpuReading
 from gpu_runner.benchmark.race import LOOKS, Race, RaceQuestion, looks_of
-from gpu_runner.contracts import Word
+from gpu_runner.benchmark.repeat import needs_repeat, repeated
+from gpu_runner.contracts import Comparison, Word
 from tests.gpu_runner.benchmark.machine import Machine, run
 
 QUIET = Machine(sample=0.005, turn=0.001)
 USUAL = Machine(sample=0.01, turn=0.003)
 ROUGH = Machine(sample=0.02, turn=0.006, drift=0.05, jump=0.03, outliers=0.05)
+MEASURED = Machine(sample=0.01, turn=0.003, process=0.005)  # kernels of 20 to 100 us on H200s, 2026-11-29
 TIMES_US = (7.0, 20.0, 60.0, 250.0, 1000.0)
 PAIR = RaceQuestion("candidate", ("original",), ("control", "original"))
 GOOD = GpuReading(1980, 3201, 45, ("sw_power_cap",))
@@ -39,6 +41,23 @@ def test_a_slowdown_of_three_percent_is_found_in_at_least_38_of_40_tries(machine
     races = [run(times(TIMES_US[seed % len(TIMES_US)], 1.03), machine, 1000 + seed, PAIR) for seed in range(40)]
     assert sum(race.comparisons()[0].word is Word.slower for race in races) >= 38
     assert all(race.comparisons()[0].word is not Word.faster for race in races)
+
+
+def twice(costs: dict[str, float], seed: int) -> tuple[Comparison, Comparison]:
+    """One race, and what is said after a second in fresh processes where one is due."""
+    first = run(costs, MEASURED, seed, PAIR).comparisons()[0]
+    if not needs_repeat(first, waits=False):
+        return first, first
+    return first, repeated(first, run(costs, MEASURED, seed + 50_000, PAIR).comparisons()[0])
+
+
+def test_what_processes_differ_by_gets_a_word_in_one_race_and_none_in_two() -> None:
+    pairs = [twice(times(TIMES_US[1 + seed % 2]), seed) for seed in range(300)]
+    once, again = (sum(pair[number].word in (Word.faster, Word.slower) for pair in pairs) for number in (0, 1))
+    assert once > 3
+    assert again == 0
+    slower = [twice(times(TIMES_US[1 + seed % 2], 1.04), 1000 + seed)[1] for seed in range(40)]
+    assert sum(one.word is Word.slower for one in slower) >= 36
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import footprint
 from gpu_runner.session import ChildSession
+from tests import warm_runner
 from tests.few import few
 
 LIMITS = Limits(time_s=60, step_s=30, memory_bytes=8 * 2**30)
@@ -68,6 +69,23 @@ def own_keeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     keeper.close()
 
 
+@pytest.fixture(scope="module")
+def started() -> Iterator[dict[tuple[tuple[str, str], ...], ForkServer]]:
+    """A server that was started by its command; those of other tests are forks."""
+    with pytest.MonkeyPatch.context() as patch, warm_runner.cold_servers():
+        patch.setattr(keeper, "_servers", {})
+        server()
+        servers = keeper._servers
+    yield servers
+    for one in servers.values():
+        one.close()
+
+
+@pytest.fixture
+def by_command(started: dict[tuple[tuple[str, str], ...], ForkServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_servers", started)
+
+
 def facts(levels: tuple[Isolation, ...], fork: bool) -> dict:
     with ChildSession("echo", LIMITS, files={"thing.py": FACTS}, levels=levels, fork=fork) as session:
         assert is_forked(session) is fork
@@ -90,16 +108,16 @@ def server() -> ForkServer:
 
 
 @pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
-def test_a_forked_child_finds_what_a_fresh_one_finds(levels: tuple[Isolation, ...]) -> None:
+def test_a_forked_child_finds_what_a_fresh_one_finds(by_command: None, levels: tuple[Isolation, ...]) -> None:
     assert facts(levels, fork=True) == facts(levels, fork=False)
 
 
-def test_a_forked_child_holds_its_channel_and_its_output_and_nothing_else() -> None:
+def test_a_forked_child_holds_its_channel_and_its_output_and_nothing_else(by_command: None) -> None:
     held = facts(LEVELS, fork=True)["handles"]
     assert held == "[[0, '/dev/null'], [1, 'pipe'], [2, 'pipe'], [900, 'socket']]"
 
 
-def test_no_two_children_draw_the_same() -> None:
+def test_no_two_children_draw_the_same(by_command: None) -> None:
     source = (
         "import multiprocessing, random, numpy, torch\n"
         "def main(s, t):\n"
@@ -332,7 +350,9 @@ def test_memory_that_is_written_in_common_is_found() -> None:
     assert shared_memory(apart) == []
 
 
-def test_what_is_loaded_of_the_runner_is_a_candidates_role_whose_import_changes_and_draws_nothing() -> None:
+def test_what_is_loaded_of_the_runner_is_a_candidates_role_whose_import_changes_and_draws_nothing(
+    by_command: None,
+) -> None:
     source = """
 import os, random, sys, torch, torch._dynamo, triton.language
 from triton.runtime import interpreter

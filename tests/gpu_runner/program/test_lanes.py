@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.errors import ChildError
-from gpu_runner.program.coverage import BOTH
+from gpu_runner.program.coverage import BOTH, FAILED
 from gpu_runner.verify.answer import read_answer
-from gpu_runner.verify.cases import Case
+from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.proof import make_call
@@ -148,3 +150,21 @@ def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str
 def test_constants_whose_result_hangs_on_the_device_are_refused(what: str) -> None:
     with pytest.raises(ChildError, match="is not defined"):
         outcome_of_last_line(f"given = {what}\nfound = given > 0")
+
+
+@pytest.mark.slow
+def test_what_kernels_decide_aside_is_not_noted_and_what_follows_is() -> None:
+    problem, context = parse_problem(PROBLEM), surroundings()
+    cases = [Case("drawn", (("T", 10), ("H", width)), "float32", 5) for width in (40, 20, 40)]
+    cases[1:1] = [replace(cases[1], name="not finite", content=Content.odd)]
+    proofs, _ = prove(problem, cases, context)
+    source = CandidateSource((SourceFile("candidate.py", CANDIDATE.replace("{body}", "found = n > 30")),))
+    outcomes = []
+    with loaded("candidate", source, proofs[0].form, context) as session:
+        first, *calls = (make_call(proof, poison=True) for proof in proofs)
+        session.call("warm", first.meta, first.tensors)
+        for call in calls:
+            decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+            outcomes.append(next(seen for decision, seen in decisions.items() if decision.text == "`n > 30`"))
+            session.call("warm", first.meta, first.tensors)
+    assert outcomes == [FAILED, FAILED, BOTH]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
-from gpu_runner.program.sampling import Sample, chosen, enough
+from gpu_runner.program.sampling import Sample, chosen, enough, is_too_long
 
 ALL = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
 
@@ -70,3 +71,22 @@ def test_where_a_program_writes_that_read_what_no_other_had_written_is_unsure() 
         sample.writes(at, at + 32, np.arange(at + 12, at + 32, 4), 4)
     assert sample.is_unsure(scaled)
     assert not sample.is_unsure(rows)
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_where_a_program_that_took_too_long_would_have_written_is_unsure(is_long: bool) -> None:
+    given, total, rows = torch.zeros(8), torch.zeros(2), torch.zeros(2, 4)
+    sample, at = Sample(frozenset({given.data_ptr()})), rows.data_ptr()
+    with sample.launch([given, total, rows], 2), sample.program():
+        sample.reads(given.data_ptr(), np.arange(given.data_ptr(), given.data_ptr() + 32, 4))
+        sample.writes(at, at + 32, np.arange(at, at + 16, 4), 4)
+        enough(is_long=is_long)
+    assert [sample.is_unsure(one) for one in (given, total, rows)] == [False, is_long, is_long]
+
+
+@pytest.mark.parametrize(
+    ("operations", "done", "expected"),
+    [(40, 1, False), (59, 1, False), (61, 1, True), (61, 2, False), (11_000, 249, False), (11_000, 250, True)],
+)
+def test_a_launch_is_too_long_by_what_its_first_programs_take(operations: int, done: int, expected: bool) -> None:
+    assert is_too_long(operations, done, programs=1000, most=40_000) is expected

@@ -83,8 +83,8 @@ def tiles(x, y, out, size: tl.constexpr):  # type: ignore[no-untyped-def]
         total += tl.where(row[:, None] > 1, a, 0.0) * (at[None, :] + step).to(tl.float32)
     for step in tl.static_range(2):
         total += tl.load(y + row + step)[:, None] * 0.25
-    square = tl.dot(tl.trans(total).to(tl.float32), total)
-    whole = tl.sum(tl.reshape(square, [256]), axis=0) + tl.sum(total, axis=1)[:, None] + tl.full([4, 16], 3, tl.float32)
+    square = tl.dot(total, tl.trans(total).to(tl.float32))
+    whole = tl.sum(tl.reshape(square, [16]), axis=0) + tl.sum(total, axis=1)[:, None] + tl.full([4, 16], 3, tl.float32)
     tl.store(out + row[:, None] * 16 + at[None, :], total + whole)
     tl.atomic_add(out + at, tl.expand_dims(tl.sum(total, axis=0), 0).reshape([16]), mask=at < 9)
 

@@ -664,3 +664,14 @@ def test_the_widest_rows_are_dense_and_as_wide_as_they_were_drawn_beside_many_ot
     assert max(widest.size_of.values()) > 2**13  # of halves a row holds two
     assert widest.layout == widest.upstream == MemoryLayout.dense
     assert all(math.prod(case.size_of.values()) <= INTERPRETED_WORK for case in wide)
+
+
+@given(SEEDS)
+def test_every_full_plan_has_an_epsilon_of_zero_and_a_weight_of_zero(draws: Draws) -> None:
+    _, cases = planned("layer_norm", draws=draws)
+    none = [case for case in cases if dict(case.scalars).get("eps") == 0.0]
+    assert [case.name for case in none] == ["epsilon of zero"]
+    assert not none[0].special and none[0].layout not in REPEATED  # rows without variance have no answer
+    assert none[0].spare
+    assert [case.zero in {"w", "b"} for case in cases if case.zero] == [True]
+    assert not any(case.zero or case.name == "epsilon of zero" for case in planned("swiglu", draws=draws)[1])

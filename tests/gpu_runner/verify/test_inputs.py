@@ -51,6 +51,19 @@ def test_a_weight_of_ones_gets_noise_unless_the_case_is_plain() -> None:
     assert float(make_inputs(problem, CASE)["w"].float().std()) > 0.2
 
 
+def test_a_weight_without_gradient_is_no_constant_and_a_variance_stays_above_zero() -> None:
+    text = problem_source("rms_norm").replace('"role": "parameter"', '"role": "parameter", "grad": False')
+    for seed in range(3):
+        for wild in (False, True):
+            w = make_inputs(parse_problem(text), replace(CASE, dtype="float32", seed=seed, wild=wild))["w"]
+            assert bool((w > 0).all()) and float(w.std()) > 0.2
+
+
+def test_a_weight_of_zero_is_zero_throughout() -> None:
+    made = make_inputs(parse_problem(problem_source("layer_norm")), replace(CASE, zero="w"))
+    assert not bool(made["w"].any()) and bool(made["b"].any()) and bool(made["x"].any())
+
+
 def test_indices_stay_below_the_dimension_that_they_name() -> None:
     problem = parse_problem(problem_source("take_rows"))
     inputs = make_inputs(problem, Case("case", (("V", 5), ("H", 8), ("T", 200)), "float32", 7))

@@ -14,7 +14,7 @@ import pytest
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.session import ChildSession
-from gpu_runner.verify import judge
+from gpu_runner.verify import cases, judge
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.honest.table import problem_of, source_of
@@ -30,8 +30,9 @@ GPU_THERE = {
 
 
 def _on_a_gpu(patch: pytest.MonkeyPatch, *kernels: str) -> None:
-    """Have every case pass on a GPU that launches these kernels."""
+    """Have every case pass on a GPU that launches these kernels; none is larger than it would be for the interpreter."""
     patch.setattr(judge, "has_gpu", lambda: True)
+    patch.setattr(cases, "GPU_ELEMENTS", cases.INTERPRETED_ELEMENTS)
     patch.setattr(judge, "_try", lambda *_: judge._Trial(kernels=dict.fromkeys(kernels)))
     patch.setattr(judge._Importing, "_begun", lambda _: None)
 

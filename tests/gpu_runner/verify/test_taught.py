@@ -51,8 +51,10 @@ def kernel(x, y, count, N: tl.constexpr):
 STORE = "    tl.store(y + at, {}, mask=at < count)\n"
 
 
-def ran(kernel: str, dtype: str, folder: Path, programs: str = "(1,)") -> tuple[torch.Tensor, torch.Tensor]:
-    """Give what a kernel makes of an input, and the input."""
+def ran(
+    kernel: str, dtype: str, folder: Path, programs: str = "(1,)", run: str = "first"
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give what a kernel makes of an input, in its first run or the second, and the input."""
     problem = parse_problem(PROBLEM)
     form = form_of(problem)
     assert form is not None
@@ -60,7 +62,7 @@ def ran(kernel: str, dtype: str, folder: Path, programs: str = "(1,)") -> tuple[
     call = make_call(asked, poison=False)
     source = CandidateSource((SourceFile("candidate.py", HEAD + kernel + TAIL.replace("(1,)", programs)),))
     with loaded("candidate", source, form, RunContext(folder, Limits(step_s=100.0))) as session:
-        value = read_answer(session.call("run", call.meta, call.tensors)).runs["first"]["output 0"]
+        value = read_answer(session.call("run", call.meta, call.tensors)).runs[run]["output 0"]
     assert value.tensor is not None
     return value.tensor, asked.inputs["x"]
 
@@ -124,3 +126,83 @@ def test_what_a_loop_counts_is_converted_as_a_tensor_is(over: str, tmp_path: Pat
     loop = f"    for step in {over}:\n{inner}"
     got, x = ran(PLAIN + loop + STORE.format("v"), "float32", tmp_path)
     assert torch.allclose(got, x + sum(step + other for step in range(3) for other in range(step, 3)))
+
+
+READS_WHAT_ANOTHER_WROTE = """@triton.jit
+def kernel(x, y, count, N: tl.constexpr):
+    own = tl.program_id(0)
+    tl.store(y + own, tl.load(x + own))
+    tl.atomic_xchg((y + 60).to(tl.pointer_type(tl.int32), bitcast=True), 0{})
+    if own == 1:
+        tl.store(y + 2, tl.load(y))
+"""
+
+
+@pytest.mark.parametrize("how", ["", ', sem="acq_rel", scope="sys"'])
+def test_an_atomic_has_a_program_read_what_others_released(how: str, tmp_path: Path) -> None:
+    got, x = ran(READS_WHAT_ANOTHER_WROTE.format(how), "float32", tmp_path, programs="(2,)")
+    assert torch.equal(got[:3], x[[0, 1, 0]])
+
+
+@pytest.mark.parametrize("how", ['sem="relaxed"', 'sem="acquire"', 'sem="release"', 'scope="cta"'])
+def test_without_release_acquire_or_reach_an_atomic_orders_nothing(how: str, tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="reads what another program of the launch wrote"):
+        ran(READS_WHAT_ANOTHER_WROTE.format(f", {how}"), "float32", tmp_path, programs="(2,)")
+
+
+def test_what_was_written_after_a_release_nobody_knows_of(tmp_path: Path) -> None:
+    late = READS_WHAT_ANOTHER_WROTE.format("").replace("    if own", "    tl.store(y, tl.load(x + own))\n    if own")
+    with pytest.raises(ChildError, match="writes over another program's result"):
+        ran(late, "float32", tmp_path, programs="(2,)")
+
+
+def test_two_numbers_at_one_place_are_a_race_and_one_number_twice_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="several numbers to one place"):
+        ran(PLAIN + "    tl.store(y + at // 2, v, mask=at < count)\n", "float32", tmp_path)
+    got, _ = ran(PLAIN + "    tl.store(y + at // 2, at // 2, mask=at < count)\n", "float32", tmp_path)
+    assert torch.equal(got[: COUNT // 2], torch.arange(COUNT // 2).float())
+
+
+LOADS_ALL = PLAIN.replace("mask=at < count", "mask=at < count, other=0.0")
+IN_ANY_ORDER = {
+    "a view": "tl.view(v, (N,))",
+    "a reshape": "tl.reshape(v, (N,), can_reorder=True)",
+    "a concatenation": "tl.split(tl.reshape(tl.cat(v, v, can_reorder=True), (N, 2)))[0]",
+}
+
+
+@pytest.mark.parametrize("what", IN_ANY_ORDER)
+def test_what_may_reorder_does_so_in_a_second_run(what: str, tmp_path: Path) -> None:
+    kernel = LOADS_ALL + STORE.format(IN_ANY_ORDER[what])
+    assert not torch.equal(ran(kernel, "float32", tmp_path)[0], ran(kernel, "float32", tmp_path, run="second")[0])
+    plain = LOADS_ALL + STORE.format("tl.reshape(v, (N,))")
+    assert torch.equal(ran(plain, "float32", tmp_path)[0], ran(plain, "float32", tmp_path, run="second")[0])
+
+
+@pytest.mark.parametrize(("combined", "is_same"), [("p * 0.5 + q", False), ("tl.where(p > q, p, q)", True)])
+def test_a_reduction_commutes_or_gives_something_else_in_a_second_run(
+    combined: str, is_same: bool, tmp_path: Path
+) -> None:
+    function = f"@triton.jit\ndef combine(p, q):\n    return {combined}\n\n\n"
+    kernel = function + LOADS_ALL + STORE.format("tl.reduce(v, 0, combine) + v * 0")
+    first, second = (ran(kernel, "float32", tmp_path, run=run)[0] for run in ("first", "second"))
+    assert torch.equal(first, second) is is_same
+
+
+def test_a_gather_beyond_its_block_gives_any_number(tmp_path: Path) -> None:
+    got, x = ran(LOADS_ALL + STORE.format("tl.gather(v, at - 1, 0)"), "float32", tmp_path)
+    assert torch.equal(got[1:], x[:-1])
+    assert float(got[0]) in range(1, 100)
+
+
+def test_a_pointer_is_as_aligned_as_a_kernel_says(tmp_path: Path) -> None:
+    claim = "    x = tl.multiple_of({}, 16)\n    v += tl.load(x + at * 0)\n"
+    ran(PLAIN + claim.format("x + 4 - 4") + STORE.format("v"), "float32", tmp_path)
+    with pytest.raises(ChildError, match="says that an address is a multiple of 16"):
+        ran(PLAIN + claim.format("x + 1") + STORE.format("v"), "float32", tmp_path)
+
+
+def test_a_number_of_warps_that_no_gpu_has_is_refused(tmp_path: Path) -> None:
+    setting = "@triton.autotune([triton.Config({}, num_warps=3)], key=['count'])\n"
+    with pytest.raises(ChildError, match="power of two"):
+        ran(setting + PLAIN + STORE.format("v"), "float32", tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.demo import theatre
+from deploy.demo import library, theatre
 from deploy.demo.table import DEMOS
 from service.cli import app
 
@@ -28,3 +28,15 @@ def test_a_demo_that_shall_stay_up_where_its_port_is_taken_says_so_and_touches_n
     assert ended.stderr.startswith(f"The demo stopped: port {port}: Address already in use. ")
     assert "`ss -ltnp`" in ended.stderr and "KEEP=1" in ended.stderr
     assert kept.exists()
+
+
+def test_the_tests_of_several_files_are_run_at_once_and_counted_apart(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/test_own.py").write_text(
+        "import pytest\n\ndef test_right(): pass\n\ndef test_wrong(): assert 0\n\n"
+        "@pytest.mark.skip\ndef test_left_out(): pass\n\n@pytest.mark.parametrize('x', '12')\ndef test_each(x): pass\n"
+    )
+    (tmp_path / "test/test_broken.py").write_text("import nowhere_to_be_found\n")
+    paths = ("test/test_broken.py", "test/test_own.py", "test/test_missing.py")
+    assert library._tests(tmp_path, paths[:2]) == [{"error": 1}, {"failed": 1, "passed": 3, "skipped": 1}]
+    assert library._tests(tmp_path, paths) == [{}, {}, {}]

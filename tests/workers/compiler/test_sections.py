@@ -67,6 +67,17 @@ def test_section_says_how_it_is_called() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["relu_residual", "linear_residual"])
+def test_backward_returns_the_gradient_of_each_input_also_one_that_is_handed_on(name: str) -> None:
+    given = section(name)
+    assert given.signature is not None
+    backward = ast.parse(given.source).body[-1]
+    assert isinstance(backward, ast.FunctionDef) and backward.name == f"{PREFIX}{name}_backward"
+    returned = backward.body[-1]
+    assert isinstance(returned, ast.Return) and isinstance(returned.value, ast.Tuple)
+    assert len(returned.value.elts) == len(given.signature.gradients)
+
+
 def test_section_is_called_by_the_problem_s_own_names_even_where_kernels_need_them() -> None:
     problem, _ = captured("reserved_names")
     assert signature("reserved_names").forward_arguments == problem.parameters

@@ -12,10 +12,14 @@ from gpu_runner.contracts import Pass
 from gpu_runner.contracts.graph import NodeRef
 from gpu_runner.evaluate import evaluate
 from tests.few import few
-from tests.workers.compiler.captured import captured, proposal
+from tests.workers.compiler.captured import captured, proposal, style
+from tests.workers.compiler.interpreted import loaded
 from tests.workers.compiler.processes import run
+from tests.workers.compiler.suited import graph_of
+from workers.authors.compiler import CompilerAuthor
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.series import steps_of
+from workers.authors.protocol import Brief, Proposal
 
 SIZES = {
     "convolution": ({"N": 2, "C": 3, "H": 8, "W": 5, "O": 4}, {"N": 1, "C": 2, "H": 1, "W": 6, "O": 1}),
@@ -61,8 +65,23 @@ def test_which_tap_is_the_largest_is_found_with_it_and_kept() -> None:
 
 def test_the_sum_over_places_is_split_and_that_of_the_result_is_not() -> None:
     source = proposal("convolution").source
-    assert "dw = dw.sum(dim=0)" in source and source.count("_splits(dz.device") == 1
+    assert "dw = _sum_partials(dw, dz.dtype)" in source and source.count("_splits(dz.device") == 1
     assert source.count("PRECISION=_window_precision(") == 3 and "get_float32_matmul_precision" not in source
+
+
+@pytest.mark.slow
+def test_an_image_is_rounded_once_and_what_is_loaded_in_blocks_in_the_loop() -> None:
+    name = "convolution_2d_of_an_image"
+    problem, graph, _ = graph_of(name)
+    answer = CompilerAuthor().propose(Brief(name, problem, graph, style(name)))
+    assert isinstance(answer, Proposal)
+    assert "tl.dot(_nearest_tf32(conv_weight, PRECISION), x, product" in answer.source
+    assert "_nearest_tf32(dy, PRECISION)" in answer.source
+    module, x = loaded(name, answer.source), torch.randn(3, 1000) * torch.logspace(-30, 30, 1000)
+    nearest = ((x.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+    assert torch.equal(module._rounded_once(x, "tf32"), nearest)
+    assert module._rounded_once(x, "ieee") is x
+    assert module._rounded_once(half := x.bfloat16(), "tf32") is half
 
 
 def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
-from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.graph import POINTWISE, CannotCompileError, require_well_formed
 from workers.authors.compiler.moving import with_moves
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
@@ -34,7 +34,7 @@ class CompilerAuthor:
             return AuthorRefusal(error.sentence, error.operator)
         brief = replace(brief, graph=with_narrow_reductions(brief.graph))
         nested = replace(brief, graph=with_nested_reductions(brief.problem, brief.graph))
-        series = partial(in_series, narrow=narrow)
+        series = partial(in_series, narrow=narrow, known={})
         briefs = [brief] if nested.graph is brief.graph else [nested, brief]
         chained: list[tuple[Callable[[Brief], Programs], Brief]] = []
         ways: list[tuple[Callable[[Brief], Programs], Brief]] = [(series, own) for own in briefs]
@@ -57,7 +57,7 @@ def _moved(
 ) -> Iterator[tuple[Callable[[Brief], Programs], Brief]]:
     """Ways with copies, which cost memory traffic, so that they come last: where what was ``refused`` is what they are for."""
     for operands in (False, True):
-        if operands and not any(error.operator in {"matmul", "permute"} for error in refused):
+        if operands and not any(error.operator in POINTWISE | {"matmul", "permute"} for error in refused):
             return
         try:
             moved = replace(brief, graph=with_moves(brief.problem, brief.graph, operands=operands))

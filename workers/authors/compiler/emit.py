@@ -178,24 +178,26 @@ def _sum_partials_kernel(
     cols = (tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE))[None, :]
     total = tl.zeros((BLOCK_ROWS, BLOCK_SIZE), dtype=tl.float32)
     for start in range(0, n_partials, BLOCK_ROWS):
-        rows = (start + tl.arange(0, BLOCK_ROWS))[:, None]
+        rows = (start + tl.arange(0, BLOCK_ROWS)).to(tl.int64)[:, None]
         mask = (rows < n_partials) & (cols < n_cols)
         total += tl.load(partials_ptr + rows * n_cols + cols, mask=mask, other=0.0)
     tl.store(total_ptr + cols, tl.sum(total, axis=0, keep_dims=True), mask=cols < n_cols)
 
 
 def _sum_partials(partials, dtype):
-    """Add up what the programs left, a line each, in one kernel."""
-    n_partials, n_cols = partials.shape
-    total = torch.empty(n_cols, dtype=dtype, device=partials.device)
+    """Add up what the programs left, a row each, in one kernel."""
+    total = torch.empty(partials.shape[1:], dtype=dtype, device=partials.device)
+    n_partials, n_cols = partials.shape[0], total.numel()
+    BLOCK_ROWS = min(256, triton.next_power_of_2(n_partials))
+    BLOCK_SIZE = 8192 // BLOCK_ROWS
     with device_context(partials.device):
-        _sum_partials_kernel[(triton.cdiv(n_cols, 32),)](
+        _sum_partials_kernel[(triton.cdiv(n_cols, BLOCK_SIZE),)](
             total,
             partials,
             n_partials,
             n_cols,
-            BLOCK_ROWS=256,
-            BLOCK_SIZE=32,
+            BLOCK_ROWS=BLOCK_ROWS,
+            BLOCK_SIZE=BLOCK_SIZE,
             num_warps=4,
         )
     return total'''
@@ -312,8 +314,9 @@ def _called(call: LauncherCall) -> str:
 
 
 def _backward(programs: Programs, style: SourceStyle) -> str:
+    """The function that computes the gradients; of a section, it returns those of all inputs that have one."""
     lines = [_called(call) for call in programs.calls(Pass.backward)]
-    results = ", ".join(programs.backward_results)
+    results = ", ".join(programs.gradients.values() if style.section else programs.backward_results)
     if style.section:
         memory = [
             f" {m.table.get(name, name)} takes the memory of {m.table[taken]}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -62,6 +63,7 @@ def with_bounds(problem: Problem, graph: Graph, part: Problem, own: Graph) -> tu
     return part, replace(own, bounds=graph.bounds)
 
 
+@functools.lru_cache(maxsize=4096)  # a series that is taken apart asks hundreds of thousands of times for a few texts
 def names_in(text: str) -> tuple[str, ...]:
     """The names of an expression in the order in which they are written.
 
@@ -320,9 +322,14 @@ def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
     """The nodes that an argument names, in order."""
     if isinstance(argument, NodeRef):
         return [argument]
+    named: list[NodeRef] = []
     if isinstance(argument, tuple):
-        return [ref for item in argument for ref in references(item)]
-    return []
+        for item in argument:
+            if isinstance(item, NodeRef):
+                named.append(item)
+            elif isinstance(item, tuple):
+                named += references(item)
+    return named
 
 
 def _require_one_function(problem: Problem, graph: Graph, spec: ScalarSpec) -> None:

@@ -134,24 +134,57 @@ def _read(
 
 
 def _with_operands(node: Node, nodes: Mapping[str, Node], moves: Callable[[Node], bool]) -> list[Node]:
-    """A node with copies of the operands whose dimensions were put into another order."""
+    """A node with copies of the operands whose dimensions were put into another order, or lie across those of one before."""
     copies: list[Node] = []
     args: list[Arg] = []
     for side, argument in enumerate(node.args):
         name = argument.name if isinstance(argument, NodeRef) else None
-        copied = [] if name is None else _copied(name, f"{node.name}{COPIED} {side}", nodes, moves)
+        before = [other.name for other in node.args[:side] if isinstance(other, NodeRef) and node.op in POINTWISE]
+        crosses = name is not None and any(_lie_across(name, other, nodes) for other in before)
+        own = f"{node.name}{COPIED} {side}"
+        copied = [] if name is None else _copied(name, own, nodes, moves, anyhow=crosses)
         copies += copied
         args.append(NodeRef(copied[-1].name) if copied else argument)
     return [*copies, replace(node, args=tuple(args))]
 
 
-def _copied(operand: str, name: str, nodes: Mapping[str, Node], moves: Callable[[Node], bool]) -> list[Node]:
-    """The nodes that store a view in its own order, none where no permutation ``moves`` what matters, or it is of windows."""
+def _viewed(operand: str, nodes: Mapping[str, Node]) -> list[Node]:
+    """A view and what it is of, from that on."""
     chain = [nodes[operand]]
     while chain[0].op in VIEWS - {"expand", "cast"}:
         chain.insert(0, nodes[references(chain[0].args)[0].name])
-    base, views = chain[0], chain[1:]
-    moved = [view for view in views if view.op == "permute" and moves(view)]
+    return chain
+
+
+def _lie_across(one: str, other: str, nodes: Mapping[str, Node]) -> bool:
+    """Whether two views have a dimension of one tensor at different places, as a column has that meets its own row."""
+    chains = _viewed(one, nodes), _viewed(other, nodes)
+    places = [_places(chain) for chain in chains]
+    return chains[0][0] is chains[1][0] and None not in places and places[0] != places[1]
+
+
+def _places(chain: Sequence[Node]) -> list[tuple[int, int]] | None:
+    """Where the dimensions of a tensor lie in a view of it, counted from the last one; None where it merges or splits some."""
+    shape = chain[0].meta.shape
+    order: list[int | None] = [place if size != 1 else None for place, size in enumerate(shape)]
+    for view in chain[1:]:
+        if view.op == "permute":
+            order = [order[place] for place in _integers(view.args[1])]
+            continue
+        kept = iter([place for place in order if place is not None])
+        if [size for size in view.meta.shape if size != 1] != [shape[place] for place in order if place is not None]:
+            return None
+        order = [None if size == 1 else next(kept) for size in view.meta.shape]
+    return sorted((place, at - len(order)) for at, place in enumerate(order) if place is not None)
+
+
+def _copied(
+    operand: str, name: str, nodes: Mapping[str, Node], moves: Callable[[Node], bool], *, anyhow: bool = False
+) -> list[Node]:
+    """The nodes that store a view in its own order; none where no permutation ``moves`` what matters and it is not wanted
+    ``anyhow``, or it is of windows."""
+    base, *views = _viewed(operand, nodes)
+    moved = anyhow or any(view.op == "permute" and moves(view) for view in views)
     if not moved or base.op in {"windows", "expand"} or base.meta.dtype not in _FLOATING:
         return []
     rank, one = len(base.meta.shape), (1,)

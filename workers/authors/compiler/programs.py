@@ -341,10 +341,13 @@ def in_parts(brief: Brief) -> Programs:
     return Programs(problem, graph, names, tuple(members), every)
 
 
-def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -> Programs:
+def in_series(
+    brief: Brief, narrow: frozenset[str], apart: bool | None = None, known: dict[tuple[object, ...], bool] | None = None
+) -> Programs:
     """The problem as a series of steps, those of forward first; ``narrow`` as ``steps_of`` takes it.
 
-    ``apart``: chained products as ``with_chains`` finds them; None: every product is stored.
+    ``known``: which steps without chains fit, filled here: other forms of the graph have most of them too. ``apart``: chained
+    products as ``with_chains`` finds them; None: every product is stored.
 
     Raises:
         CannotCompileError: a step is beyond what the schedules express, or no products are to be chained.
@@ -356,7 +359,7 @@ def in_series(brief: Brief, narrow: frozenset[str], apart: bool | None = None) -
         graph, chains = with_chains(graph, apart=apart)
         if not chains:
             raise CannotCompileError("`matmul` meets no softmax of another", "matmul")
-    fitting: dict[tuple[object, ...], bool] = {}
+    fitting = {} if known is None or chains else known
 
     def fits(step: SeriesStep) -> bool:
         key = (step.timed, step.graph.outputs, step.graph.nodes)

@@ -8,6 +8,7 @@ a product takes them as an operand, or a step reduces them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -498,8 +499,11 @@ class StepCutter:
         self.available, self.chains = available, chains
         self.wide = frozenset(kept_numbers(chains))
         self.nodes = {node.name: node for node in graph.nodes}
-        self._sizes = Sizes.divisible(problem.dimensions, graph)
         self._turns, self._stored = breaks.turns, breaks.stored
+        self._users_in_turns: dict[str, list[str]] = {}  # by what they take
+        for user in self._turns:
+            for ref in references(self.nodes[user].args):
+                self._users_in_turns.setdefault(ref.name, []).append(user)
         self._rank: dict[str, tuple[int, int]] = {}
         self._recomputed: dict[tuple[str, int, bool], bool] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
@@ -579,6 +583,10 @@ class StepCutter:
             return (rank + 1, turn), None
         return (rank, 0), product
 
+    @functools.cached_property
+    def _sizes(self) -> Sizes:
+        return Sizes.divisible(self.problem.dimensions, self.graph)
+
     def _count(self, name: str) -> int:
         count = 1
         for dim in self.nodes[name].meta.shape:
@@ -653,8 +661,7 @@ class StepCutter:
 
     def is_between_turns(self, name: str) -> bool:
         """Whether a node is stored because a step was taken apart: what reductions come to, which is few numbers."""
-        users = (user for user in self._turns if name in {ref.name for ref in references(self.nodes[user].args)})
-        own = self._rank[name]
+        own, users = self._rank[name], self._users_in_turns.get(name, ())
         return name not in self._stored and any(self._rank.get(user, own) != own for user in users)
 
 

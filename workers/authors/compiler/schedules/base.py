@@ -331,7 +331,12 @@ class KernelWriter:
     def _type_lines(self, read: Iterable[TileValue]) -> list[str]:
         nodes = dict.fromkeys(self.program.domain.base(str(load.datum)) for load in read)
         pointers = {node: f"{self.names.tensors[node]}_ptr" for node in nodes}
-        return type_lines(self.program.problem, self.program.graph, pointers, self.task.values)
+        return type_lines(self.program.problem, self.program.graph, pointers, self.computed)
+
+    @property
+    def computed(self) -> list[TileValue]:
+        """The values of the kernel."""
+        return self.task.values
 
     @property
     def read(self) -> tuple[TileValue, ...]:

@@ -1,0 +1,21 @@
+"""A pointer is said to be aligned that is not."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _gauss(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    x_ptr = tl.multiple_of(x_ptr, 16)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+    tl.store(y_ptr + i, tl.exp(-tl.abs(x)), mask=i < n)
+
+
+def candidate(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    n = x.numel()
+    _gauss[(triton.cdiv(n, 512),)](x, y, n, BLOCK=512)
+    return y

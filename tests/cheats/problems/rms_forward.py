@@ -1,0 +1,12 @@
+"""RMSNorm without a weight or gradient."""
+
+import torch
+
+
+def reference(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    h = x.float()
+    return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+INPUTS = {"x": {"dims": "T H", "grad": False}}
+WORKLOADS = [{"T": 4096, "H": 4096}]
