@@ -49,6 +49,18 @@ def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
     return completed(traced, found, kept)
 
 
+def unbiased(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
+    """The cut with one part cut again without the biases that it adds, which their layers add then; as it is where it adds none."""
+    if not any(traced.biased.keys() & where.nodes for where in chosen.places[name]):
+        return chosen
+    found = [(part, where) for other, part in chosen.parts.items() if other != name for where in chosen.places[other]]
+    kept = dict(chosen.kept)
+    for where in chosen.places[name]:
+        for piece in connected(traced, trim(traced, set(where.nodes) - traced.biased.keys())):
+            _divide(traced, piece, holds, found, kept)
+    return completed(traced, found, kept)
+
+
 def completed(traced: Traced, found: list[tuple[Part, Occurrence]], kept: Mapping[str, str]) -> Cut:
     """The cut into these parts, with the reason of each operator that stays with torch; ``kept`` has those that are known."""
     inside = {name for _, where in found for name in where.nodes}

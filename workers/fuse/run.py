@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from gpu_runner.contracts import CaptureResult, Composed, Status, Verdict, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.fuse.cut import Cut, cut
+from workers.fuse.cut import Cut, cut, unbiased
 from workers.fuse.pages import picture, shares, subgraphs, totals
 from workers.fuse.part import Part, digest_of, moves_more
 from workers.fuse.program import (
@@ -112,17 +112,26 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
     answers = Answers(out / "orchestrator" / "answers.json", tools.version, fresh=fresh)
     model.write_text(source, encoding="utf-8")
     traced = _traced(source, answers, tools)
-    chosen = cut(traced, lambda part: _written(part, answers, tools).refusal)
-    listed = {"total": totals(traced, chosen), "subgraphs": subgraphs(chosen), "torch": dict(chosen.kept)}
-    _write(out / "subgraphs.json", listed)
-    (out / "cut.md").write_text(f"```mermaid\n{picture(traced, chosen)}```\n", encoding="utf-8")
+
+    def holds(part: Part) -> str | None:
+        return _written(part, answers, tools).refusal
+
+    chosen = cut(traced, holds)
+    _listed(out, traced, chosen)
     places = sum(map(len, chosen.places.values()))
     tools.say(f"{len(chosen.parts)} parts at {places} places; {len(chosen.kept)} operators stay with torch")
     _refactor(source, out, traced, chosen, answers, tools)
     if not chosen.parts:
         return _ended(out, traced, chosen, (), None)
+    tried = dict[str, PartResult]()
     with ThreadPoolExecutor(jobs) as pool:
-        parts = tuple(pool.map(lambda part: _proved(part, out, answers, tools), chosen.parts.values()))
+        while new := [part for part in chosen.parts.values() if part.name not in tried]:
+            for result in pool.map(lambda part: _proved(part, out, answers, tools), new):
+                tried[result.name] = result
+                if result.source is None:
+                    chosen = unbiased(traced, chosen, result.name, holds)
+    parts = tuple(tried.values())
+    _listed(out, traced, chosen)
     outcomes = [{"id": part.name, "proved": part.source is not None, "reason": part.reason} for part in parts]
     _write(out / "kernels_out" / "summary.json", outcomes)
     if not any(part.source for part in parts):
@@ -139,6 +148,12 @@ def composed_path(out: Path) -> Path:
 def _traced(source: str, answers: Answers, tools: Tools) -> Traced:
     tools.say("tracing")
     return traced_of(source, answers.get(CaptureResult, "capture", source, lambda: tools.capture(source)))
+
+
+def _listed(out: Path, traced: Traced, chosen: Cut) -> None:
+    listed = {"total": totals(traced, chosen), "subgraphs": subgraphs(chosen), "torch": dict(chosen.kept)}
+    _write(out / "subgraphs.json", listed)
+    (out / "cut.md").write_text(f"```mermaid\n{picture(traced, chosen)}```\n", encoding="utf-8")
 
 
 def _written(part: Part, answers: Answers, tools: Tools) -> _Written:
@@ -172,7 +187,7 @@ def _refactor(source: str, out: Path, traced: Traced, chosen: Cut, answers: Answ
 
 
 def _proved(part: Part, out: Path, answers: Answers, tools: Tools) -> PartResult:
-    """Have a part proved that was written; where it fails, the part stays with torch."""
+    """Have a part proved that was written; one that fails has no source."""
     source = _written(part, answers, tools).source
     assert source is not None, "a part of the cut is one that the author wrote"
     folder = out / "kernels_out" / part.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import PurePosixPath
@@ -47,7 +47,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.engine.questions import NO_MODEL
-from workers.fuse.cut import Cut, cut, cut_again, divided
+from workers.fuse.cut import Cut, cut, cut_again, divided, unbiased
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, moves_more, style_of
@@ -417,12 +417,12 @@ class Dispatch:
 
     def run(self, context: StageContext) -> StageResult:
         """The verdict on each part; those of the compiler are asked for at once. What a model does not give is the compiler's, as
-        far as that can, and what fails stays with torch.
+        far as that can. What fails is tried once more without the biases that it adds, and stays with torch where it fails again.
         """
         bench, left = _reopened(context), context.result_of(StageName.extract)
         chosen, written = _cut_of(bench, left), dict[str, str | None](left["written"])
         context.note(f"proving {len(chosen.parts)} parts")
-        asks = _asked(bench, chosen, written)
+        asks = _asked(bench, chosen.parts.values(), written)
         proved, reasons, log = dict[str, list[str]](), dict[str, str](), AttemptLog(context, self.name)
         for part in [part for part in chosen.parts.values() if written[part.name] is None]:
             try:
@@ -437,17 +437,18 @@ class Dispatch:
             assert found is not None, "what passed has a file"
             written[part.name], proved[part.name] = found.source, list(found.verdict.kernels)
             _keep(context, part, found.source, found.verdict)
-        written |= {part.name: bench.compiled(part)[0] for part in chosen.parts.values() if part.name not in written}
-        for part in chosen.parts.values():
-            source = written[part.name]
-            if source is None or part.name in proved:
-                continue
-            verdict = (asks.get(part.name) or bench.asked(part, source))()
-            _keep(context, part, source, verdict)
-            if verdict.status is Status.passed:
-                proved[part.name] = list(verdict.kernels)
-            else:
-                reasons[part.name] = why(verdict)
+        while new := [part for part in chosen.parts.values() if part.name not in {*proved, *reasons}]:
+            written |= {part.name: bench.compiled(part)[0] for part in new if part.name not in written}
+            asks |= _asked(bench, [part for part in new if part.name not in asks], written)
+            for part in new:
+                source, verdict = written[part.name], asks[part.name]()
+                assert source is not None, "what is asked about is written"
+                _keep(context, part, source, verdict)
+                if verdict.status is Status.passed:
+                    proved[part.name] = list(verdict.kernels)
+                else:
+                    reasons[part.name] = why(verdict)
+                    chosen = unbiased(bench.traced, chosen, part.name, bench.compilers_refusal)
         if not proved:
             message = "none of the parts could be proved, so that all of the model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
@@ -455,13 +456,9 @@ class Dispatch:
         return StageResult({"proved": proved, "reasons": reasons, "written": written} | _kept_cut(chosen))
 
 
-def _asked(bench: FuseBench, chosen: Cut, written: dict[str, str | None]) -> dict[str, Callable[[], Verdict]]:
+def _asked(bench: FuseBench, parts: Iterable[Part], written: dict[str, str | None]) -> dict[str, Callable[[], Verdict]]:
     """The verdicts on the parts that are written, on their way."""
-    asks = {
-        part.name: bench.asked(part, source)
-        for part in chosen.parts.values()
-        if (source := written[part.name]) is not None
-    }
+    asks = {part.name: bench.asked(part, source) for part in parts if (source := written[part.name]) is not None}
     for name, ask in asks.items():
         bench.context.meanwhile(name, ask)
     return asks

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from gpu_runner.contracts import Graph, Node, NodeRef, Problem, TensorMeta, parse_problem
+from gpu_runner.contracts import CaptureResult, Graph, Node, NodeRef, Problem, TensorMeta, parse_problem
 from gpu_runner.tracing import whole
 from gpu_runner.tracing.joint import make_inputs
 from gpu_runner.tracing.raw import RawArg, RawGraph, Ref
-from workers.fuse.traced import Traced, split
+from workers.fuse.traced import Traced, traced_of
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 
@@ -72,6 +72,9 @@ return x + F.linear(F.tanh(y.transpose(1, 2)), right, c), F.linear(x, right, c)
 """,
     {"x": "2 4 8", "g": "8", "c": "8", "up": "12 8", "b": "12", "down": "8 12", "right": "8 8"},
 )
+SCALED = problem(
+    "return F.linear(F.gelu(F.linear(x, up, b)) * 0.5, down)", {"x": "4 8", "up": "12 8", "b": "12", "down": "8 12"}
+)
 CHAIN = problem("\n".join(["y = x"] + ["y = torch.sin(y) * 1.1 + 0.1"] * 10 + ["return y"]), {"x": "6 8"})
 SHARED = problem(
     "h = torch.tanh(F.linear(x, w)) * 2\nreturn F.linear(torch.tanh(F.linear(h, w)) * 2, w)", {"x": "4 8", "w": "8 8"}
@@ -115,12 +118,15 @@ def inputs_of(known: Problem, seed: int = 1) -> list[torch.Tensor]:
 
 
 def traced(source: str) -> Traced:
+    return traced_of(source, captured(source))
+
+
+def captured(source: str) -> CaptureResult:
     known = parse_problem(source)
     reference = module_of(source).reference
     names = [spec.name for spec in known.inputs]
     raw = whole.trace(lambda given: reference(*given), inputs_of(known), names)
-    graph, biased = split(graph_of(raw))
-    return Traced(graph, known, biased=biased)
+    return CaptureResult(graph_of(raw))
 
 
 def graph_of(raw: RawGraph) -> Graph:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpu_runner.contracts import CaptureResult, Composed, Evidence, Status, Verdict
-from tests.workers.fuse.models import MLP, RESNET, module_of, traced
+from tests.workers.fuse.models import MLP, RESNET, SCALED, captured, module_of
 from workers.authors.protocol import AuthorRefusal, KernelPlan, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.run import FuseResult, Tools, fuse
@@ -38,7 +38,7 @@ class Bench:
 
     def capture(self, source: str) -> CaptureResult:
         self._ask("capture")
-        return CaptureResult(traced(source).graph)
+        return captured(source)
 
     def propose(self, name: str, problem: str) -> Proposal | AuthorRefusal:
         self._ask("propose")
@@ -120,6 +120,33 @@ def test_a_part_that_fails_stays_with_torch_and_the_rest_is_composed(tmp_path: P
     assert kept.name not in composed and "torch.ops.aten.gelu.default(linear)" in composed
     assert result.summary["stays_with_torch"] == {kept.name: kept.reason}
     assert result.summary["calls"] == 2
+
+
+def test_a_part_that_fails_with_a_bias_is_tried_without(tmp_path: Path) -> None:
+    bench = Bench(wrong="add")
+    result = bench.run(tmp_path, SCALED)
+    assert [(part.name.rpartition("_")[0], part.source is not None) for part in result.parts] == [
+        ("add_gelu_mul", False),
+        ("gelu_mul", True),
+    ]
+    assert result.verdict is not None and result.verdict.status is Status.passed
+    assert list(result.summary["stays_with_torch"]) == [result.parts[0].name]
+    assert [row["id"] for row in json.loads((tmp_path / "subgraphs.json").read_text())["subgraphs"]] == [
+        result.parts[1].name
+    ]
+    composed = (tmp_path / "compose_out" / "composed_kernel.py").read_text()
+    assert "torch.ops.aten.linear.default(x, up, b)" in composed and "aten.add" not in composed
+    assert bench.asked.count("verify") == 2
+    asked = list(bench.asked)
+    bench.run(tmp_path, SCALED)
+    assert bench.asked == asked
+
+
+def test_a_part_that_fails_without_a_bias_too_is_not_tried_again(tmp_path: Path) -> None:
+    bench = Bench(wrong="gelu")
+    result = bench.run(tmp_path, SCALED)
+    assert result.verdict is None and result.summary["status"] == "nothing proved"
+    assert bench.asked.count("verify") == 2
 
 
 def test_a_program_that_computes_something_else_fails(tmp_path: Path) -> None:
