@@ -44,7 +44,7 @@ def fused_verdict(summary: FuseSummary, job: JobView) -> str:
     where = " in Triton's interpreter" if verdict.interpreted else ""
     if verdict.status is not Status.passed:
         return f"**{model} is not proved:** {verdict_words(verdict)}."
-    kept = len(summary.parts) - len(parts)
+    kept = sum(part.proved is False and part.places > 0 for part in summary.parts)
     left = f"; torch computes {counted(kept, 'part')} that could not be proved" if kept else ""
     proved = f"**{model} is composed of {counted(len(parts), 'proved part')}, and proved as a whole{where}:** "
     speed = f" {speed_sentence(summary.benchmark)}{speed_advice(summary.benchmark)}" if summary.benchmark else ""
@@ -104,7 +104,9 @@ def fused_sections(summary: FuseSummary) -> str:
 
 
 def _part(number: int, part: FusedPart) -> tuple[str, ...]:
-    outcome = OUTCOMES[part.proved] + (f": {inline(part.reason, 160)}" if part.reason else "")
+    outcome = (OUTCOMES[part.proved] if part.places else "cut again") + (
+        f": {inline(part.reason, 160)}" if part.reason else ""
+    )
     return (
         f"{number}. {code(part.name, 80)}",
         inline(", ".join(part.operators), 160),

@@ -17,7 +17,7 @@ from workers.contracts import FailureCode, JobState
 
 __all__ = ["ask_models"]
 
-PART = "relu_mul_flip_aae7ec"
+PART = "add_relu_mul_15d2fa"
 WRITTEN = '''\
 import torch
 import triton
@@ -25,66 +25,76 @@ import triton.language as tl
 
 
 @triton.jit
-def _PART_kernel(x_ptr, given_ptr, made_ptr, n_rows, n_cols, BACKWARD: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+def _PART_kernel(x_ptr, bias_ptr, given_ptr, made_ptr, n_rows, n_cols, BACKWARD: tl.constexpr, BLOCK_SIZE: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = place < n_rows * n_cols
     other = place // n_cols * n_cols + (n_cols - 1 - place % n_cols)
     if BACKWARD:
-        x = tl.load(x_ptr + place, mask=mask, other=0.0).to(tl.float32)
-        given = tl.load(given_ptr + other, mask=mask, other=0.0).to(tl.float32)
-        tl.store(made_ptr + place, tl.where(x > 0, given * 2.0, 0.0), mask=mask)
+        x = tl.load(x_ptr + place, mask=mask, other=0.0) + tl.load(bias_ptr + place % n_cols, mask=mask, other=0.0)
+        given = tl.load(given_ptr + other, mask=mask, other=0.0)
+        tl.store(made_ptr + place, tl.where(x <= 0, 0.0, given * 2.0), mask=mask)
     else:
-        x = tl.load(x_ptr + other, mask=mask, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + other, mask=mask, other=0.0) + tl.load(bias_ptr + other % n_cols, mask=mask, other=0.0)
         tl.store(made_ptr + place, tl.where(x < 0, 0.0, x) * 2.0, mask=mask)
 
 
-def PART_forward(x0):
-    x0 = x0.contiguous()
-    v2 = torch.empty_like(x0)
-    n = x0.numel()
-    _PART_kernel[(triton.cdiv(n, 256),)](x0, x0, v2, n // 48, 48, BACKWARD=False, BLOCK_SIZE=256)
-    return v2
+@triton.jit
+def _PART_sum_kernel(dx_ptr, sum_ptr, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    total = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
+    for row in range(n_rows):
+        total += tl.load(dx_ptr + tl.cast(row, tl.int64) * n_cols + cols)
+    tl.store(sum_ptr + cols, total)
 
 
-def PART_backward(dv2, x0):
-    dv2, x0 = dv2.contiguous(), x0.contiguous()
-    dx0 = torch.empty_like(x0)
+def PART_forward(x0, x1):
+    x0, x1 = x0.contiguous(), x1.contiguous()
+    v3 = torch.empty_like(x0)
     n = x0.numel()
-    _PART_kernel[(triton.cdiv(n, 256),)](x0, dv2, dx0, n // 48, 48, BACKWARD=True, BLOCK_SIZE=256)
-    return dx0
+    _PART_kernel[(triton.cdiv(n, 256),)](x0, x1, x0, v3, n // 48, 48, BACKWARD=False, BLOCK_SIZE=256)
+    return v3
+
+
+def PART_backward(dv3, x0, x1):
+    dv3, x0, x1 = dv3.contiguous(), x0.contiguous(), x1.contiguous()
+    dx0, dx1 = torch.empty_like(x0), torch.empty_like(x1)
+    n = x0.numel()
+    _PART_kernel[(triton.cdiv(n, 256),)](x0, x1, dv3, dx0, n // 48, 48, BACKWARD=True, BLOCK_SIZE=256)
+    _PART_sum_kernel[(3,)](dx0, dx1, n // 48, 48, BLOCK_SIZE=16)
+    return dx0, dx1
 
 
 class _PART_Gradient(torch.autograd.Function):
     """The gradient, which has no derivative."""
 
     @staticmethod
-    def forward(ctx, dv2, x0):
-        return PART_backward(dv2, x0)
+    def forward(ctx, dv3, x0, x1):
+        return PART_backward(dv3, x0, x1)
 
     @staticmethod
-    def backward(ctx, dd):
+    def backward(ctx, *dd):
         raise RuntimeError("there is no second derivative")
 
 
 class CAMELFunction(torch.autograd.Function):
-    """Relu, doubled, the columns in the opposite order."""
+    """The bias, relu, doubled, the columns in the opposite order."""
 
     @staticmethod
-    def forward(ctx, x0):
-        ctx.save_for_backward(x0)
-        return PART_forward(x0)
+    def forward(ctx, x0, x1):
+        ctx.save_for_backward(x0, x1)
+        return PART_forward(x0, x1)
 
     @staticmethod
-    def backward(ctx, dv2):
-        (x0,) = ctx.saved_tensors
-        return _PART_Gradient.apply(dv2, x0)
+    def backward(ctx, dv3):
+        x0, x1 = ctx.saved_tensors
+        return _PART_Gradient.apply(dv3, x0, x1)
 
 
-def PART(x0):
-    return CAMELFunction.apply(x0)
-'''.replace("PART", PART).replace("CAMEL", "ReluMulFlipAae7ec")
+def PART(x0, x1):
+    return CAMELFunction.apply(x0, x1)
+'''.replace("PART", PART).replace("CAMEL", "AddReluMul15d2fa")
 MEETS_OTHERS = WRITTEN.replace(f"_{PART}_kernel", "_kernel")
-DERIVED = WRITTEN.replace(f"_{PART}_Gradient.apply(dv2, x0)", f"{PART}_backward(dv2, x0)")
+DERIVED = WRITTEN.replace(f"_{PART}_Gradient.apply(dv3, x0, x1)", f"{PART}_backward(dv3, x0, x1)")
 
 
 def composed(asking: Asking) -> str:
@@ -113,7 +123,7 @@ def test_a_model_writes_what_the_compiler_refuses(ask_models: Ask) -> None:
     (asked,) = asking.line.prompts()
     assert f"`_{PART}_`" in asked
     assert "it has no way to express `flip` yet" in asked
-    assert f"{PART}(linear)" in composed(asking)
+    assert f"{PART}(linear_product, p_up_bias)" in composed(asking)
 
 
 def test_a_part_that_no_model_gives_is_the_compilers_as_far_as_that_can(ask_models: Ask) -> None:

@@ -303,7 +303,9 @@ class PortSummary:
 
 @dataclass(frozen=True)
 class FusedPart:
-    """A part of a model. Bytes are of one forward at the first workload: ``saved_bytes`` of all its places, the others of one."""
+    """A part of a model. Bytes are of one forward at the first workload: ``saved_bytes`` of all its places, the others of one.
+    One that was cut again after it failed has no places.
+    """
 
     name: str
     operators: tuple[str, ...]

@@ -50,13 +50,15 @@ def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
 
 
 def unbiased(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
-    """The cut with one part cut again without the biases that it adds, which their layers add then; as it is where it adds none."""
-    if not any(traced.biased.keys() & where.nodes for where in chosen.places[name]):
+    """The cut with one part cut again without the biases of layers outside of it, which they add then; as it is without such."""
+    within = {node for where in chosen.places[name] for node in where.nodes}
+    added = {node for node in within & traced.biased.keys() if traced.product_of(node) not in within}
+    if not added:
         return chosen
     found = [(part, where) for other, part in chosen.parts.items() if other != name for where in chosen.places[other]]
     kept = dict(chosen.kept)
     for where in chosen.places[name]:
-        for piece in connected(traced, trim(traced, set(where.nodes) - traced.biased.keys())):
+        for piece in connected(traced, trim(traced, set(where.nodes) - added)):
             _divide(traced, piece, holds, found, kept)
     return completed(traced, found, kept)
 

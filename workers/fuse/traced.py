@@ -132,12 +132,16 @@ class Traced:
         return flops_of(packet_of(node.op), [self.shape(source) for source in sources(node)], self.shape(name))
 
     def rejoined(self, inside: Collection[str]) -> Traced:
-        """The model with each split product as it was traced, unless its addition is one of ``inside``."""
-        joined = {name: node for name, node in self.biased.items() if name not in inside}
-        products = {sources(self.nodes[name])[0] for name in joined}
-        nodes = tuple(joined.get(node.name, node) for node in self.graph.nodes if node.name not in products)
-        left = {name: node for name, node in self.biased.items() if name in inside}
+        """The model with each split product as it was traced, unless it or its addition is one of ``inside``."""
+        products = {self.product_of(name): name for name in self.biased if name not in inside}
+        joined = {name: self.biased[name] for product, name in products.items() if product not in inside}
+        nodes = tuple(joined.get(node.name, node) for node in self.graph.nodes if products.get(node.name) not in joined)
+        left = {name: node for name, node in self.biased.items() if name not in joined}
         return replace(self, graph=replace(self.graph, nodes=nodes), biased=left)
+
+    def product_of(self, name: str) -> str:
+        """The product that a split layer's addition reads."""
+        return sources(self.nodes[name])[0]
 
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         """Names in the graph's order."""

@@ -501,7 +501,8 @@ class Compose:
             message = f"each part is proved, but the program that is composed of them is not: {why(verdict)}"
             raise UserFacingError(replace(failure, message=message, fix=NOT_PUSHED))
         cut_summary, reasons = bench.summary(chosen), dict[str, str](outcomes["reasons"])
-        gone = [p for p in from_json(FuseSummary, extracted["summary"]).parts if p.name not in chosen.parts]
+        before_proofs = from_json(FuseSummary, extracted["summary"]).parts
+        gone = [replace(p, places=0, saved_bytes=0) for p in before_proofs if p.name not in chosen.parts]
         parts = tuple(
             replace(part, proved=part.name in proved, reason=reasons.get(part.name))
             for part in (*cut_summary.parts, *gone)

@@ -26,10 +26,11 @@ from tests.workers.fuse.models import (
     traced,
 )
 from tests.workers.layouts.designs import plan
-from workers.fuse.cut import Cut, cut
+from workers.fuse.cut import Cut, cut, unbiased
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, moves_more
 from workers.fuse.program import faults, program, split
+from workers.fuse.review import revised
 from workers.fuse.traced import Traced
 
 
@@ -246,3 +247,22 @@ def test_bytes_saved_are_counted_of_every_place() -> None:
     total = totals(model, chosen)
     assert total["saved_bytes"] == 2 * 2 * 4 * 8 * 4  # twice, a tensor of 4 by 8 that is neither written nor read again
     assert total["flops"] == 3 * 2 * 4 * 8 * 8 + 4 * 32
+
+
+def test_a_part_is_cut_again_without_the_biases_of_layers_outside_of_it() -> None:
+    source = problem(
+        "h = F.gelu(F.linear(x, up, b)) * 0.5\nreturn F.relu(F.linear(h, down, c)) * 2.0",
+        {"x": "4 8", "up": "12 8", "b": "12", "down": "8 12", "c": "8"},
+    )
+    model = traced(source)
+    joined, _ = revised(model, cut(model, anything), ["keep 1 and 2 together"], anything)
+    again = unbiased(model, joined, next(iter(joined.parts)), anything)
+    [part] = again.parts.values()
+    assert part.operators == ("gelu", "mul", "linear", "add", "relu", "mul")
+    assert unbiased(model, again, part.name, anything) is again
+    given, wanted = inputs_of(parse_problem(source)), range(5)
+    found, right = (
+        results(call, given, wanted)
+        for call in (module_of(refactored(model, again)).candidate, module_of(source).reference)
+    )
+    torch.testing.assert_close(found, right)
