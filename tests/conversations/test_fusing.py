@@ -110,8 +110,8 @@ The same on the command line: `kernelsmith fuse model.py --out run`
             "1. `gelu_mul_linear_8082f7`, gelu, mul, linear, add, relu, mul, add: stays with torch: unproved: \\`element\\_size &gt; 2\\` was always true, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave i…",
             "2. `layer_norm_6848f6`, layer\\_norm: stays with torch: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
             "3. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
-            '4. `add_gelu_mul_af5236`, add, gelu, mul, linear, add, relu, mul, add: cut again: incorrect\\_values: It is off.',
-            '5. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.',
+            "4. `add_gelu_mul_af5236`, add, gelu, mul, linear, add, relu, mul, add: cut again: incorrect\\_values: It is off.",
+            "5. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
         ]
     )
     assert text.splitlines()[0] == snapshot(

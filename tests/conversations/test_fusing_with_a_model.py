@@ -118,12 +118,16 @@ def test_a_model_writes_what_the_compiler_refuses(ask_models: Ask) -> None:
     asking = ask_models()
     asking.line.answer(kernel(WRITTEN))
     assert fused(asking) == snapshot(
-        ["1. `relu_mul_flip_aae7ec`, relu, mul, flip: proved", "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved"]
+        [
+            "1. `add_relu_mul_15d2fa`, add, relu, mul, flip: proved",
+            "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
+            "3. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
+        ]
     )
     (asked,) = asking.line.prompts()
     assert f"`_{PART}_`" in asked
     assert "it has no way to express `flip` yet" in asked
-    assert f"{PART}(linear_product, p_up_bias)" in composed(asking)
+    assert f"{PART}(*in_one_dtype(linear_product, " in composed(asking)
 
 
 def test_a_part_that_no_model_gives_is_the_compilers_as_far_as_that_can(ask_models: Ask) -> None:
@@ -133,7 +137,8 @@ def test_a_part_that_no_model_gives_is_the_compilers_as_far_as_that_can(ask_mode
         [
             "1. `relu_mul_069fae`, relu, mul: proved",
             "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
-            "3. `relu_mul_flip_aae7ec`, relu, mul, flip: stays with torch: none of 2 kernels of the model is proved; the one that came furthest ended as \\`names\\`: \\`ReluMulFlipAae7ecFunction.backward\\` applies no \\`torch.autograd.Function…",
+            "3. `add_relu_mul_15d2fa`, add, relu, mul, flip: cut again: none of 2 kernels of the model is proved; the one that came furthest ended as \\`names\\`: \\`AddReluMul15d2faFunction.backward\\` applies no \\`torch.autograd.Function\\`…",
+            "4. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
         ]
     )
     assert "torch.ops.aten.flip.default" in composed(asking)
@@ -145,7 +150,8 @@ def test_a_budget_that_is_spent_leaves_the_part_to_the_compiler(ask_models: Ask)
         [
             "1. `relu_mul_069fae`, relu, mul: proved",
             "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
-            "3. `relu_mul_flip_aae7ec`, relu, mul, flip: stays with torch: the model budget of this job is reached: 0 tokens of 1 tokens are used, and the next request is likely to take MANY tokens",
+            "3. `add_relu_mul_15d2fa`, add, relu, mul, flip: cut again: the model budget of this job is reached: 0 tokens of 1 tokens are used, and the next request is likely to take MANY tokens",
+            "4. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
         ]
     )
     assert asking.line.prompts() == []
@@ -154,7 +160,12 @@ def test_a_budget_that_is_spent_leaves_the_part_to_the_compiler(ask_models: Ask)
 def test_the_compiler_alone_asks_no_model(ask_models: Ask) -> None:
     asking = ask_models()
     assert fused(asking, "--author compiler") == snapshot(
-        ["1. `relu_mul_069fae`, relu, mul: proved", "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved"]
+        [
+            "1. `relu_mul_069fae`, relu, mul: proved",
+            "2. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
+            "3. `add_relu_mul_be3968`, add, relu, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
+            "4. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
+        ]
     )
     assert asking.line.prompts() == []
 
