@@ -61,13 +61,14 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     sizes = [call.sizes[along] for call in found]
     near = [call.sizes[along] for call in found if call is not found[1]]
     squares = [call for call in found if call.sizes[along] == call.sizes["T"]]
-    assert len(found) == 3 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in near)
+    assert len(found) == 4 + MOST_USUAL + len(squares) and len(squares) == any(size <= MOST_SQUARE for size in near)
     assert len({*sizes}) >= MOST_USUAL
     assert {*sizes} <= {*USUAL} and min(near) * 8 >= min(known) and max(near) <= 8 * max(known)
     many = [call for call in found if call.sizes["T"] >= MANY[0] and call not in squares]
-    deep = found[2 + PLAIN]  # whose rows are many too, where the widths near the workloads allow it
-    assert many == [*found[:2], *([deep] if deep.sizes["T"] >= MANY[0] else [])]
+    deep = found[3 + PLAIN]  # whose rows are many too, where the widths near the workloads allow it
+    assert many == [*found[:3], *([deep] if deep.sizes["T"] >= MANY[0] else [])]
     assert many[1].sizes["T"] >= MOST_ROWS[0] and not many[0].proof.wanted  # as for inference
+    assert many[2].proof.wanted and math.prod(many[2].sizes.values()) > MOST_USUAL * MOST_SQUARE
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
     assert all(item is not None for call in found for item in call.proof.expected().values())
 
