@@ -143,7 +143,8 @@ def multiples(
         if link is not None:
             big, small, ratio = link
             triple = tuple(sizes | {big: sizes[small] * ratio} for sizes in triple)
-        most = MAX_ELEMENTS_OF_LITERALS if (low, high) == _BANDS[-1] else MAX_ELEMENTS
+        has_literals = any(dim.isdigit() for spec in problem.inputs for dim in spec.dims)
+        most = MAX_ELEMENTS_OF_LITERALS if has_literals and (low, high) == _BANDS[-1] else MAX_ELEMENTS
         if max(_elements(problem, sizes) for sizes in triple) <= max(most, _fixed_elements(problem)):
             return triple
     return None

@@ -11,6 +11,7 @@ import pytest
 from gpu_runner.forkserver.client import ForkServer
 from gpu_runner.importing import bytecode_folder, keep_bytecode
 from gpu_runner.sandbox import environment
+from tests import warm_runner
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def test_a_fork_server_keeps_it_there_and_its_children_do_not(
             super().__init__([sys.executable, "-c", ""], **named)  # type: ignore[call-overload]
 
     monkeypatch.setattr(subprocess, "Popen", Started)
-    ForkServer(gpu=False).close()
+    with warm_runner.cold_servers():
+        ForkServer(gpu=False).close()
     assert started[0][-1] == str(cache / "kernelsmith" / "bytecode")
     program = """
 import sys
