@@ -109,8 +109,6 @@ def _serve_children(handle: int, arguments: Sequence[str], env: dict[str, str], 
     atexit._clear()
     # As its environment has an interpreter start.
     faulthandler.enable()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=False, write_through=True)  # type: ignore[union-attr]
     _taken_out()
     sys.modules.update(_children)
     server.main([str(handle), *arguments])
@@ -179,7 +177,9 @@ class _Server(ForkServer):
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-s", "-m", "tests.warm_runner", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
-                env=variables | {"PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "1", "LANG": "C.UTF-8"},
+                env=variables
+                | {"PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "1", "LANG": "C.UTF-8"}
+                | {"PYTHONUNBUFFERED": "1"},  # its children's streams are those that it begins with
                 cwd=ROOT,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,

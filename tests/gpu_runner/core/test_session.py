@@ -177,6 +177,7 @@ def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
             time.sleep(0.01)
         assert len(session.log) < 70_000
         assert session.log.startswith("first")
+        assert session.log.endswith("last\n")
 
 
 def test_a_level_that_is_demanded_and_not_given_refuses_to_run() -> None:
