@@ -124,7 +124,7 @@ LEAST_PASS_S = (
     2.5  # a first look at the evidence, also where the preparing of a large workload took its share of the time
 )
 
-REPEAT_SHARE = 0.5  # of the budget, which the races in fresh processes may take on top of it
+REPEAT_SHARE = 0.5  # of the budget, shared by the races in fresh processes, each of which has ``LEAST_PASS_S`` at least
 
 Cases = Sequence[tuple[Workload, Case]]
 Fresh = Callable[[Collection[str]], dict[str, Contender]]  # ends all contenders' processes and starts these anew
@@ -186,7 +186,9 @@ class Contest:
                 {CANDIDATE, ORIGINAL, CONTROL, *(name for found in doubts.values() for name in found)}
             )
         except (RunnerError, *FAILURES) as error:
-            self.remarks.lack(f"processes could not be started again: {error}")
+            self.remarks.lack(
+                f"small differences were not measured again, since no fresh processes could be started: {error}"
+            )
             self.contenders = {}
         for workload, case in cases:
             places = {self.rows[at].timed_pass: at for at in doubts if self.rows[at].workload == workload}

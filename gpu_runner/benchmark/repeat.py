@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from gpu_runner.contracts.benchmark import Comparison, Word
 
-PROCESS_LUCK = 0.05  # log-ratio: twice what a control was ever seen to differ, as both sides have their luck
+PROCESS_LUCK = 0.05  # log-ratio: twice the most that one of these controls differed from itself
 
 
 def needs_repeat(comparison: Comparison, *, waits: bool) -> bool:
