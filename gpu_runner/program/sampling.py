@@ -45,9 +45,8 @@ class Sample:
     is_cut: bool = False  # whether one of them took too long or left its memory
     is_long: bool = False  # whether one of them took too long
     was_lost: bool = False  # whether one of them was lost
-    lost: set[int] = field(
-        default_factory=set
-    )  # memory that programs have written which were lost, or were given that took too long
+    # Memory that programs have written which were lost, or that those were given which took too long.
+    lost: set[int] = field(default_factory=set)
     new: set[int] = field(default_factory=set)  # memory that is partial since the launch that runs
     changed: set[int] = field(default_factory=set)  # memory that it has written
     read: set[int] = field(

@@ -42,10 +42,8 @@ MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since
 # Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, and of most.
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
-SUMMED = (
-    200,
-    500,
-)  # of wide columns with gradients: programs that add up weights' gradients take several operations a row
+# Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
+SUMMED = (200, 500)
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
