@@ -52,7 +52,7 @@ class BenchmarkRequest:
     dtype: str = "bfloat16"
     passes: tuple[Pass, ...] = (Pass.forward, Pass.backward, Pass.full)
     workloads: tuple[Workload, ...] = ()  # empty: the problem's
-    budget_s: float = 60.0  # half as much again where small differences have to hold in fresh processes
+    budget_s: float = 60.0  # and about half as much where small differences have to hold in fresh processes
     original: CandidateSource | None = None
     contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part, or original alone; empty: both
     standing: bool = (

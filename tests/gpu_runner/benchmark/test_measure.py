@@ -187,7 +187,9 @@ def test_processes_that_do_not_start_again_cost_the_words_and_not_the_times(monk
     result = stage.run(one_pass())
     assert not result.complete
     assert (
-        result.notes[0] == "processes could not be started again: the files cannot be placed: No space left on device"
+        result.notes[0]
+        == "small differences were not measured again, since no fresh processes could be started: the files cannot be placed: "
+        "No space left on device"
     )
     assert [found.word for found in result.rows[0].comparisons] == [Word.undecided, Word.faster, Word.faster]
 
