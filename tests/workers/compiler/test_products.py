@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest
+from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest, Workload
 from gpu_runner.contracts.graph import Expr, Node, NodeRef, TensorMeta
 from gpu_runner.verify.judge import judge
 from tests.cheats.trial import surroundings
 from tests.few import few
-from tests.workers.compiler.captured import captured, proposal
+from tests.workers.compiler.captured import captured, proposal, style
 from tests.workers.compiler.processes import interpreted
+from workers.authors.compiler import CompilerAuthor
 from workers.authors.compiler.attention import with_chains
 from workers.authors.compiler.series import kept_numbers, steps_of
+from workers.authors.protocol import Brief, Proposal
 
 
 def cut(name: str) -> list[tuple[Pass, list[str], int]]:
@@ -96,6 +98,24 @@ def test_operands_are_read_by_their_strides() -> None:
 def test_float32_is_multiplied_as_torch_has_it_set() -> None:
     source = proposal("matmul").source
     assert "torch.get_float32_matmul_precision()" in source and "input_precision=PRECISION" in source
+
+
+def test_float32_is_multiplied_by_tensor_cores_where_operands_lie_along_what_is_summed_over() -> None:
+    linear, product = proposal("linear_gelu").source, proposal("matmul").source
+    forward = linear.partition("def _linear_gelu_launch_z")[2].partition("\ndef ")[0]
+    assert "PRECISION=_exact_precision(" in forward and "_laid(" not in forward and '"tf32x3"' in linear
+    launch = product.partition("def _matmul_launch_")[2].partition("\ndef ")[0]
+    assert "PRECISION=_precision(" in launch and "_laid(" not in launch
+
+
+@pytest.mark.parametrize("rows", [2048, 2047])
+def test_an_operand_is_laid_along_what_is_summed_over_where_it_is_read_often(rows: int) -> None:
+    problem, graph = captured("matmul")
+    large = replace(problem, workloads=(Workload((("M", rows), ("K", 64), ("N", 2048))),))
+    given = CompilerAuthor().propose(Brief("matmul", large, graph, style("matmul")))
+    assert isinstance(given, Proposal)
+    launch = given.source.partition("def _matmul_launch_")[2].partition("\ndef ")[0]
+    assert (" = _laid(" in launch) == ("_exact_precision(" in launch) == (rows == 2048)
 
 
 def test_float32_is_rounded_to_the_nearest_that_tensor_cores_take(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from workers.authors.compiler.host import HostScope
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.statements import ScopeStatements
 
-INDEX_LINE = "    INDEX: tl.constexpr = tl.int64 if WIDE else tl.int32"
+# Triton passes a number in 64 bits where 32 do not hold it, so that its dtype is one that holds every index.
+ADDRESSED = "n_addressed"
+INDEX_LINE = f"    INDEX: tl.constexpr = {ADDRESSED}.dtype"
+
+
+def addressed(counts: Iterable[str]) -> str:
+    """The argument that indices take their dtype of, at least all that tensors have elements; what is 1 would be a constant."""
+    return f"{' + '.join(counts)} + 2"
 
 
 @dataclass

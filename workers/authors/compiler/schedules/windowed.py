@@ -13,7 +13,7 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Lane, Schedule, outside, started
-from workers.authors.compiler.schedules.places import INDEX_LINE, Places, SpacePart
+from workers.authors.compiler.schedules.places import ADDRESSED, INDEX_LINE, Places, SpacePart, addressed
 from workers.authors.compiler.schedules.reductions import with_nan
 from workers.authors.compiler.statements import ScopeStatements
 from workers.authors.compiler.values import TileValue, topological
@@ -72,10 +72,8 @@ class Windowed(Schedule):
         """Lines that start a program for each block."""
         read = dict.fromkeys(str(v.datum) for v in self.task.values if v.op == "load")
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in read)
-        wide = f"max({', '.join([*numels, 'n_rows'])}) >= 2**31"
-        constants = {name: name for name in BLOCKS} | {"WIDE": wide}
-        lines = started(self.kernel, "(triton.cdiv(n_rows, BLOCK_ROWS),)", constants)
-        values = dict(self.given)
+        lines = started(self.kernel, "(triton.cdiv(n_rows, BLOCK_ROWS),)", {name: name for name in BLOCKS})
+        values = dict(self.given) | {ADDRESSED: addressed([*numels, "n_rows"])}
         return [line.replace(name, values[name]) if (name := line.strip(" ,")) in values else line for line in lines]
 
     def knobs(self, cols: list[int]) -> Knobs:
@@ -139,8 +137,8 @@ class WindowedKernel(KernelWriter):
         if self._sums:
             lines += [f"    for start in {self._walk()}:", "        cols = start + tl.arange(0, BLOCK_COLS)[None, :]"]
             lines += ["        col_mask = cols < n_cols", *turn.lines, *after.lines]
-        sizes = ("n_rows", "n_cols", *self.places.sizes)
-        return self.finish([*lines, *body.lines], sizes, (*BLOCKS, "WIDE"))
+        sizes = ("n_rows", "n_cols", *self.places.sizes, ADDRESSED)
+        return self.finish([*lines, *body.lines], sizes, BLOCKS)
 
     def _walk(self) -> str:
         sizes = [self.program.domain.sizes[axis] for axis in self.program.domain.col_axes]
