@@ -110,12 +110,24 @@ def test_float32_is_multiplied_by_tensor_cores_where_operands_lie_along_what_is_
 
 @pytest.mark.parametrize("rows", [2048, 2047])
 def test_an_operand_is_laid_along_what_is_summed_over_where_it_is_read_often(rows: int) -> None:
+    launch = launch_of_matmul(M=rows, K=64, N=2048)
+    assert (" = _laid(" in launch) == ("_exact_precision(" in launch) == (rows == 2048)
+
+
+def test_rows_that_begin_anywhere_are_copied_to_aligned_ones() -> None:
+    assert "x = _aligned(x)" in launch_of_matmul(M=2051, K=1003, N=4096)
+    assert "w = _aligned(w)" in launch_of_matmul(M=2051, K=1008, N=4099)
+    assert "_aligned(" not in launch_of_matmul(M=2051, K=1008, N=4096)
+    assert "_aligned(" not in launch_of_matmul(M=51, K=1003, N=4099)
+
+
+def launch_of_matmul(**sizes: int) -> str:
+    """The launcher of a product whose workload has these sizes."""
     problem, graph = captured("matmul")
-    large = replace(problem, workloads=(Workload((("M", rows), ("K", 64), ("N", 2048))),))
+    large = replace(problem, workloads=(Workload(tuple(sizes.items())),))
     given = CompilerAuthor().propose(Brief("matmul", large, graph, style("matmul")))
     assert isinstance(given, Proposal)
-    launch = given.source.partition("def _matmul_launch_")[2].partition("\ndef ")[0]
-    assert (" = _laid(" in launch) == ("_exact_precision(" in launch) == (rows == 2048)
+    return given.source.partition("def _matmul_launch_")[2].partition("\ndef ")[0]
 
 
 def test_float32_is_rounded_to_the_nearest_that_tensor_cores_take(tmp_path: Path) -> None:

@@ -77,7 +77,12 @@ LAID = '''def _laid(x, dim, precision):
     """A tensor with ``dim`` side by side in memory, as tensor cores take TF32."""
     if precision == "ieee" or x.dtype != torch.float32:
         return x
-    return x.movedim(dim, -1).contiguous().movedim(-1, dim)'''
+    return _aligned(x.movedim(dim, -1)).movedim(-1, dim)'''
+
+ALIGNED = '''def _aligned(x):
+    """A copy with rows that begin at multiples of 16 elements, which Triton loads many at a time."""
+    rows = torch.empty((*x.shape[:-1], 16 * triton.cdiv(x.shape[-1], 16)), dtype=x.dtype, device=x.device)
+    return rows[..., : x.shape[-1]].copy_(x)'''
 
 WINDOW_PRECISION = '''def _window_precision(device):
     """How convolutions of float32 are computed: as torch has it set."""
@@ -146,6 +151,7 @@ class ProductSchedule(Schedule):
         "=_exact_precision(": EXACT_PRECISION,
         "=_window_precision(": WINDOW_PRECISION,
         "_laid(": LAID,
+        "_aligned(": ALIGNED,
         "_nearest_tf32(": NEAREST_TF32,
         "_rounded_once(": ROUNDED_ONCE,
         "_splits(": SPLITS,
@@ -263,7 +269,8 @@ class ProductSchedule(Schedule):
             f"{text} = _rounded_once({text}, {precision})"
             for text in (self.names[str(load.datum)] for load in gathered(self.program, self.task))
         ]
-        turned = [
+        turned = [f"{self.names[name]} = _aligned({self.names[name]})" for name in narrow_rows(self.program, self.task)]
+        turned += [
             f"{text} = _laid({text}, {place}, {precision})"
             for text, place in ((self.names[name], place) for name, place in (laid or {}).items())
         ]
@@ -336,27 +343,39 @@ def gathered(program: ValueProgram, task: KernelTask) -> tuple[TileValue, ...]:
 
 
 def laid_places(program: ValueProgram, task: KernelTask) -> Mapping[str, int] | None:
-    """Operands that a copy lays along what is summed over, by the dimension; None where float32 is not multiplied by tensor cores.
-
-    Both are loaded as they are, and a copy is read often: all workloads have ``LEAST_LAID`` rows and columns.
-    """
+    """Operands that a copy lays along what is summed over, by the dimension; None where tensor cores do not multiply float32."""
     assert program.product is not None
     axes, sides = program.product.axes, (program.product.left, program.product.right)
     if program.domain.windows or any(side.value.op != "load" or side.value.space != FULL for side in sides):
         return None
-    loads = [str(v.datum) for v in (*sides[0].loads, *sides[1].loads, *task.values) if v.op == "load"]
     found = dict[str, int]()
     for name in (str(side.value.datum) for side in sides):
         shape = program.domain.shapes[name]
         places = [place - len(shape) for place, dim in enumerate(shape) if not set(axes.inner).isdisjoint(dim)]
         if places and places[-1] != -1:
-            if len(places) > 1 or shape[places[0]] != axes.inner or loads.count(name) > 1:
+            if len(places) > 1 or shape[places[0]] != axes.inner or name not in _copied(program, task):
                 return None
             found[name] = places[0]
-    sizes = _sizes_by_workload(program, axes.rows, axes.cols) if found else []
-    if found and not (sizes and all(min(counts) >= LEAST_LAID for counts in sizes)):
-        return None
     return found
+
+
+def narrow_rows(program: ValueProgram, task: KernelTask) -> list[str]:
+    """Operands that a copy gives rows whose beginnings are aligned: in no workload a row is a multiple of 16 elements."""
+    shapes = {name: program.domain.shapes[name] for name in _copied(program, task)}
+    lasts = {name: _sizes_by_workload(program, shape[-1]) for name, shape in shapes.items() if shape}
+    return [name for name, sizes in lasts.items() if all(count % 16 for (count,) in sizes)]
+
+
+def _copied(program: ValueProgram, task: KernelTask) -> tuple[str, ...]:
+    """Operands that may be copied: loaded as they are, once, and of ``LEAST_LAID`` rows and columns in all workloads."""
+    assert program.product is not None
+    axes, sides = program.product.axes, (program.product.left, program.product.right)
+    sizes = _sizes_by_workload(program, axes.rows, axes.cols)
+    if program.domain.windows or not sizes or any(min(counts) < LEAST_LAID for counts in sizes):
+        return ()
+    loads = [str(v.datum) for v in (*sides[0].loads, *sides[1].loads, *task.values) if v.op == "load"]
+    given = [str(side.value.datum) for side in sides if side.value.op == "load" and side.value.space == FULL]
+    return tuple(name for name in given if loads.count(name) == 1)
 
 
 class ProductKernel(KernelWriter):
