@@ -19,6 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from gpu_runner.contracts.reading import of_tiles
 from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -138,9 +139,23 @@ class OptimizeBench(Bench):
         """The change that puts another text in the place of the kernel's file."""
         return (FileChange(self.kernel.path, source),)
 
+    @property
+    def of_tiles(self) -> bool:
+        """Whether the kernel is written in cuTile."""
+        return of_tiles(self.original)
+
+    def has_models(self) -> bool:
+        """Whether a model may be asked: none writes cuTile."""
+        return not self.of_tiles and super().has_models()
+
+    @property
+    def handed(self) -> tuple[FileChange, ...]:
+        """What a run of the kernel as it is is handed beside the snapshot: a file of cuTile, by which the language is known."""
+        return self.change(self.original) if self.of_tiles else ()
+
     def form(self, source: str | None = None) -> CandidateSource:
         """The kernel for the runner: as it is, or with another text of its file."""
-        changes = () if source is None else self.change(source)
+        changes = self.handed if source is None else self.change(source)
         return self.layout.form_of(self.kernel, self.problem, changes, SNAPSHOT_FILE)
 
     def form_of(self, placed: Placed) -> CandidateSource:
@@ -320,10 +335,14 @@ def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> N
         if not layout.ported:
             fix = "Create it without `--to`; docs/porting.md lists the layouts that take it."
         raise UserFacingError(Failure(FailureCode.layout, message, fix))
+    _check_author(to, author)
+
+
+def _check_author(to: str, author: AuthorName) -> None:
     if author is AuthorName.llm:
         message = f"no language model writes kernels for `{to}`"
         raise UserFacingError(
-            Failure(FailureCode.refused, message, "Leave out `--author llm`: the compiler writes it.")
+            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
         )
 
 
@@ -334,6 +353,8 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
         UserFacingError: it cannot be carried out.
     """
     existing, known = preflight_optimize(kernel, problem, tree, layout_for(options.layout, tree))
+    if of_tiles(tree.read(existing.path) or ""):
+        _check_author("cutile", options.author)
     aim_of(known, options)
     return existing.name
 
