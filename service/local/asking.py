@@ -48,6 +48,7 @@ COMMANDS = (
         "Give the same command on a machine with a GPU.",
     ),
     ("`/kernel retry`", "the same command"),
+    ("paste it in a fenced Python block below the command", "give one with `--problem`"),
     ("`/kernel create", "`kernelsmith create"),
     ("`/kernel optimize", "`kernelsmith optimize"),
     ("`/kernel modify", "`kernelsmith modify"),
@@ -130,7 +131,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     else:
         name = inbox.look_over(asked.name, problem, digest, options)
     if isinstance(name, Failure):
-        raise UserFacingError(name)
+        raise UserFacingError(replace(name, fix=as_commands(name.fix) if name.fix else None))
     parts = [head, name, asked.problem, options.layout or "", options.author.value]
     if asked.given is not None:
         parts += [asked.given.kind.value, asked.given.text, asked.given.path or "", asked.given.symbol or ""]

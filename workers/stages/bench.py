@@ -52,11 +52,10 @@ from workers.tree import Tree, read_tarball
 
 MOST_NAMED = 8
 SAY_PROBLEM = (
-    "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block {where}: "
+    "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block below the command: "
     "`def reference(...)` in plain torch, `INPUTS`, `WORKLOADS`, and how the kernel is called, such as "
     '`CALL = "LigerFooFunction.apply(x, w, eps)"`.'
 )
-UNDER_OPTIMIZE, BELOW = "under `/kernel optimize`", "below the command"
 SAY_WHAT = (
     "Write it behind the name or below the command, such as `/kernel modify {name} let the caller choose the slope, with "
     "the one of today as the default`."
@@ -407,12 +406,12 @@ def preflight_modify(
         missing.append(Failure(FailureCode.problem, message, SAY_WHAT.format(name=existing.name)))
     try:
         if given.kind not in (ProblemKind.missing, ProblemKind.words):
-            asked = _callable(problem_source(given, tree), existing, BELOW)
+            asked = _callable(problem_source(given, tree), existing)
         source = layout.problem_of(existing, tree)
         known = asked if source is None else parse(source)
         if known is None:
             message = f"nothing says what `{existing.name}` computes, so that a change of it could be proved"
-            missing.append(_say_problem(message, existing, BELOW))
+            missing.append(_say_problem(message, existing))
     except UserFacingError as error:
         missing.append(error.failure)
     if missing or changeable is None or known is None:
@@ -438,23 +437,23 @@ def known_problem(given: ProblemText, kernel: ExistingKernel, tree: Tree, layout
         UserFacingError: there is none, or it does not say how the kernel is called.
     """
     if given.kind not in (ProblemKind.missing, ProblemKind.words):
-        return _callable(problem_source(given, tree), kernel, UNDER_OPTIMIZE).source
+        return _callable(problem_source(given, tree), kernel).source
     source = layout.problem_of(kernel, tree)
     if source is None:
-        message = f"nothing says what `{kernel.name}` computes, so that a variant of it could be proved"
-        raise UserFacingError(_say_problem(message, kernel, UNDER_OPTIMIZE))
+        message = f"nothing says what `{kernel.name}` computes, so that nothing made of it could be proved"
+        raise UserFacingError(_say_problem(message, kernel))
     return source
 
 
-def _callable(source: str, kernel: ExistingKernel, where: str) -> Problem:
+def _callable(source: str, kernel: ExistingKernel) -> Problem:
     problem = parse(source)
     if problem.call is None:
-        raise UserFacingError(_say_problem("the problem does not say how the kernel is called", kernel, where))
+        raise UserFacingError(_say_problem("the problem does not say how the kernel is called", kernel))
     return problem
 
 
-def _say_problem(message: str, kernel: ExistingKernel, where: str) -> Failure:
-    return Failure(FailureCode.problem, message, SAY_PROBLEM.format(name=kernel.name, where=where))
+def _say_problem(message: str, kernel: ExistingKernel) -> Failure:
+    return Failure(FailureCode.problem, message, SAY_PROBLEM.format(name=kernel.name))
 
 
 def touched_kernel(before: Tree, after: Tree, layout: str | None) -> str:
