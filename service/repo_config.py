@@ -273,6 +273,7 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         choose=given.choose or standard.choose,
         profile=given.profile,
         to=given.to,
+        ported_from=given.ported_from or standard.ported_from,
     )
 
 

@@ -175,13 +175,13 @@ def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: st
         return error.failure
 
 
-def look_over_port(kernel: str, to: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+def look_over_port(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
     """Check a port command against its repository, running nothing; the kernel's name there, or why it cannot be ported."""
     from workers.stages.port import port_subject
     from workers.tree import read_tarball
 
     try:
-        return port_subject(kernel, to, problem, read_tarball(current().blobs.get(snapshot)), layout).kernel.name
+        return port_subject(kernel, problem, read_tarball(current().blobs.get(snapshot)), options).kernel.name
     except UserFacingError as error:
         return error.failure
 

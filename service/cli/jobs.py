@@ -25,6 +25,7 @@ from service.cli.console import (
 )
 from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
 from workers.contracts import (
+    DEFAULT_OPERATORS,
     AuthorName,
     BisectSummary,
     Choose,
@@ -205,6 +206,9 @@ def modify(
 def port(
     name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
     to: Annotated[str, typer.Option(help="The target: ascend or cutile.")] = "ascend",
+    ported_from: Annotated[
+        str, typer.Option("--from", help="The implementation whose API is kept: default, ascend or cutile.")
+    ] = DEFAULT_OPERATORS,
     repo: Repo = Path(),
     auto: Auto = False,
     problem: Annotated[
@@ -222,7 +226,8 @@ def port(
     from service.local.asking import LocalJob
 
     source = text_of(problem) if problem is not None else ""
-    asked = LocalJob(name, source, JobOptions(layout=layout, auto=auto, to=to), fresh, Verb.port)
+    options = JobOptions(layout=layout, auto=auto, to=to, ported_from=ported_from)
+    asked = LocalJob(name, source, options, fresh, Verb.port)
     ended(run_job(asked, repo, out, as_json=as_json))
 
 

@@ -18,6 +18,7 @@ import re
 
 if TYPE_CHECKING:
     from service.local.checkout import Checkout
+    from service.local.opening import PullRequestContent
     from workers.contracts import FileChange
 import json
 from dataclasses import asdict
@@ -182,6 +183,18 @@ workflow names, and a folder that it keeps: the numbers stay in its checkout.
 """
 LAYOUT_BRANCH = "kernelsmith/versioned-layout"
 LAYOUT_MESSAGE = "feat: add the runtime of versioned kernels"
+PAGES_BRANCH = "kernelsmith/knowledge"
+PAGES_MESSAGE = "docs: add what jobs measured to the pages of strategies"
+PAGES_TITLE = "What jobs measured of strategies"
+PAGES_BODY = """\
+Lines of jobs in the pages of strategies, by what this installation measured. Numbers are of the newest trials, at most five of a
+kernel; a line speaks against a strategy where it gained less than 1% or more than half of its variants were unusable.
+
+{}
+"""
+NOTHING_LEARNED = (
+    "No page changes: a line needs {} trials of a strategy on {} kernels of one architecture, and what is known stands."
+)
 SPARE_MINUTES = 60  # for what a night does beside the kernels that its budget counts
 WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -218,7 +231,9 @@ def init(
     The pull request is opened with the credentials of the environment (KERNELSMITH_TOKEN, or those of a GitHub App). The same
     command again changes nothing, another one updates the pull request. Exit 0 done, 2 it was refused, 3 GitHub did not answer.
     """
+    from service.github.credentials import CredentialPurpose
     from service.local.checkout import Checkout
+    from service.local.opening import PullRequestContent
     from workers.byhand import starting_changes
 
     if nightly == (layout is not None) or layout not in (None, "versioned"):
@@ -238,7 +253,61 @@ def init(
         if local:
             _commit(checkout, BRANCH, (change,), MESSAGE, PATH)
         else:
-            _propose(checkout, repository, change)
+            content = PullRequestContent(BRANCH, (change,), MESSAGE, TITLE, BODY, CredentialPurpose.workflow)
+            _propose(checkout, repository, content, PATH)
+
+
+@app.command()
+def knowledge(
+    repo: Annotated[
+        Path,
+        typer.Option(
+            help="A checkout of Kernelsmith, whose pages are brought up to date.", exists=True, file_okay=False
+        ),
+    ] = Path(),
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the pull request is opened, by default the checkout's `origin`.", metavar="owner/name"
+        ),
+    ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Commit it to a branch of the checkout instead, for you to push.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the lines and do nothing.")] = False,
+) -> None:
+    """Propose what this installation's jobs measured of strategies, as lines of their pages, by a pull request.
+
+    It reads the installation's database, with its settings; no kernel and no repository is named. The same command again changes
+    nothing, and updates the pull request where there is more. Exit 0 done, 2 refused, 3 GitHub or the database did not answer.
+    """
+    from service.local.checkout import Checkout
+    from service.local.opening import PullRequestContent
+    from workers import embedded
+    from workers import knowledge as measured
+    from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+
+    with starting():
+        embedded.from_environment()
+    with reporting():
+        checkout = Checkout(repo.resolve())
+        texts = {path: _text(checkout, "HEAD", path) for path in measured.DOCUMENTS.values()}
+        pages = {path: text for path, text in texts.items() if text is not None}
+        if not pages:
+            message = f"{repo} has no docs/knowledge/optimizations"
+            raise UserFacingError(Failure(FailureCode.problem, message, "Give a checkout of Kernelsmith with --repo."))
+        found = measured.proposed(pages)
+        lines = "\n".join(f"- `{page.path}`\n" + "\n".join(f"  {line}" for line in page.lines) for page in found)
+        if not found or dry_run:
+            say(lines or NOTHING_LEARNED.format(measured.LEAST_TRIALS, measured.LEAST_KERNELS))
+            return
+        changes = tuple(FileChange(page.path, page.text) for page in found)
+        if local:
+            _commit(checkout, PAGES_BRANCH, changes, PAGES_MESSAGE, "What jobs measured")
+        else:
+            body = PAGES_BODY.format(lines)
+            content = PullRequestContent(PAGES_BRANCH, changes, PAGES_MESSAGE, PAGES_TITLE, body)
+            _propose(checkout, repository, content, "What jobs measured")
 
 
 def _workflow(labels: Sequence[str], at: str, budget: int, command: str) -> FileChange:
@@ -260,8 +329,8 @@ def _workflow(labels: Sequence[str], at: str, budget: int, command: str) -> File
     return FileChange(PATH, text)
 
 
-def _propose(checkout: Checkout, repository: str | None, change: FileChange) -> None:
-    from service.local.opening import PullRequestContent, propose, repository_at
+def _propose(checkout: Checkout, repository: str | None, content: PullRequestContent, what: str) -> None:
+    from service.local.opening import propose, repository_at
     from service.settings import ConfigurationError, load_credentials
 
     try:
@@ -273,9 +342,9 @@ def _propose(checkout: Checkout, repository: str | None, change: FileChange) -> 
     if name is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         say(f"`origin` names no repository at {settings.html_url}. Give --repository owner/name, or --local.")
         raise typer.Exit(EXIT_REFUSED)
-    made = propose(settings, name, PullRequestContent(BRANCH, change, MESSAGE, TITLE, BODY))
+    made = propose(settings, name, content)
     if made.pull is None:
-        say(f"{PATH} is there already, as it would be written.")
+        say(f"{what} is there already, as it would be written.")
     else:
         say(f"The pull request is {made.done}: {made.pull.html_url}")
 

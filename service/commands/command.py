@@ -158,6 +158,7 @@ class GivenOptions:
     dry_run: bool = False
     profile: bool = False
     to: str | None = None
+    ported_from: str | None = None
 
 
 @dataclass(frozen=True)

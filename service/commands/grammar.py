@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from workers.contracts import AuthorName, Choose, Goal, Verb
+from workers.contracts import DEFAULT_OPERATORS, AuthorName, Choose, Goal, Verb
 
 PREFIX = "/kernel"
 MAX_COMMANDS = 5
@@ -18,6 +18,7 @@ MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned", "fla")
 TARGETS = ("ascend", "cutile")
+ORIGINS = (DEFAULT_OPERATORS, *TARGETS)
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
 # A branch, tag or commit: what git takes as a name, and nothing that it would read as an expression or as another repository.
@@ -302,6 +303,7 @@ GRAMMAR: tuple[Rule, ...] = (
         (_NAMED_KERNEL, _PROBLEM),
         (
             Option("to", "the device and language to port to", choices=TARGETS, default="ascend"),
+            Option("from", "the implementation whose API is kept", choices=ORIGINS, default=DEFAULT_OPERATORS),
             _LAYOUT,
             _AUTO,
             _DRY_RUN,

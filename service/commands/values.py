@@ -288,6 +288,7 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         dry_run=bool(values.get("dry-run")),
         profile=bool(values.get("profile")),
         to=values.get("to"),
+        ported_from=values.get("from"),
     )
 
 

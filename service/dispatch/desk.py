@@ -69,9 +69,7 @@ class Inbox(Protocol):
         """The kernel's name in the repository, or everything that a modify command lacks there."""
         ...
 
-    def look_over_port(
-        self, kernel: str, to: str, problem: ProblemText, snapshot: str, layout: str | None
-    ) -> str | Failure:
+    def look_over_port(self, kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
         """The kernel's name in the repository, or why it cannot be ported to a target."""
         ...
 

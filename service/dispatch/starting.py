@@ -313,11 +313,7 @@ def modify(hearing: Hearing, command: Command) -> str | None:
 
 def port(hearing: Hearing, command: Command) -> str | None:
     """Start to port a kernel to a target; give the answer where no job is started."""
-
-    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
-        return hearing.desk.inbox.look_over_port(name, options.to or "ascend", problem, snapshot, options.layout)
-
-    return _start(hearing, command, look_over)
+    return _start(hearing, command, hearing.desk.inbox.look_over_port)
 
 
 def fuse(hearing: Hearing, command: Command) -> str | None:

@@ -13,6 +13,7 @@ from service.report.layout import paragraphs
 from service.report.status import details, failed_stage, stopped_line
 from workers import artifacts, history, inbox
 from workers.contracts import (
+    DEFAULT_OPERATORS,
     Failure,
     FailureCode,
     JobOptions,
@@ -47,6 +48,7 @@ COMMANDS = (
         "Give the same command on a machine with a GPU.",
     ),
     ("`/kernel retry`", "the same command"),
+    ("paste it in a fenced Python block below the command", "give one with `--problem`"),
     ("`/kernel create", "`kernelsmith create"),
     ("`/kernel optimize", "`kernelsmith optimize"),
     ("`/kernel modify", "`kernelsmith modify"),
@@ -123,13 +125,13 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     if asked.verb is Verb.modify:
         name = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
     elif asked.verb is Verb.port:
-        name = inbox.look_over_port(asked.name, options.to or "ascend", problem, digest, options.layout)
+        name = inbox.look_over_port(asked.name, problem, digest, options)
     elif asked.verb is Verb.optimize:
         name = inbox.look_over_optimize(asked.name, problem, digest, options)
     else:
         name = inbox.look_over(asked.name, problem, digest, options)
     if isinstance(name, Failure):
-        raise UserFacingError(name)
+        raise UserFacingError(replace(name, fix=as_commands(name.fix) if name.fix else None))
     parts = [head, name, asked.problem, options.layout or "", options.author.value]
     if asked.given is not None:
         parts += [asked.given.kind.value, asked.given.text, asked.given.path or "", asked.given.symbol or ""]
@@ -142,6 +144,8 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         parts += ["profile"]
     if asked.verb is Verb.port or options.to is not None:
         parts += [options.to or ""]
+    if options.ported_from != DEFAULT_OPERATORS:
+        parts += ["from", options.ported_from]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(

@@ -1,4 +1,4 @@
-"""A file of a repository at GitHub, proposed by a pull request from a branch of its own. Done again, it changes nothing."""
+"""Files of a repository at GitHub, proposed by a pull request from a branch of its own. Done again, it changes nothing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from service.github.git_data import GitData
 from service.github.records import PullInfo, TreeEntry
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 
-WORKFLOW_FIX = (
-    "A classic token needs the scopes `repo` and `workflow`; a fine-grained one, or a GitHub App, write permission for Contents, "
-    "Pull requests and Workflows, which the owner has to accept. Or commit it to a checkout's branch with `--local`, and push that."
+PERMISSIONS_FIX = (
+    "A classic token needs the scopes `repo` and `workflow`, a fine-grained one or a GitHub App write permission "
+    "for Contents, Pull requests and Workflows, which the owner has to accept. Or commit it to a checkout's branch with `--local`, "
+    "and push that."
 )
 T = TypeVar("T")
 
@@ -34,15 +35,16 @@ class PullRequestContent:
     """What a pull request brings, and where from."""
 
     branch: str
-    change: FileChange
+    changes: tuple[FileChange, ...]
     message: str
     title: str
     body: str
+    purpose: CredentialPurpose = CredentialPurpose.publish
 
 
 @dataclass(frozen=True)
 class OpenedPullRequest:
-    """The pull request with what was done: ``opened``, ``updated``, or ``open`` already. None: the file is there as it would be."""
+    """The pull request with what was done: ``opened``, ``updated``, or ``open`` already. None: all is there as it would be."""
 
     pull: PullInfo | None
     done: str
@@ -71,11 +73,12 @@ def propose(configuration: GitHubConfiguration, repository: str, proposal: PullR
 
 
 def _propose(clients: GitHubClients, repository: str, proposal: PullRequestContent) -> OpenedPullRequest:
-    refused = f"GitHub does not let these credentials write workflows in {repository}"
-    github = _allowed(refused, lambda: clients.client(repository, purpose=CredentialPurpose.workflow))
+    what = "workflows" if proposal.purpose is CredentialPurpose.workflow else "files"
+    refused = f"GitHub does not let these credentials write {what} in {repository}"
+    github = _allowed(refused, lambda: clients.client(repository, purpose=proposal.purpose))
     info = _allowed(f"{repository} is not there, or these credentials do not see it", github.repository.info)
-    branch, change = proposal.branch, proposal.change
-    if github.repository.text(change.path, info.default_branch) == change.text:
+    branch = proposal.branch
+    if _holds(github, info.default_branch, proposal):
         return OpenedPullRequest(None, "there")
     existing = github.pulls.find(branch)
     pull = existing if existing is not None and existing.state == "open" else None
@@ -90,23 +93,27 @@ def _propose(clients: GitHubClients, repository: str, proposal: PullRequestConte
 
 
 def _commit(github: GitHubClient, base_branch: str, proposal: PullRequestContent, *, is_open: bool) -> bool:
-    """Commit the file to the branch; False where it stands there already."""
-    git, change = github.git, proposal.change
+    """Commit the files to the branch; False where they stand there already."""
+    git = github.git
     head = git.head(proposal.branch)
-    if head is not None and github.repository.text(change.path, proposal.branch) == change.text:
+    if head is not None and _holds(github, proposal.branch, proposal):
         return False
     base = git.head(base_branch)
     if base is None:
         raise MissingError(f"there is no branch {base_branch}")
     # A branch that is left from an earlier pull request, merged or closed, is brought up to the default branch.
     parents = tuple(dict.fromkeys(one for one in (head, None if is_open else base) if one is not None))
-    _point(git, proposal, head, git.make_commit(proposal.message, _tree(git, change, parents[-1]), parents))
+    _point(git, proposal, head, git.make_commit(proposal.message, _tree(git, proposal, parents[-1]), parents))
     return True
 
 
-def _tree(git: GitData, change: FileChange, on_top_of: str) -> str:
-    entry = TreeEntry(change.path, git.blob((change.text or "").encode()))
-    return git.tree((entry,), git.commit(on_top_of).tree_sha)
+def _holds(github: GitHubClient, ref: str, proposal: PullRequestContent) -> bool:
+    return all(github.repository.text(change.path, ref) == change.text for change in proposal.changes)
+
+
+def _tree(git: GitData, proposal: PullRequestContent, on_top_of: str) -> str:
+    entries = (TreeEntry(change.path, git.blob((change.text or "").encode())) for change in proposal.changes)
+    return git.tree(tuple(entries), git.commit(on_top_of).tree_sha)
 
 
 def _point(git: GitData, proposal: PullRequestContent, head: str | None, sha: str) -> None:
@@ -121,7 +128,7 @@ def _allowed(refused: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except (ForbiddenError, MissingError) as error:
-        raise UserFacingError(Failure(FailureCode.forbidden, refused, WORKFLOW_FIX, log=str(error))) from error
+        raise UserFacingError(Failure(FailureCode.forbidden, refused, PERMISSIONS_FIX, log=str(error))) from error
     except ConflictError as error:
         fix = "See what GitHub said, put it right, and give the command again."
         raise UserFacingError(Failure(FailureCode.forbidden, "GitHub refused it", fix, log=str(error))) from error

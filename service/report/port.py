@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpu_runner.contracts import Status
 from service.escape import code, inline, sentence
 from service.report.layout import bullets, folded, paragraphs, table
-from service.report.verdicts import style_section, verdict_section, verdict_words
-from workers.contracts import JobView, PortSummary
+from service.report.verdicts import repetition, style_section, verdict_section, verdict_words
+from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
 NOT_MEASURED = {
     "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
@@ -19,7 +19,8 @@ def ported_verdict(summary: PortSummary, job: JobView) -> str:
     kernel, target = code(job.request.kernel), code(summary.target)
     where = " in Triton's interpreter" if any(parity.verdict.interpreted for parity in summary.parities) else ""
     words = "; ".join(dict.fromkeys(verdict_words(parity.verdict) for parity in summary.parities))
-    return f"**{kernel} is ported to {target}, and its values and gradients are proved{where}:** {words}."
+    origin = "" if summary.origin == DEFAULT_OPERATORS else f" from {code(summary.origin)}"
+    return f"**{kernel} is ported{origin} to {target}, and its values and gradients are proved{where}:** {words}."
 
 
 def ported_holds(summary: PortSummary) -> bool:
@@ -39,12 +40,16 @@ def ported_sections(summary: PortSummary) -> str:
         f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
         *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
         folded("Style check", style_section(summary.style)),
+        repetition(summary.reproduce),
     )
 
 
 def _api(summary: PortSummary) -> str:
     rows = [(code(row.name, 80), "yes" if row.exported else "no", code(row.note, 300)) for row in summary.api]
-    return table(("name", "exported", "against the default operator"), rows)
+    other = (
+        "the default operator" if summary.origin == DEFAULT_OPERATORS else f"the implementation {code(summary.origin)}"
+    )
+    return table(("name", "exported", f"against {other}"), rows)
 
 
 def _optimizations(summary: PortSummary) -> list[str]:

@@ -23,6 +23,7 @@ DOORS = {
         "workers.byhand",
         "workers.environment",
         "workers.history",
+        "workers.knowledge",
         "workers.observability",
         "workers.redaction",
     },

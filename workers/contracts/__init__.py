@@ -1,6 +1,7 @@
 """The door of the production: what can be asked of it, what it shows of a job, and the updates that it wants published."""
 
 from workers.contracts.job import (
+    DEFAULT_OPERATORS,
     EVERY_SIZE,
     NOTIFIED_LOSSES,
     ArtifactView,
@@ -118,6 +119,7 @@ from workers.contracts.variant import (
 )
 
 __all__ = [
+    "DEFAULT_OPERATORS",
     "EVERY_SIZE",
     "NOTIFIED_LOSSES",
     "ActiveJob",

@@ -203,6 +203,9 @@ class ProblemText:
     url: str | None = None
 
 
+DEFAULT_OPERATORS = "default"  # the implementation that a library has besides those for other devices and languages
+
+
 @dataclass(frozen=True)
 class JobOptions:
     """The options of a command, with the repository's configuration already applied."""
@@ -225,6 +228,7 @@ class JobOptions:
     budget_minutes: int = 120  # nightly: of GPU time
     profile: bool = False  # create, modify: profile the new kernel once it is proved
     to: str | None = None  # create, port: the target; None: a GPU in Triton, for port the first of the table
+    ported_from: str = DEFAULT_OPERATORS  # port: the implementation whose API the port has
 
 
 @dataclass(frozen=True)

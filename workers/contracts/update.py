@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
-from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, Image, JobView, Regime, Scope, StageName
+from workers.contracts.job import (
+    DEFAULT_OPERATORS,
+    EVERY_SIZE,
+    Failure,
+    FailureCode,
+    Goal,
+    Image,
+    JobView,
+    Regime,
+    Scope,
+    StageName,
+)
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.nightly import BisectSummary, DigestUpdate, NightlySummary, RegressionUpdate
 from workers.contracts.variant import (
@@ -299,6 +310,7 @@ class PortSummary:
     buffer_bits: int = 0  # of the device's buffer that holds the tiles
     lowered: tuple[LoweredKernel, ...] = ()  # by the target's own compiler; none where it is not installed
     compiled: str = ""  # what a compiler that gives machine code says of all kernels, in a sentence
+    origin: str = DEFAULT_OPERATORS  # the implementation whose API it has
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from gpu_runner.contracts.reading import of_tiles
 from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -51,11 +52,10 @@ from workers.tree import Tree, read_tarball
 
 MOST_NAMED = 8
 SAY_PROBLEM = (
-    "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block {where}: "
+    "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block below the command: "
     "`def reference(...)` in plain torch, `INPUTS`, `WORKLOADS`, and how the kernel is called, such as "
     '`CALL = "LigerFooFunction.apply(x, w, eps)"`.'
 )
-UNDER_OPTIMIZE, BELOW = "under `/kernel optimize`", "below the command"
 SAY_WHAT = (
     "Write it behind the name or below the command, such as `/kernel modify {name} let the caller choose the slope, with "
     "the one of today as the default`."
@@ -138,9 +138,23 @@ class OptimizeBench(Bench):
         """The change that puts another text in the place of the kernel's file."""
         return (FileChange(self.kernel.path, source),)
 
+    @property
+    def of_tiles(self) -> bool:
+        """Whether the kernel is written in cuTile."""
+        return of_tiles(self.original)
+
+    def has_models(self) -> bool:
+        """Whether a model may be asked: none writes cuTile."""
+        return not self.of_tiles and super().has_models()
+
+    @property
+    def handed(self) -> tuple[FileChange, ...]:
+        """What a run of the kernel as it is is handed beside the snapshot: a file of cuTile, by which the language is known."""
+        return self.change(self.original) if self.of_tiles else ()
+
     def form(self, source: str | None = None) -> CandidateSource:
         """The kernel for the runner: as it is, or with another text of its file."""
-        changes = () if source is None else self.change(source)
+        changes = self.handed if source is None else self.change(source)
         return self.layout.form_of(self.kernel, self.problem, changes, SNAPSHOT_FILE)
 
     def form_of(self, placed: Placed) -> CandidateSource:
@@ -320,10 +334,14 @@ def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> N
         if not layout.ported:
             fix = "Create it without `--to`; docs/porting.md lists the layouts that take it."
         raise UserFacingError(Failure(FailureCode.layout, message, fix))
+    _check_author(to, author)
+
+
+def _check_author(to: str, author: AuthorName) -> None:
     if author is AuthorName.llm:
         message = f"no language model writes kernels for `{to}`"
         raise UserFacingError(
-            Failure(FailureCode.refused, message, "Leave out `--author llm`: the compiler writes it.")
+            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
         )
 
 
@@ -334,6 +352,8 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
         UserFacingError: it cannot be carried out.
     """
     existing, known = preflight_optimize(kernel, problem, tree, layout_for(options.layout, tree))
+    if of_tiles(tree.read(existing.path) or ""):
+        _check_author("cutile", options.author)
     aim_of(known, options)
     return existing.name
 
@@ -386,12 +406,12 @@ def preflight_modify(
         missing.append(Failure(FailureCode.problem, message, SAY_WHAT.format(name=existing.name)))
     try:
         if given.kind not in (ProblemKind.missing, ProblemKind.words):
-            asked = _callable(problem_source(given, tree), existing, BELOW)
+            asked = _callable(problem_source(given, tree), existing)
         source = layout.problem_of(existing, tree)
         known = asked if source is None else parse(source)
         if known is None:
             message = f"nothing says what `{existing.name}` computes, so that a change of it could be proved"
-            missing.append(_say_problem(message, existing, BELOW))
+            missing.append(_say_problem(message, existing))
     except UserFacingError as error:
         missing.append(error.failure)
     if missing or changeable is None or known is None:
@@ -417,23 +437,23 @@ def known_problem(given: ProblemText, kernel: ExistingKernel, tree: Tree, layout
         UserFacingError: there is none, or it does not say how the kernel is called.
     """
     if given.kind not in (ProblemKind.missing, ProblemKind.words):
-        return _callable(problem_source(given, tree), kernel, UNDER_OPTIMIZE).source
+        return _callable(problem_source(given, tree), kernel).source
     source = layout.problem_of(kernel, tree)
     if source is None:
-        message = f"nothing says what `{kernel.name}` computes, so that a variant of it could be proved"
-        raise UserFacingError(_say_problem(message, kernel, UNDER_OPTIMIZE))
+        message = f"nothing says what `{kernel.name}` computes, so that nothing made of it could be proved"
+        raise UserFacingError(_say_problem(message, kernel))
     return source
 
 
-def _callable(source: str, kernel: ExistingKernel, where: str) -> Problem:
+def _callable(source: str, kernel: ExistingKernel) -> Problem:
     problem = parse(source)
     if problem.call is None:
-        raise UserFacingError(_say_problem("the problem does not say how the kernel is called", kernel, where))
+        raise UserFacingError(_say_problem("the problem does not say how the kernel is called", kernel))
     return problem
 
 
-def _say_problem(message: str, kernel: ExistingKernel, where: str) -> Failure:
-    return Failure(FailureCode.problem, message, SAY_PROBLEM.format(name=kernel.name, where=where))
+def _say_problem(message: str, kernel: ExistingKernel) -> Failure:
+    return Failure(FailureCode.problem, message, SAY_PROBLEM.format(name=kernel.name))
 
 
 def touched_kernel(before: Tree, after: Tree, layout: str | None) -> str:

@@ -191,7 +191,7 @@ def _newly_failing(bench: OptimizeBench, tests: TestsResult) -> str | None:
         return f"the library's tests did not run: {tests.summary}"
     bench.context.note("running the library's test file without the change, to tell its own failures apart")
     suite = bench.layout.suite_of(bench.kernel, bench.tree)
-    today = bench.gate.tests("tests-today", suite, lasting=True)
+    today = bench.gate.tests("tests-today", suite, bench.handed, lasting=True)
     new = sorted(failed - failed_nodes(today))
     if not new and any(case.outcome.value == "passed" for case in tests.cases):
         return None

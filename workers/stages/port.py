@@ -1,4 +1,4 @@
-"""Port: the API of the default operator, its kernels in the target's form, the export, and parity; committed for review."""
+"""Port: an operator's API, its kernels in the target's form, the export, and parity; committed for review."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gpu_runner.contracts import Problem, Status, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
+    DEFAULT_OPERATORS,
     AuthorName,
     CheckpointUpdate,
     CommitPurpose,
@@ -18,11 +19,13 @@ from workers.contracts import (
     Failure,
     FailureCode,
     FileChange,
+    JobOptions,
     KernelTiling,
     LoweredKernel,
     Parity,
     PortedName,
     PortSummary,
+    ProblemKind,
     ProblemText,
     PullRequestUpdate,
     ReadyUpdate,
@@ -50,8 +53,8 @@ from workers.stages.problem import parse
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, ported_module
-from workers.targets.protocol import PortTarget
-from workers.targets.table import target_named
+from workers.targets.protocol import PortOrigin, PortTarget
+from workers.targets.table import TARGETS, origin_named, target_named
 from workers.tree import Tree
 
 NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
@@ -59,26 +62,34 @@ NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to ke
 
 @dataclass(frozen=True)
 class PortSubject:
-    """What is ported, and to what. ``problems`` are the calls that the port takes, by name."""
+    """What is ported, from which implementation and to what. ``problems`` are the calls that the port takes, by name."""
 
     kernel: ExistingKernel
+    origin: PortOrigin
     target: PortTarget
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
 
 
-def port_subject(kernel: str, to: str, given: ProblemText, tree: Tree, layout: str | None) -> PortSubject:
+def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOptions) -> PortSubject:
     """Read a port command against its repository, running nothing.
 
     Raises:
         UserFacingError: it cannot be carried out.
     """
-    target, chosen = target_named(to), layout_for(layout, tree)
+    target, origin = target_named(options.to or next(iter(TARGETS))), origin_named(options.ported_from)
+    if origin.name == target.name:
+        fix = "Leave `--from` out, or name another implementation."
+        raise UserFacingError(
+            Failure(FailureCode.refused, f"`{kernel}` would be ported from `{origin.name}` to itself", fix)
+        )
+    chosen = layout_for(options.layout, tree)
     existing = chosen.locate(kernel, tree)
     target.check(existing, tree)
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
-    return PortSubject(existing, target, problems, target.contract(existing, problems[0][1], tree))
+    contract, *_ = [origin.contract(existing, problem, tree) for _, problem in problems]
+    return PortSubject(existing, origin, target, problems, contract)
 
 
 class Port:
@@ -92,11 +103,9 @@ class Port:
         Raises:
             UserFacingError: the operator cannot be ported, or the port did not pass.
         """
-        context.note("reading the API of the default operator")
+        context.note("reading the API of the operator")
         bench, request = open_bench(context), context.request
-        given = port_subject(
-            request.kernel, request.options.to or "ascend", request.problem, bench.tree, request.options.layout
-        )
+        given = port_subject(request.kernel, request.problem, bench.tree, request.options)
         variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
         module = ported_module(
             given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
@@ -132,11 +141,11 @@ class Port:
             lowered=lowered_kernels,
             compiled=compiled_kernels,
             buffer_bits=given.target.buffer_bits,
-            reproduce=shlex.join(
-                ["kernelsmith", "port", given.kernel.name, "--to", given.target.name, "--repo", ".", "--auto"]
-            ),
+            reproduce=_reproduce(given, request.problem.kind),
+            origin=given.origin.name,
         )
         keep_json(context, "port.json", summary)
+        context.artifact("problem.py", summary.problem_source.encode(), "text/x-python")
         context.artifact(f"{given.kernel.name}.py", source.encode(), "text/x-python")
         earlier = own_result(context, self.name)
         before = changes_from_json(earlier["changes"]) if earlier else ()
@@ -152,6 +161,13 @@ def _updates(context: StageContext, new: Sequence[FileChange], summary: PortSumm
         ReadyUpdate(),
         CheckpointUpdate(StageName.port, context.attempt, summary, not context.request.options.auto),
     )
+
+
+def _reproduce(given: PortSubject, brought: ProblemKind) -> str:
+    words = ["kernelsmith", "port", given.kernel.name, "--to", given.target.name]
+    words += [] if given.origin.name == DEFAULT_OPERATORS else ["--from", given.origin.name]
+    words += [] if brought in (ProblemKind.missing, ProblemKind.words) else ["--problem", "problem.py"]
+    return shlex.join([*words, "--repo", ".", "--auto"])
 
 
 def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant:
@@ -182,16 +198,16 @@ def _parity(bench: Bench, given: PortSubject, variant: CallVariant, changes: tup
 
 
 def _api(given: PortSubject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
-    """What became of each public name of the default operator's file."""
+    """What became of each public name of the file that is ported from."""
     contract = given.contract
     taken = ", ".join(parameter.source for parameter in contract.parameters)
     rows = [PortedName(contract.function, True, f"forward({taken}); {len(contract.gradients)} gradients")]
     for symbol in module.symbols:
-        note = "arguments and results of the default" if symbol.source else symbol.why_not
+        note = "the same arguments and results" if symbol.source else symbol.why_not
         rows.append(PortedName(symbol.name, symbol.source is not None, note))
     rows += [
         PortedName(name, False, "not ported: the default stays")
-        for name in given.target.unported(given.kernel, contract, tree)
+        for name in given.origin.unported(given.kernel, contract, tree)
     ]
     return tuple(rows)
 
@@ -224,7 +240,7 @@ def _risks(given: PortSubject, module: PortedModule) -> tuple[str, ...]:
     """The failure patterns of ports that the source shows, each with its fix."""
     contract, risks = given.contract, []
     if contract.distributed:
-        risks.append("The default takes distributed tensors apart and the port does not: hand it local tensors.")
+        risks.append("`forward` takes distributed tensors apart and the port's does not: hand it local tensors.")
     risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in module.narrowed]
     risks += [
         f"`{s.name}` is not exported, so that a direct caller stays on the default backend's kernels."

@@ -61,11 +61,13 @@ from workers.strategies.protocol import ModelTurn
 from workers.strategies.reading import read_source
 from workers.strategies.search import in_regime
 
+OF_CUTILE = "cuda"  # the package that cuTile is a part of
 WITHOUT_A_MODEL = (Verb.tune, Verb.profile)  # they measure, and write nothing that a sweep does not
 UNDIAGNOSED = "A model was asked what bounds the kernel, and nothing came of it: {}."
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
 UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
 ADDED = "The command names sizes that neither the problem nor the library's benchmark script has: `{}` is measured too."
+TILES_ALONE = "The kernel is written in cuTile: the sizes of its tiles are tried, and no other strategy, since those write Triton."
 NO_GPU = (
     "No GPU host took part: values are proved in Triton's interpreter, and speed is only predicted from the roofline."
 )
@@ -83,7 +85,9 @@ class Profile:
         turn = turn_of(opened)
         bench = open_optimize(opened, _revised(context))
         if context.request.verb is not Verb.profile and own_result(context, self.name) is None:
-            check_host(bench.gate, bench.layout.needs_of(bench.kernel.name, bench.tree), bench.tree, bench.kernel.name)
+            needs = bench.layout.needs_of(bench.kernel.name, bench.tree)
+            stood_in = (OF_CUTILE,) if bench.of_tiles else ()
+            check_host(bench.gate, needs, bench.tree, bench.kernel.name, stood_in)
         bench, notes = _traced(bench)
         bench, more = _sized(bench)
         verdict = _judged(bench)
@@ -113,7 +117,14 @@ class Profile:
             options.scope,
             options.target,
             at_floor,
-            (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *((scripted,) if scripted else ()), *unread),
+            (
+                *notes,
+                *more,
+                *((TILES_ALONE,) if bench.of_tiles else ()),
+                *((NO_GPU,) if measured.predicted else ()),
+                *((scripted,) if scripted else ()),
+                *unread,
+            ),
             images,
             diagnosis,
             options.regime,

@@ -10,7 +10,7 @@ from workers.authors.llm.protocol import AnswerFault, ChangeAnswer, Failed
 from workers.contracts import AddedTest, Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
 from workers.layouts.existing import is_of, own_path
 from workers.layouts.regions import changed_outside_calls
-from workers.stages.bench import BELOW, SAY_PROBLEM, ModifyBench
+from workers.stages.bench import SAY_PROBLEM, ModifyBench
 from workers.stages.confines import diff, violation, within
 from workers.stages.gate import MAX_LOG, failed_nodes, failed_verdict, failing, verdict_failure
 from workers.strategies.source import fingerprint
@@ -170,7 +170,7 @@ def judge_existing(bench: ModifyBench) -> ModifyBench:
     if verdict.status is not Status.passed:
         failure = verdict_failure(verdict, "library's")
         message = f"the problem does not say what `{bench.kernel.name}` computes today: {failure.message}"
-        fix = f"Correct the reference or its CALL. {SAY_PROBLEM.format(name=bench.kernel.name, where=BELOW)}"
+        fix = f"Correct the reference or its CALL. {SAY_PROBLEM.format(name=bench.kernel.name)}"
         raise UserFacingError(Failure(FailureCode.problem, message, fix, failure.line, failure.log))
     wanted = bench.wanted
     if wanted is None or not bench.can_call(wanted):

@@ -28,11 +28,14 @@ def ordered(situation: Situation, known: Mapping[str, Evidence] = NOTHING_MEASUR
     """The strategies whose trigger applies: the sweep first, then by expected gain, those that failed before last.
 
     What earlier jobs measured (``known``, by strategy) corrects what the catalog claims; so does the share of usable variants.
-    For a kernel that is yet to be written those are left out that are for an existing kernel alone.
+    For a kernel that is yet to be written those are left out that are for an existing kernel alone, and for one in cuTile all that
+    write Triton.
     A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.
     """
     most = headroom(situation)
     fitting = [s for s in STRATEGIES if situation.stands is Stands.kernel or not s.needs_kernel]
+    if situation.of_tiles:
+        fitting = [s for s in fitting if s.id == FIRST]
     claimed = [plan for strategy in fitting if (plan := strategy.plan(situation)) is not None]
     planned = [expected(p, known[p.strategy]) if p.strategy in known else p for p in claimed]
     capped = [replace(p, gain_high=_capped(p.gain_high, most), gain_low=_capped(p.gain_low, most)) for p in planned]

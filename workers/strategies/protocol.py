@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Knob, Pass, Problem
+from gpu_runner.contracts.reading import of_tiles
 from workers.authors.protocol import Author, SourceStyle
 from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
 from workers.layouts.protocol import ExistingKernel
@@ -55,6 +56,11 @@ class Situation:
     earlier: tuple[Variant, ...] = ()
     model: ModelTurn = ModelTurn.never
     stands: Stands = Stands.kernel
+
+    @property
+    def of_tiles(self) -> bool:
+        """Whether the file is of cuTile, which the sweep alone reads and writes."""
+        return of_tiles(self.source)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The parameter sweep: launch settings are looked up in ``TUNED``, which a tuning run fills, or stay as they were. Pure."""
+"""The parameter sweep: launch settings and tiles are looked up in ``TUNED``, which a tuning run fills, or stay. Pure."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from workers.strategies.source import (
     rendered_call,
     size_parameter,
 )
+from workers.strategies.tiles import ELEMENTS, look_up, tile_numbers
+from workers.strategies.tiles import LOOKUP as LOOKUP_OF_TILES
 from workers.tuned_table import with_tuned
 
 FUNCTION = "_tuned"
@@ -65,7 +67,7 @@ def imports_torch(file: KernelFile) -> bool:
     )
 
 
-def insert_lookup(patches: Patches, file: KernelFile) -> None:
+def insert_lookup(patches: Patches, file: KernelFile, lookup: str = LOOKUP) -> None:
     """Insert the table and its lookup before the first definition of the file."""
     definitions = [n for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     first = min(definitions, key=lambda n: n.lineno)
@@ -76,7 +78,7 @@ def insert_lookup(patches: Patches, file: KernelFile) -> None:
         last = before[-1].end_lineno or before[-1].lineno
         if not "".join(file.source.split("\n")[last : line - 1]).strip():
             patches.replace_lines(last + 1, line - 1, "\n")
-    patches.insert_before(line, LOOKUP)
+    patches.insert_before(line, lookup)
 
 
 WARPS = (1, 2, 4, 8, 16, 32)
@@ -96,6 +98,7 @@ VALUES = {
 }
 # Of settings that are looked up already; the names in capitals are the compiler author's.
 SETTINGS = VALUES | {"BLOCK_SIZE": BLOCKS, "BLOCK_ROWS": ROWS, "PROGRAMS": PROGRAMS, "NUM_STAGES": STAGES}
+SETTINGS |= {ELEMENTS: BLOCKS}
 ALLOCATIONS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 
 
@@ -284,7 +287,9 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
         return None
     launches = tunables(file)
     places = persistents(launches)
+    numbers = () if launches else tile_numbers(file)
     if wanted is not None:
+        numbers = tuple(number for number in numbers if (number.timed_pass, number.setting) in wanted)
         places = tuple(p for p in places if (p.launch.timed_pass, PROGRAMS_NAME) in wanted)
         limited = (
             replace(t, settings=tuple(s for s in t.settings if (t.timed_pass, s[0]) in wanted)) for t in launches
@@ -294,10 +299,13 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
     changed = tuple(t for t in launches if _rewrite(patches, file, t))
     for place in places:
         _count(patches, file, place)
-    if not changed and not places:
+    for number in numbers:
+        look_up(patches, file, number)
+    if not changed and not places and not numbers:
         return None
-    insert_lookup(patches, file)
-    return patches.result(), knobs_of(changed, places)
+    insert_lookup(patches, file, LOOKUP_OF_TILES if numbers else LOOKUP)
+    tiles = {(number.timed_pass, number.setting): number.knob for number in numbers}
+    return patches.result(), (*knobs_of(changed, places), *tiles.values())
 
 
 def _rewrite(patches: Patches, file: KernelFile, tunable: Tunable) -> bool:
@@ -376,6 +384,10 @@ class ParameterSweep:
         sweep = _swept(situation)
         if isinstance(sweep, DoesNotApply):
             return PlannedStrategy(self.id, self.title, sweep.sentence, 1.0, 1.0, bound_of(situation))
+        if situation.of_tiles:
+            tiles = " and ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in sweep[1])
+            trigger = f"Tiles have one size on all GPUs and at all sizes: {tiles}."
+            return PlannedStrategy(self.id, self.title, trigger, 1.0, 1.3, bound_of(situation))
         kernels = [k for k in situation.reading.kernels if k.launch]
         fixed = sum(1 for k in kernels if not any(name == "num_warps" for name, _ in k.launch))
         many = f"{len(kernels)} kernels are" if len(kernels) > 1 else "1 kernel is"
@@ -392,7 +404,7 @@ class ParameterSweep:
         named = ", ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in knobs)
         notes = Notes(
             "The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.",
-            f"Every launch looks its settings up in `TUNED` first: {named}. No kernel is changed.",
+            f"Launches look their settings up in `TUNED` first: {named}. No kernel is changed.",
             "Between nothing and 15%, most where a pass is far from its floor; the file stays as it is if nothing is found.",
         )
         return Proposed(text, notes, knobs, lambda _, table: with_tuned_sweep(situation.source, table))

@@ -80,7 +80,7 @@ def stand_in_source() -> str:
 ASCEND = AscendBackend(
     name="ascend",
     language="Triton-Ascend",
-    inside=INSIDE,
+    inside=f"{INSIDE}/ops",
     helpers=(
         ("compute_default_tiling_strategy", f"{PACKAGE}.ub_manager"),
         ("get_npu_core_count", f"{paths.PACKAGE}.ops.utils"),

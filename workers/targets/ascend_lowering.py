@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.metadata
 import json
 import linecache
 import re
@@ -16,6 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+PACKAGE = "triton-ascend"
+VERSION = "3.2."  # the versions whose passes are called here begin so
 TYPE = re.compile(r"(?:tensor|memref)<([\dx?]*?)x?(bf16|f16|f32|f64|i1|i8|i16|i32|i64)\b")
 WIDTHS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64, "i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 VALUE = re.compile(r"%[\w.#]+")
@@ -93,6 +96,18 @@ def _bits(text: str) -> int:
     return count * WIDTHS[kind] if "?" not in dims else 0
 
 
+def unusable() -> str | None:
+    """What of the compiler is missing, in a sentence; None where it is there."""
+    try:
+        version = importlib.metadata.version(PACKAGE)
+        importlib.import_module("triton.backends.ascend.compiler")
+    except (importlib.metadata.PackageNotFoundError, ImportError) as error:
+        return f"Triton-Ascend cannot be imported ({error})"
+    if not version.startswith(VERSION):
+        return f"Triton-Ascend is {version} here, and kernels are lowered with {VERSION}x"
+    return None
+
+
 def lower(functions: dict[str, Any], name: str, signature: dict[str, str], constants: dict[str, int]) -> str:
     """A kernel in the linalg dialect, as the compiler for NPUs takes it."""
     compiler = importlib.import_module("triton.backends.ascend.compiler")
@@ -110,8 +125,11 @@ def lower(functions: dict[str, Any], name: str, signature: dict[str, str], const
     return str(compiler.ttir_to_linalg(module, metadata, options, named_ops=True))
 
 
-def answered(request: dict[str, Any]) -> list[dict[str, Any]]:
+def answered(request: dict[str, Any]) -> dict[str, Any]:
     """What became of each kernel: the bits of its tiles, or the compiler's words."""
+    missing = unusable()
+    if missing is not None:
+        return {"missing": missing}
     nodes = device_functions(request["source"])
     text = "import triton\nimport triton.language as tl\n\n\n" + "\n\n\n".join(map(ast.unparse, nodes)) + "\n"
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +139,7 @@ def answered(request: dict[str, Any]) -> list[dict[str, Any]]:
         module.__file__ = str(path)
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
         linecache.checkcache(str(path))
-        return [{"name": kernel["name"], **_one(vars(module), kernel)} for kernel in request["kernels"]]
+        return {"kernels": [{"name": kernel["name"], **_one(vars(module), kernel)} for kernel in request["kernels"]]}
 
 
 def _one(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A target in Liger-Kernel: the files of an implementation next to the default operators, their exports and tests. Pure."""
+"""Implementations of operators in Liger-Kernel: the default one, and targets next to it with their exports and tests. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from importlib.resources import files
 
 from gpu_runner.contracts import CandidateSource, Problem
 from workers.authors.protocol import SourceStyle
-from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
-from workers.layouts.calls import call_of, defined_functions, kernel_form
+from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, UserFacingError
+from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
 from workers.layouts.liger import paths
 from workers.layouts.protocol import ExistingKernel
 from workers.layouts.python_source import Import, read_imports, with_import, with_listed_name
@@ -22,25 +22,16 @@ FREE = frozenset({"in_place", "row_mode"})
 
 
 @dataclass(frozen=True)
-class Backend:
-    """An implementation of operators in a Liger library: ``FOLDER/NAME.py``, exported by ``FOLDER/__init__.py``."""
+class Implementation:
+    """Operators of a Liger library, ``FOLDER/NAME.py`` each, exported by ``FOLDER/__init__.py``."""
 
     name: str
-    language: str
-    inside: str  # the implementation's folder, below that of the operators
-    helpers: tuple[tuple[str, str], ...]  # by name, the modules that they are imported from
-    impossible_here: tuple[str, ...]
-    since: str  # what brings the implementation to a repository that lacks it
-    selects: str  # where the package resolves to the implementation, as an expression of the test's
-    selects_by: str  # the import of that expression
-    buffer_bits: int = 0
-    contiguous: str = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
-    stand_ins: tuple[tuple[str, str], ...] = ()  # by path, what is laid over the repository while a port is judged
+    inside: str  # the folder, below that of the default operators; empty for those
 
     @property
     def folder(self) -> str:
-        """The folder of the ports."""
-        return f"{paths.OPS}/{self.inside}/ops"
+        """The folder of the operators."""
+        return f"{paths.OPS}/{self.inside}".rstrip("/")
 
     @property
     def exports(self) -> str:
@@ -50,23 +41,64 @@ class Backend:
     @property
     def package(self) -> str:
         """The module of that file."""
-        return f"{paths.PACKAGE}.ops.{self.inside.replace('/', '.')}.ops"
+        return self.folder.removeprefix("src/").replace("/", ".")
+
+    def port_path(self, name: str) -> str:
+        """The file of the operator of that name."""
+        return f"{self.folder}/{name}.py"
+
+    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
+        """The API of this implementation's operator.
+
+        Raises:
+            UserFacingError: there is no such operator, it cannot be read, or it does not take what the problem's CALL passes.
+        """
+        path, call = self.port_path(kernel.name), call_of(problem)
+        source = tree.read(path)
+        if source is None:
+            message = f"`{kernel.name}` has no implementation `{self.name}` to port from: there is no `{path}`"
+            raise UserFacingError(Failure(FailureCode.missing, message, DEFAULT_SERVES))
+        module = f"{self.package}.{kernel.name}"
+        exported = [s.imported.name for s in read_imports(tree.read(self.exports) or "") if s.imported.module == module]
+        contract = read_contract(source, call.symbol, filter(None, exported), path)
+        if not fits(call, source):
+            message = (
+                f"`{contract.function}` of `{path}` does not take what the problem's CALL passes: `{problem.call}`"
+            )
+            raise UserFacingError(Failure(FailureCode.problem, message, ANOTHER_CALL))
+        return contract
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of that operator's file, of which the port has none."""
+        return tuple(name for name in defined_functions(tree.read(contract.path) or "") if name != contract.function)
+
+
+DEFAULT_SERVES = "Leave `--from` out: the port then has the API of the default operator."
+ANOTHER_CALL = "Give the problem with a CALL that it takes, below the command or as `.kernelsmith/problems/NAME.py`."
+DEFAULT = Implementation(DEFAULT_OPERATORS, "")
+
+
+@dataclass(frozen=True)
+class Backend(Implementation):
+    """An implementation that operators are ported to."""
+
+    language: str
+    helpers: tuple[tuple[str, str], ...]  # by name, the modules that they are imported from
+    impossible_here: tuple[str, ...]
+    since: str  # what brings the implementation to a repository that lacks it
+    selects: str  # where the package resolves to the implementation, as an expression of the test's
+    selects_by: str  # the import of that expression
+    buffer_bits: int = 0
+    contiguous: str = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
+    stand_ins: tuple[tuple[str, str], ...] = ()  # by path, what is laid over the repository while a port is judged
 
     def path(self, kernel: ExistingKernel) -> str:
         """The file of a port."""
         return self.port_path(kernel.name)
 
-    def port_path(self, name: str) -> str:
-        """The file of the port of that name."""
-        return f"{self.folder}/{name}.py"
-
     def test_path(self, name: str) -> str:
-        """The file of the test that a port keeps the default's API."""
+        """The file of the test that a port keeps the API that it was ported from."""
         return f"test/ops/test_{self.name}_{name}.py"
-
-    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
-        """Other Functions of the default operator's file, which stay the default's on this device."""
-        return tuple(name for name in defined_functions(tree.read(kernel.path) or "") if name != contract.function)
 
     def check(self, kernel: ExistingKernel, tree: Tree) -> None:
         """Whether the repository has the implementation and no port of the kernel yet.
@@ -93,16 +125,8 @@ class Backend:
         """The calls that the library's models make, where they are more than one."""
         return _variants().get(kernel.name, ())
 
-    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
-        """The API of the default operator."""
-        module = f"{paths.PACKAGE}.ops.{kernel.name}"
-        exported = [
-            s.imported.name for s in read_imports(tree.read(paths.OPS_EXPORTS) or "") if s.imported.module == module
-        ]
-        return read_contract(tree.read(kernel.path) or "", call_of(problem).symbol, filter(None, exported))
-
     def style(self, name: str) -> SourceStyle:
-        """Sections without a class: the Function has the default operator's own API."""
+        """Sections without a class: the Function has the API that is ported."""
         return SourceStyle(
             "", forward_name(name), backward_name(name), helpers=self.helpers, section=True, target=self.name
         )
@@ -148,19 +172,24 @@ class Backend:
     def _test_source(self, kernel: ExistingKernel, module: PortedModule, contract: ApiContract) -> str:
         listed = ", ".join(f'"{name}"' for name in module.exports)
         exports = f"({listed},)" if len(module.exports) == 1 else f"({listed})"
-        parts = " / ".join(f'"{part}"' for part in (*self.inside.split("/"), "ops", f"{kernel.name}.py"))
         standard, own = (self.selects_by, "") if self.selects_by.startswith("import ") else ("", self.selects_by)
         return TEST.format(
             language=self.language,
             name=kernel.name,
             function=contract.function,
             exports=exports,
-            port=f"OPS / {parts}",
+            origin=_place(contract.path),
+            port=_place(self.path(kernel)),
             package=f"{self.package}.{kernel.name}",
             selects=self.selects,
             standard=f"\n{standard}" if standard else "",
             own=f"\n\n{own}" if own else "",
         )
+
+
+def _place(path: str) -> str:
+    parts = path.removeprefix(f"{paths.OPS}/").split("/")
+    return " / ".join(["OPS", *(f'"{part}"' for part in parts)])
 
 
 @cache
@@ -181,7 +210,7 @@ def _refused(message: str, fix: str) -> UserFacingError:
 
 
 TEST = '''\
-"""The {language} port of {name} has the API of the default operator; both import forms resolve as they should."""
+"""The {language} port of {name} has the API that it was ported from; both import forms resolve as they should."""
 
 import ast
 import importlib{standard}
@@ -191,7 +220,7 @@ from pathlib import Path
 import pytest{own}
 
 OPS = Path(__file__).parents[2] / "src" / "liger_kernel" / "ops"
-DEFAULT, PORT = OPS / "{name}.py", {port}
+ORIGIN, PORT = {origin}, {port}
 EXPORTS = {exports}
 
 
@@ -204,8 +233,8 @@ def parameters(path, method):
 
 
 @pytest.mark.parametrize("method", ["forward", "backward"])
-def test_function_takes_what_the_default_takes(method):
-    assert parameters(PORT, method) == parameters(DEFAULT, method)
+def test_function_takes_what_its_origin_takes(method):
+    assert parameters(PORT, method) == parameters(ORIGIN, method)
 
 
 def test_every_name_is_exported():

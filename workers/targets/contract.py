@@ -1,4 +1,4 @@
-"""Phase A of a port: the API of a library's default operator, read from its source. Pure."""
+"""Phase A of a port: the API of a library's operator, read from its source. Pure."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ class ApiContract:
     forward: SymbolContract | None = None
     backward: SymbolContract | None = None
     dtypes: tuple[str, ...] = ()  # dtypes that the operator's file names
+    path: str = ""  # the operator's file
 
 
-def read_contract(source: str, function: str, exported: Iterable[str]) -> ApiContract:
+def read_contract(source: str, function: str, exported: Iterable[str], path: str = "") -> ApiContract:
     """The contract of one autograd Function of a file; ``exported`` are the names that the library exports from it.
 
     Raises:
@@ -95,6 +96,7 @@ def read_contract(source: str, function: str, exported: Iterable[str]) -> ApiCon
         forward=_symbol(forward, public),
         backward=_symbol(backward, public),
         dtypes=_dtypes(module),
+        path=path,
     )
 
 

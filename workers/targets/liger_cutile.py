@@ -50,7 +50,7 @@ def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> 
 CUTILE = CutileBackend(
     name="cutile",
     language="cuTile",
-    inside="cutile",
+    inside="cutile/ops",
     helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
     impossible_here=(
         "Times need a GPU with a driver of release 580 or later: `kernelsmith bench` there takes the port as any candidate.",

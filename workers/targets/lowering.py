@@ -77,7 +77,10 @@ def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tupl
     if done.returncode != 0:
         log = done.stderr.strip()[-2000:] or None
         raise UserFacingError(Failure(FailureCode.environment, "Triton-Ascend cannot be used", FIX, log=log))
-    kernels = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    if "missing" in answer:
+        raise UserFacingError(Failure(FailureCode.environment, str(answer["missing"]), FIX))
+    kernels = answer["kernels"]
     for kernel in kernels:
         if "error" in kernel:
             message = f"Triton-Ascend does not compile `{kernel['name']}`"

@@ -279,11 +279,11 @@ class _Writer:
         if symbol is None:
             return None
         if len(self.bound) > 1:
-            return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in the default's own form")
+            return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in its own form")
         lines = self._backward_symbol(symbol) if back else self._forward_symbol(symbol)
         if lines is None:
             internal = [text for text in (*symbol.arguments, *symbol.results) if not self._is_shared(text)]
-            why = "it passes on what only the default's kernels have"
+            why = "it passes on what only its own kernels have"
             return PortedSymbol(symbol.name, None, f"{why}: {', '.join(dict.fromkeys(internal))}" if internal else why)
         head = f"def {symbol.name}({', '.join(Parameter(p.name, p.default).source for p in symbol.parameters)}):"
         return PortedSymbol(symbol.name, "\n".join([head, *(INDENT + line for line in lines)]))

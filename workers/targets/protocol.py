@@ -13,13 +13,25 @@ from workers.targets.module import PortedModule
 from workers.tree import Tree
 
 
-class PortTarget(Protocol):
-    """A device and a language that a library's operators are ported to. What cannot be done raises ``UserFacingError``."""
+class PortOrigin(Protocol):
+    """An implementation whose API a port takes over. What cannot be done raises ``UserFacingError``."""
 
     @property
     def name(self) -> str:
         """Of the command's option."""
         ...
+
+    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
+        """The API of its operator."""
+        ...
+
+    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
+        """Other Functions of that operator's file, of which the port has none."""
+        ...
+
+
+class PortTarget(PortOrigin, Protocol):
+    """A device and a language that a library's operators are ported to."""
 
     @property
     def language(self) -> str:
@@ -53,20 +65,12 @@ class PortTarget(Protocol):
         """The calls to port, by name, each as a problem's source; empty where the library's own problem is the only one."""
         ...
 
-    def contract(self, kernel: ExistingKernel, problem: Problem, tree: Tree) -> ApiContract:
-        """The API of the default operator."""
-        ...
-
     def style(self, name: str) -> SourceStyle:
         """The style in which the author writes a section of the port."""
         ...
 
     def free(self, contract: ApiContract) -> tuple[str, ...]:
         """Parameters that choose memory or launches, and change no values."""
-        ...
-
-    def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
-        """Other Functions of the default operator's file, which stay the default's on this device."""
         ...
 
     def changes(

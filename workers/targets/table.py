@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import TypeVar
 
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.targets.ascend import ASCEND
+from workers.targets.backend import DEFAULT
 from workers.targets.liger_cutile import CUTILE
-from workers.targets.protocol import PortTarget
+from workers.targets.protocol import PortOrigin, PortTarget
 
+T = TypeVar("T")
 TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE)}
+ORIGINS: dict[str, PortOrigin] = {origin.name: origin for origin in (DEFAULT, ASCEND, CUTILE)}
 
 
 def target_named(name: str) -> PortTarget:
@@ -18,9 +23,22 @@ def target_named(name: str) -> PortTarget:
     Raises:
         UserFacingError: there is none of that name.
     """
-    if name in TARGETS:
-        return TARGETS[name]
-    close = get_close_matches(name, TARGETS, 1)
+    return _named(name, TARGETS, "target")
+
+
+def origin_named(name: str) -> PortOrigin:
+    """An implementation by name.
+
+    Raises:
+        UserFacingError: there is none of that name.
+    """
+    return _named(name, ORIGINS, "implementation")
+
+
+def _named(name: str, known: Mapping[str, T], kind: str) -> T:
+    if name in known:
+        return known[name]
+    close = get_close_matches(name, known, 1)
     meant = f"Did you mean `{close[0]}`? " if close else ""
-    fix = f"{meant}Targets: {', '.join(f'`{known}`' for known in TARGETS)}."
-    raise UserFacingError(Failure(FailureCode.refused, f"there is no target `{name}`", fix))
+    fix = f"{meant}{kind.capitalize()}s: {', '.join(f'`{one}`' for one in known)}."
+    raise UserFacingError(Failure(FailureCode.refused, f"there is no {kind} `{name}`", fix))

@@ -454,5 +454,6 @@ def test_a_port_names_its_target_or_goes_to_the_first() -> None:
     assert (found.verb, found.name, found.options.to, found.options.auto) == (Verb.port, "rms_norm", "ascend", True)
     assert command("/kernel port LigerRMSNorm").options.to is None
     assert command("/kernel migrate rms_norm").verb is Verb.port
+    assert command("/kernel port rms_norm --from cutile").options.ported_from == "cutile"
     refused = error("/kernel port rms_norm --to ascent")
     assert (refused.code, refused.nearest, refused.choices) == (ErrorCode.unknown_value, "ascend", ("ascend", "cutile"))

@@ -27,7 +27,7 @@ PORT = PortSummary(
     files=("src/liger_kernel/ops/backends/_ascend/ops/rms_norm.py",),
     api=(
         PortedName("LigerRMSNormFunction", True, "forward(X, W, eps); 3 gradients"),
-        PortedName("rms_norm_forward", False, "it passes on what only the default's kernels have: BLOCK_SIZE"),
+        PortedName("rms_norm_forward", False, "it passes on what only its own kernels have: BLOCK_SIZE"),
     ),
     narrowed=("casting_mode = 'llama'",),
     tilings=(

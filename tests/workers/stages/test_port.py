@@ -14,7 +14,16 @@ from tests.workers.stages.answers import PASSED
 from tests.workers.stages.context import Answers, FakeContext, optimizing
 from tests.workers.stages.library import files
 from tests.workers.targets.test_cutile import python
-from workers.contracts import CommitUpdate, FailureCode, PortSummary, ProblemKind, ProblemText, UserFacingError, Verb
+from workers.contracts import (
+    CommitUpdate,
+    FailureCode,
+    FileChange,
+    PortSummary,
+    ProblemKind,
+    ProblemText,
+    UserFacingError,
+    Verb,
+)
 from workers.stages.port import Port
 from workers.targets.ascend import ASCEND, EXPORTS, UB_MANAGER
 from workers.targets.liger_cutile import CUTILE
@@ -36,9 +45,9 @@ def library(**more: str | None) -> Tree:
     return Tree({path: text.encode() for path, text in texts.items() if more.get(path, "") is not None})
 
 
-def porting(answers: Answers | None = None, tree: Tree | None = None, to: str = "ascend") -> FakeContext:
+def porting(answers: Answers | None = None, tree: Tree | None = None, to: str = "ascend", **more: Any) -> FakeContext:
     given = {"capture": CaptureResult(captured("geglu_tanh")[1]), "verify": PASSED} | (answers or {})
-    context = optimizing(given, tree or library(), to=to)
+    context = optimizing(given, tree or library(), to=to, **more)
     nothing = ProblemText(ProblemKind.missing)
     context.request = replace(context.request, verb=Verb.port, kernel="geglu", problem=nothing)
     return context
@@ -148,6 +157,63 @@ def test_cutiles_compiler_sees_the_kernels_where_it_is_named(
         assert not any("No cuTile is installed" in risk for risk in summary.risks)
     else:
         assert failure(context).code is code
+
+
+OWN = """import torch
+
+
+class LigerGELUMulFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, gate, up, approximate="tanh"):
+        return run(gate, up)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad, None
+
+
+class OtherFunction(torch.autograd.Function):
+    pass
+"""
+OWN_LIBRARY = library(
+    **{
+        CUTILE.exports: f"from {CUTILE.package}.geglu import LigerGELUMulFunction\n\n__all__ = []\n",
+        CUTILE.port_path("geglu"): OWN,
+    }
+)
+
+
+def test_a_port_has_the_api_of_the_implementation_that_the_command_names() -> None:
+    summary, texts = ported(porting(tree=OWN_LIBRARY, ported_from="cutile"))
+    assert '    def forward(ctx, gate, up, approximate="tanh"):\n' in texts[ASCEND.port_path("geglu")]
+    assert "geglu_forward" not in texts[EXPORTS], "the implementation exports no such symbol"
+    assert [row.name for row in summary.api] == ["LigerGELUMulFunction", "OtherFunction"]
+    assert (summary.origin, summary.narrowed) == ("cutile", ("approximate = 'tanh'",))
+    assert summary.reproduce == "kernelsmith port geglu --to ascend --from cutile --repo . --auto"
+    test = texts["test/ops/test_ascend_geglu.py"]
+    assert (
+        'ORIGIN, PORT = OPS / "cutile" / "ops" / "geglu.py", OPS / "backends" / "_ascend" / "ops" / "geglu.py"' in test
+    )
+
+
+@pytest.mark.parametrize(
+    ("tree", "origin", "message"),
+    [
+        (OWN_LIBRARY, "ascend", "`geglu` would be ported from `ascend` to itself"),
+        (OWN_LIBRARY, "cutlie", "there is no implementation `cutlie`"),
+        (library(), "cutile", "`geglu` has no implementation `cutile` to port from"),
+        (
+            OWN_LIBRARY.overlaid([FileChange(CUTILE.port_path("geglu"), OWN.replace("gate, up, approximate", "gate"))]),
+            "cutile",
+            "does not take what the problem's CALL passes",
+        ),
+    ],
+)
+def test_an_implementation_that_cannot_be_ported_from_is_refused(tree: Tree, origin: str, message: str) -> None:
+    context = porting(tree=tree, ported_from=origin)
+    failed = failure(context)
+    assert message in failed.message and failed.fix
+    assert context.asked == []
 
 
 def test_a_repository_without_the_implementation_is_told_what_brings_it() -> None:

@@ -38,19 +38,22 @@ GOAL = situation(ROW_SCALE, graph=graph_of_scale())
 
 
 class Simulation:
-    """Jobs in a row, each planned by what the ones before it left in the store."""
+    """Jobs in a row, each planned by what the ones before it left, as the store gives it."""
 
     def __init__(self, database: Database) -> None:
         self.database, self.random = database, random.Random(17)
         self.tried = Counter[str]()
+        self.left: list[Trial] = []  # the newest first
         self.scatter = {(k, s): self.random.gauss(0, SCATTER) for k in KERNELS for s in PLANTED}
 
     def run(self, jobs: int) -> None:
         for number in range(jobs):
             kernel, architecture = self.random.choice(KERNELS), self.random.choice(("sm_80", "sm_90"))
-            planned = [p for p in self.planned(architecture, kernel) if p.strategy in PLANTED]
+            known = evidence(self.left, architecture, kernel, GOAL.problem.workloads)
+            planned = [p for p in ordered(GOAL, known) if p.strategy in PLANTED]
             made = trials_of(tuple(self._job(planned, kernel, architecture)), Scope.general, architecture, kernel)
             self.tried.update(trial.strategy for trial in made.values())
+            self.left = [*reversed(made.values()), *self.left]
             with self.database.write() as session:
                 store.add(session, f"job {number}", made)
 
@@ -106,7 +109,6 @@ def mean_of(planned: PlannedStrategy) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "place"), [("sm_80", 0), ("sm_90", 1)])
-@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_two_hundred_jobs_come_to_the_planted_gains_with_their_spread(
     simulation: Simulation, architecture: str, place: int
 ) -> None:
@@ -119,7 +121,6 @@ def test_two_hundred_jobs_come_to_the_planted_gains_with_their_spread(
 
 
 @pytest.mark.slow
-@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_wrong_entries_are_corrected_by_evidence(simulation: Simulation) -> None:
     claimed = [p.strategy for p in ordered(GOAL) if p.strategy in PLANTED]
     assert claimed.index("compiled_fast_path") < claimed.index("eviction_hints") == len(claimed) - 1
@@ -129,7 +130,6 @@ def test_wrong_entries_are_corrected_by_evidence(simulation: Simulation) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_failures_stand_in_the_trigger(simulation: Simulation) -> None:
     planned = {p.strategy: p for p in simulation.planned("sm_90", "lab/library another_kernel")}
     trigger = planned["compiled_fast_path"].trigger
@@ -191,10 +191,10 @@ def test_one_trial_moves_a_claim_a_little_and_widens_nothing_beyond_it() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.long  # two hundred jobs are simulated; in `make test` each rule alone, in this file
 def test_the_store_keeps_each_variant_of_a_job_once(simulation: Simulation) -> None:
     with simulation.database.write() as session:
         before = store.newest(session)
+        assert list(before) == simulation.left
         store.add(session, "job 0", {"v1": trials(3.0)[0]})
         assert store.newest(session) == before
         assert all(trial.gains or trial.outcome is Outcome.incorrect for trial in before)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.workers.compiler.test_ascend import PORTED, ported
 from workers.contracts import FailureCode, KernelTiling, LoweredKernel, UserFacingError
-from workers.targets import stand_in
+from workers.targets import ascend_lowering, stand_in
 from workers.targets.ascend_lowering import buffer_bits, device_functions
 from workers.targets.lowering import kernel_requests, lowered
 
@@ -93,7 +94,7 @@ def python(folder: Path, answer: object, status: int = 0) -> str:
 
 def test_what_the_compiler_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(UserFacingError) as raised:
-        lowered(python(tmp_path, [{"name": "k", "error": "error: unsupported"}]), "", [])
+        lowered(python(tmp_path, {"kernels": [{"name": "k", "error": "error: unsupported"}]}), "", [])
     failure = raised.value.failure
     assert (failure.code, failure.log) == (FailureCode.verdict, "error: unsupported")
     assert failure.message == "Triton-Ascend does not compile `k`"
@@ -101,13 +102,31 @@ def test_what_the_compiler_refuses_is_refused_in_its_words(tmp_path: Path) -> No
 
 def test_an_environment_without_triton_ascend_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserFacingError) as raised:
-        lowered(python(tmp_path, [], status=1), "", [])
+        lowered(python(tmp_path, {}, status=1), "", [])
     assert raised.value.failure.code is FailureCode.environment
     assert raised.value.failure.log == "no triton" and "pip install triton-ascend" in (raised.value.failure.fix or "")
 
 
 def test_kernels_that_compile_are_given_with_their_tiles(tmp_path: Path) -> None:
-    assert lowered(python(tmp_path, [{"name": "k", "bits": 64, "copies": 2}]), "", []) == (LoweredKernel("k", 64, 2),)
+    answer = {"kernels": [{"name": "k", "bits": 64, "copies": 2}]}
+    assert lowered(python(tmp_path, answer), "", []) == (LoweredKernel("k", 64, 2),)
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [("3.2.1", None), ("4.0.0", "Triton-Ascend is 4.0.0 here, and kernels are lowered with 3.2.x")],
+)
+def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sentence: str | None) -> None:
+    monkeypatch.setattr(ascend_lowering.importlib.metadata, "version", lambda name: version)
+    monkeypatch.setattr(ascend_lowering.importlib, "import_module", lambda name: None)
+    assert ascend_lowering.unusable() == sentence
+
+
+def test_an_environment_with_another_triton_lacks_the_compiler_and_refuses_no_kernel() -> None:
+    with pytest.raises(UserFacingError) as raised:
+        lowered(sys.executable, SOURCE, [{"name": "_k_forward_kernel", "signature": {}, "constants": {}}])
+    failure = raised.value.failure
+    assert failure.code is FailureCode.environment and "Triton-Ascend cannot be imported" in failure.message
 
 
 @pytest.mark.skipif("TRITON_ASCEND_PYTHON" not in os.environ, reason="TRITON_ASCEND_PYTHON names no Triton-Ascend")
