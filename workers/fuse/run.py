@@ -238,13 +238,14 @@ def _ended(
     out: Path, traced: Traced, chosen: Cut, parts: tuple[PartResult, ...], verdict: Verdict | None
 ) -> FuseResult:
     proved = [part.name for part in parts if part.source]
-    stays = {part.name: part.reason for part in parts if part.reason}
+    failed = {part.name: part.reason for part in parts if part.reason}
     summary = {
         **totals(traced, chosen),
         **shares(traced, chosen, proved),
         "saved_bytes": sum(chosen.saving(name) for name in proved),
         "proved": proved,
-        "stays_with_torch": stays,
+        "stays_with_torch": {name: reason for name, reason in failed.items() if name in chosen.parts},
+        "cut_again": {name: reason for name, reason in failed.items() if name not in chosen.parts},
         "status": verdict.status.value if verdict is not None else "nothing proved" if parts else "nothing to gain",
         "why": None if verdict is None or verdict.status is Status.passed else why(verdict),
     }

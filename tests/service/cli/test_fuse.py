@@ -24,6 +24,7 @@ SUMMARY: dict[str, Any] = {
     "left_to_torch": 2,
     "proved": ["add_norm_1a2b3c"],
     "stays_with_torch": {"gelu_mul_4d5e6f": "incorrect_values: It is off."},
+    "cut_again": {"add_norm_7a8b9c": "unproved: It is never so."},
     "status": "passed",
     "why": None,
 }
@@ -47,6 +48,7 @@ def test_a_proved_whole_names_its_parts_and_what_stays(monkeypatch: pytest.Monke
     assert result.exit_code == 0
     assert "- `add_norm_1a2b3c`: proved" in result.stdout
     assert "- `gelu_mul_4d5e6f` stays with torch: incorrect_values: It is off." in result.stdout
+    assert "- `add_norm_7a8b9c` was cut again: unproved: It is never so." in result.stdout
     assert "Nothing was timed." in result.stdout
 
 

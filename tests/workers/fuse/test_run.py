@@ -130,7 +130,8 @@ def test_a_part_that_fails_with_a_bias_is_tried_without(tmp_path: Path) -> None:
         ("gelu_mul", True),
     ]
     assert result.verdict is not None and result.verdict.status is Status.passed
-    assert list(result.summary["stays_with_torch"]) == [result.parts[0].name]
+    assert result.summary["cut_again"] == {result.parts[0].name: "incorrect_values: It is off."}
+    assert result.summary["stays_with_torch"] == {}
     assert [row["id"] for row in json.loads((tmp_path / "subgraphs.json").read_text())["subgraphs"]] == [
         result.parts[1].name
     ]
