@@ -101,7 +101,7 @@ def parts_of(job: JobView, load: Callable[[str], bytes]) -> FusedParts | None:
     tried = [
         name.split("/")[1] for name in digests if name.startswith("kernels_out/") and name.endswith("/verdict.json")
     ]
-    rows = []
+    rows: list[PartRow] = []
     for name in dict.fromkeys((*listed, *tried)):
         state, outcome = _outcome(form(f"kernels_out/{name}/verdict.json"))
         operators = ", ".join(map(str, listed.get(name, {}).get("operators", ())))
