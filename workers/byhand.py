@@ -54,6 +54,7 @@ from workers.contracts.problem_set import Entry
 from workers.fuse import run as fuse_run
 from workers.fuse.asking import asker
 from workers.fuse.part import Part, style_of
+from workers.fuse.run import BY_COMPILER, Authors
 from workers.gpu_host.execute import execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
@@ -72,6 +73,7 @@ from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 
 __all__ = [
+    "Authors",
     "Calibration",
     "CompiledProblem",
     "RunnerAnswer",
@@ -271,7 +273,7 @@ def fuse(
     *,
     fresh: bool = False,
     limit_s: float = math.inf,
-    authors: fuse_run.Authors = fuse_run.BY_COMPILER,
+    authors: Authors = BY_COMPILER,
 ) -> fuse_run.FuseResult:
     """Take a model apart, have its parts written, prove them and the whole; all of it goes to ``out``.
     ``limit_s``: the seconds that it may take.

@@ -198,10 +198,9 @@ def fuse(
     """
     from service.report.fused import fused_section
     from workers import byhand
-    from workers.fuse.run import Authors
 
     source = text_of(model)
-    authors = Authors(extract_author, dispatch_author, compose_author, rounds)
+    authors = byhand.Authors(extract_author, dispatch_author, compose_author, rounds)
     with reporting(kernels=True):
         result = byhand.fuse(source, out, jobs, say, fresh=fresh, authors=authors)
     if as_json:
