@@ -314,10 +314,11 @@ def _searched(
     return f"none of {1 + tools.authors.rounds} answers of the model is proved; the last one: {failed.status}: {failed.sentence}"
 
 
-def _by_model(part: Part, answers: Answers, tools: Tools) -> tuple[str, Verdict] | str:
-    """A model's file of a part with its verdict, or why there is none."""
-    brief = tools.brief(part)
-    assert brief is not None, "a part that a model writes is one that runs"
+def _by_model(part: Part, refusal: str | None, answers: Answers, tools: Tools) -> tuple[str, Verdict] | str:
+    """A model's file of a part with its verdict, or why there is none; ``refusal`` is the compiler's, where that was asked."""
+    told = tools.brief(part)
+    assert told is not None, "a part that a model writes is one that runs"
+    brief = replace(told, refused=refusal)
     tools.say(f"{part.name}: asking a model")
     return _searched(
         lambda failed, round_: kernel_question(replace(brief, failed=failed), round_),
@@ -339,10 +340,10 @@ def _proved(part: Part, out: Path, answers: Answers, tools: Tools) -> PartResult
     folder = out / "kernels_out" / part.name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "problem.py").write_text(part.source, encoding="utf-8")
-    source = None if tools.authors.dispatch is AuthorName.llm else _written(part, answers, tools).source
-    by_model = source is None
+    written = _Written(None, None) if tools.authors.dispatch is AuthorName.llm else _written(part, answers, tools)
+    source, by_model = written.source, written.source is None
     if source is None:
-        found = _by_model(part, answers, tools)
+        found = _by_model(part, written.refusal, answers, tools)
         if isinstance(found, str):
             tools.say(f"{part.name}: {found}")
             return PartResult(part.name, None, found, by_model=True)

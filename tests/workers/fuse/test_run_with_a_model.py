@@ -79,6 +79,7 @@ def test_a_model_writes_the_part_that_the_compiler_refuses(line: Line, tmp_path:
     assert f"_{name}_kernel" in (tmp_path / "run" / "compose_out" / "composed_kernel.py").read_text()
     [row] = [json.loads(text) for text in (tmp_path / LEDGER).read_text().splitlines()]
     assert row["outcome"] == "answered" and row["tokens"] > 0
+    assert "it has no way to express `gelu` yet" in line.prompts()[0]
     again = bench(line, tmp_path, authors, refused="gelu")
     again.run(tmp_path / "run", SCALED)
     assert len(line.server.asked) == 1 and again.asked == []
