@@ -34,6 +34,7 @@ GIVE_BACK_S = 17.0  # for a request to GitHub that hangs to end, and what it was
 MISSED_EVERY_S = 300.0
 NIGHTS_EVERY_S = 300.0
 PAGES_EVERY_S = 60.0
+CANCELLED_BY = "the job's page"
 UNHEARD_AFTER_S = 150.0  # by then what was delivered at the start has been acknowledged
 MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
 
@@ -203,4 +204,5 @@ def _pages(parts: Parts) -> Pages:
         parts.desk.addresses,
         password.get_secret_value() if password is not None else None,
         anybody=parts.settings.pages_open,
+        cancel=None if parts.settings.pages_open else lambda job_id: inbox.cancel(job_id, CANCELLED_BY),
     )

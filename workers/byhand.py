@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
@@ -43,6 +44,7 @@ from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.reading import UNPARSABLE, of_tiles
 from workers import problem_set
 from workers.authors.kernelbench import model_new
+from workers.authors.llm.protocol import KernelBrief
 from workers.authors.protocol import AuthorRefusal, Brief, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.calibration import Calibration, CalibrationTools, Trials
@@ -50,7 +52,9 @@ from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
 from workers.fuse import run as fuse_run
-from workers.fuse.part import style_of
+from workers.fuse.asking import asker
+from workers.fuse.part import Part, style_of
+from workers.fuse.run import BY_COMPILER, Authors
 from workers.gpu_host.execute import execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
@@ -58,6 +62,7 @@ from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
 from workers.settings import Settings, WrongSettingsError, load_settings
+from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
@@ -68,6 +73,7 @@ from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 
 __all__ = [
+    "Authors",
     "Calibration",
     "CompiledProblem",
     "RunnerAnswer",
@@ -260,13 +266,20 @@ def _elements(problem: Problem) -> int:
 
 
 def fuse(
-    source: str, out: Path, jobs: int, say: Callable[[str], None], *, fresh: bool = False, limit_s: float = math.inf
+    source: str,
+    out: Path,
+    jobs: int,
+    say: Callable[[str], None],
+    *,
+    fresh: bool = False,
+    limit_s: float = math.inf,
+    authors: Authors = BY_COMPILER,
 ) -> fuse_run.FuseResult:
-    """Take a model apart, have the compiler author write the parts, prove them and the whole; all of it goes to ``out``.
+    """Take a model apart, have its parts written, prove them and the whole; all of it goes to ``out``.
     ``limit_s``: the seconds that it may take.
 
     Raises:
-        UserFacingError: the model cannot be fused, or the environment is at fault.
+        UserFacingError: the model cannot be fused, the environment is at fault, or a language model is wanted and there is none.
     """
 
     end = time.monotonic() + limit_s
@@ -284,6 +297,15 @@ def fuse(
         request = VerifyRequest(problem, candidate, ("float32",), composed=composed)
         return _run(Action.verify, request, limit_s=left()).verdict()
 
+    def brief(part: Part) -> KernelBrief | None:
+        problem = parse(part.source)
+        graph = _run(Action.capture, CaptureRequest(part.source), limit_s=left()).captured().graph
+        if graph is None:
+            return None
+        return KernelBrief(
+            part.name, "candidate.py", problem, graph, style_of(part.name), counted=lines(counted(problem, graph))
+        )
+
     tools = fuse_run.Tools(
         lambda model: _run(Action.capture, CaptureRequest(model, whole=True), limit_s=left()).captured(),
         proposed,
@@ -291,6 +313,9 @@ def fuse(
         judged,
         say,
         version("kernelsmith"),
+        authors,
+        functools.cache(brief),
+        asker(authors, _settings(), out / "orchestrator" / "models.jsonl", fresh=fresh),
     )
     parse(source)
     return fuse_run.fuse(source, out, tools, jobs=jobs, fresh=fresh)

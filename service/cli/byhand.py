@@ -23,6 +23,8 @@ from service.cli.console import (
     tell,
     text_of,
 )
+from service.commands.grammar import MAX_REPAIRS
+from workers.contracts import AuthorName
 
 
 @app.command("compile")
@@ -182,10 +184,15 @@ def fuse(
         "fuse"
     ),
     jobs: Annotated[int, typer.Option(help="How many parts to prove at a time.", min=1)] = 1,
+    extract_author: Annotated[AuthorName, typer.Option(help="Who changes the cut.")] = AuthorName.auto,
+    dispatch_author: Annotated[AuthorName, typer.Option(help="Who writes the parts.")] = AuthorName.auto,
+    compose_author: Annotated[AuthorName, typer.Option(help="Who puts the parts together.")] = AuthorName.auto,
+    rounds: Annotated[int, typer.Option(min=0, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a model apart, have the compiler author write the parts, prove them, and compose a module of the same parameters.
+    """Take a model apart, have the parts written, prove them, and compose a module of the same parameters. With `auto` a language
+    model, where one is configured, does what the compiler refuses.
 
     Exit 0 the whole is proved, or there is nothing to gain; 1 it failed, 2 it was refused, 3 the environment is at fault.
     """
@@ -193,8 +200,9 @@ def fuse(
     from workers import byhand
 
     source = text_of(model)
+    authors = byhand.Authors(extract_author, dispatch_author, compose_author, rounds)
     with reporting(kernels=True):
-        result = byhand.fuse(source, out, jobs, say, fresh=fresh)
+        result = byhand.fuse(source, out, jobs, say, fresh=fresh, authors=authors)
     if as_json:
         typer.echo(json.dumps(result.summary))
     else:

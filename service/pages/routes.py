@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Annotated, Any, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from fastapi.security import HTTPBasic
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -20,6 +23,7 @@ from service.addresses import Addresses, is_loopback
 from service.pages import kernels, shown
 from service.pages.errors import NoPageError, add_error_pages
 from service.pages.kernels import shown as redacted
+from service.pages.parts import parts_of
 from service.pages.shown import tried_of
 from service.pages.sites import DEFAULT_LAST, LiveSite
 from workers import history, inbox
@@ -42,6 +46,10 @@ KERNEL_HEADERS = HEADERS | {
         "frame-ancestors 'none'"
     ),
 }
+# The page of a job has a script that listens for changes, and a form that cancels.
+JOB_HEADERS = KERNEL_HEADERS | {
+    "content-security-policy": f"{KERNEL_HEADERS['content-security-policy']}; connect-src 'self'"
+}
 BADGE_HEADERS = HEADERS | {"content-security-policy": "default-src 'none'; sandbox"}
 ALL = "all"
 NO_NUMBERS_FIX = (
@@ -59,6 +67,10 @@ NO_ARTIFACT_FIX = (
 FOLDER = Path(__file__).parent
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 REFRESH_S = 10
+LOOK_S = 1.0  # between two looks at a job that a page listens to
+BREATH_S = 15.0  # after so long without a change a line is sent, so that a proxy keeps the connection
+STREAM_S = 600.0  # then the browser asks anew
+MOST_STREAMS = 64  # a page beyond them loads itself anew
 _BASIC = HTTPBasic(realm="kernelsmith")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 LONGEST = 2000  # characters of a name in an address
@@ -76,6 +88,7 @@ class Pages:
     addresses: Addresses
     password: str | None
     anybody: bool = False
+    cancel: Callable[[str], bool] | None = None  # None: nobody may cancel a job here
 
 
 @dataclass(frozen=True)
@@ -85,10 +98,11 @@ class _PageSet:
     pages: Pages
     templates: Environment
     kernels: Environment
+    streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_STREAMS))
 
-    def page(self, name: str, **values: Any) -> Response:
+    def page(self, name: str, headers: dict[str, str] = HEADERS, **values: Any) -> Response:
         """A page of jobs, by its template."""
-        return HTMLResponse(self.templates.get_template(name).render(values), headers=HEADERS)
+        return HTMLResponse(self.templates.get_template(name).render(values), headers=headers)
 
 
 async def _served(request: Request) -> _PageSet:
@@ -280,14 +294,60 @@ def job(served: Served, job_id: str) -> Response:
     job, now = _job(served.pages, job_id), datetime.now(UTC)
     return served.page(
         "job.html",
+        JOB_HEADERS,
         job=job,
+        fused=parts_of(job, served.pages.load),
+        may_cancel=served.pages.cancel is not None and job.state not in ENDED,
         row=shown.row_of(job, now),
         stages=shown.stages_of(job, now),
         links=shown.links_of(job, served.pages.addresses),
         events=shown.events_of(job, now),
         tried=tried_of(job, served.pages.load),
         refresh_s=None if job.state in ENDED else REFRESH_S,
+        mark=shown.mark_of(job),
         inline={artifact.name: shown.served_type(artifact) for artifact in job.artifacts},
+    )
+
+
+@ROUTER.get("/jobs/{job_id}/changes")
+async def changes(served: Served, job_id: str, seen: Text = "") -> Response:
+    """Says whenever the job's page is another than the one that was ``seen``, as server-sent events."""
+    await run_in_threadpool(_job, served.pages, job_id)
+    if served.streams.locked():
+        return Response(status_code=503, headers=HEADERS)
+    return StreamingResponse(_changes(served, job_id, seen), media_type="text/event-stream", headers=HEADERS)
+
+
+async def _changes(served: _PageSet, job_id: str, seen: str) -> AsyncIterator[str]:
+    async with served.streams:
+        said, end = time.monotonic(), time.monotonic() + STREAM_S
+        while (now := time.monotonic()) < end:
+            job = await run_in_threadpool(served.pages.get_job, job_id)
+            if job is None:
+                return
+            mark = shown.mark_of(job)
+            if job.state in ENDED:
+                yield "event: end\ndata: \n\n"
+                return
+            if mark != seen or now - said >= BREATH_S:
+                yield f"event: change\ndata: {mark}\n\n" if mark != seen else ": \n\n"
+                seen, said = mark, now
+            await asyncio.sleep(LOOK_S)
+
+
+@ROUTER.post("/jobs/{job_id}/cancel")
+def cancel(served: Served, job_id: str, request: Request) -> Response:
+    """Cancels a job, by the form of its page alone."""
+    if served.pages.cancel is None or request.headers.get("sec-fetch-site") != "same-origin":
+        raise HTTPException(403, "a job is cancelled by its own page, or by `/kernel cancel`")
+    served.pages.cancel(_job(served.pages, job_id).job_id)
+    return RedirectResponse(f"/jobs/{quote(job_id, safe='')}", 303, headers=HEADERS)
+
+
+@ROUTER.get("/static/job.js")
+def job_script() -> Response:
+    return FileResponse(
+        FOLDER / "static" / "job.js", media_type="text/javascript", headers={"x-content-type-options": "nosniff"}
     )
 
 

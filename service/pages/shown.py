@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -127,6 +128,21 @@ def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
     begun = {stage.stage for stage in job.stages}
     rows += [StageRow("○", name.value, "to come", 0, "", "", None) for name in job.pipeline if name not in begun]
     return tuple(rows)
+
+
+def mark_of(job: JobView) -> str:
+    """A digest of what the job's page shows, but for the clock."""
+    told = (
+        job.state,
+        job.stages,
+        job.failure,
+        job.checkpoint,
+        job.queue_position,
+        job.no_host_since,
+        job.artifacts,
+        job.timeline,
+    )
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:

@@ -126,6 +126,7 @@ def fused_section(summary: Mapping[str, Any]) -> str:
     ]
     lines += [f"- `{name}`: proved" for name in summary["proved"]]
     lines += [f"- `{name}` stays with torch: {reason}" for name, reason in summary["stays_with_torch"].items()]
+    lines += [f"- `{name}` was cut again: {reason}" for name, reason in summary["cut_again"].items()]
     lines += ["", f"Bytes moved by a forward: {summary['bytes']:,}; the parts save {summary['saved_bytes']:,} of them."]
     return "\n".join([*lines, "Nothing was timed.", ""])
 

@@ -15,14 +15,13 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, ShouldStop, Signals
 from workers.engine.lease import LeaseLost, leased
 from workers.models.ledger import (
-    ANSWERED,
     Amount,
     BudgetReachedError,
     Metered,
     RequestEnd,
     Reservation,
     Room,
-    cost,
+    charged,
     dollars,
     granted,
     most_of,
@@ -41,10 +40,6 @@ MOST_KEY = 200
 WAIT_S = 0.5  # between two looks at a budget that is promised to others
 LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
 
-# Endings of requests that a provider has read and begun to answer, or may have.
-READ_AT_LEAST = frozenset(
-    {ANSWERED, *(it.value for it in (Trouble.malformed, Trouble.truncated, Trouble.overdue, Trouble.cancelled))}
-)
 MEDIA_TYPE = "application/json"
 
 NO_MODEL = Failure(
@@ -150,12 +145,8 @@ class RequestLog:
         if not self._paid:
             return Spent(ending.request_id, ending.outcome, Usage(), None, ending.duration_s)
         by = self._asked[ending.request_id]
-        if ending.usage == Usage() and ending.outcome in READ_AT_LEAST:
-            # A server that does not count is no reason to let a budget go without end.
-            most = Usage(input_tokens=by.most.input_tokens, output_tokens=by.most.output_tokens)
-            return Spent(ending.request_id, ending.outcome, most, by.most.micro_dollars, ending.duration_s)
         price = price_of(self._runtime.settings.model_prices, by.provider, by.model)
-        return Spent(ending.request_id, ending.outcome, ending.usage, cost(ending.usage, price), ending.duration_s)
+        return Spent(ending.request_id, ending.outcome, *charged(ending, by.most, price), ending.duration_s)
 
 
 class Questions:

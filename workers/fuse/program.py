@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Composed, Status, Verdict
 from workers.authors.kernelbench import model_new
+from workers.authors.llm.protocol import AnswerFault, UnusableAnswer
 from workers.contracts import Failure, FailureCode
 from workers.fuse.cut import Cut, in_order
 from workers.fuse.operators import OperatorKind
@@ -178,6 +179,66 @@ def _sizes(traced: Traced) -> dict[str, str]:
             if not dim.isdigit():
                 found.setdefault(dim, f"{spec.name}.shape[{place}]")
     return found
+
+
+def entry_of(whole: Program) -> str:
+    """The program's own function."""
+    return "\n".join(whole.source.splitlines()[slice(*_entry_lines(whole))]) + "\n"
+
+
+def _entry_lines(whole: Program) -> tuple[int, int]:
+    node = next(n for n in ast.parse(whole.source).body if isinstance(n, ast.FunctionDef) and n.name == ENTRY)
+    return node.lineno - 1, node.end_lineno or node.lineno
+
+
+def with_entry(whole: Program, text: str) -> Program:
+    """The program with another text of its own function, which does with the same parts and operators what a cut would.
+
+    Raises:
+        UnusableAnswer: it does something else.
+    """
+    before, now = ast.parse(entry_of(whole)).body[0], ast.parse(text).body
+    if len(now) != 1 or not isinstance(now[0], ast.FunctionDef) or now[0].name != ENTRY or now[0].decorator_list:
+        raise UnusableAnswer(AnswerFault.names, f"the answer is not one function `{ENTRY}`")
+    assert isinstance(before, ast.FunctionDef), "a program has a function"
+    if ast.dump(before.args) != ast.dump(now[0].args):
+        raise UnusableAnswer(AnswerFault.names, f"`{ENTRY}` has other parameters")
+    sums = {ast.unparse(part) for part in ast.walk(before) if isinstance(part, ast.BinOp)}
+    for node in (part for statement in now[0].body for part in ast.walk(statement)):
+        is_changed = isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if (
+            not isinstance(node, _STRAIGHT)
+            or is_changed
+            or (isinstance(node, ast.BinOp) and ast.unparse(node) not in sums)
+        ):
+            where = getattr(node, "lineno", now[0].lineno)
+            raise UnusableAnswer(
+                AnswerFault.reach, f"`{ENTRY}` has {type(node).__name__} in line {where}, which is no call"
+            )
+    known, calls = _calls(before), _calls(now[0])
+    more = [name for name in calls if calls[name] > known[name]]
+    less = [name for name in whole.calls if calls[name] < known[name]]
+    if more or less:
+        name = (more or less)[0]
+        raise UnusableAnswer(AnswerFault.same, f"`{ENTRY}` calls `{name}` {calls[name]} times, not {known[name]}")
+    start, end = _entry_lines(whole)
+    lines = whole.source.splitlines()
+    source = "\n".join([*lines[:start], *text.rstrip("\n").splitlines(), *lines[end:]]) + "\n"
+    computing = [node for node in now[0].body if isinstance(node, ast.Assign) or _calls(node)]
+    torch = [node for node in computing if not whole.calls.keys() & _calls(node).keys()]
+    places = (line for node in torch for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return Program(source, tuple(start + line for line in places), whole.calls)
+
+
+# What a function of calls alone is made of.
+_STRAIGHT = (
+    ast.Assign, ast.Delete, ast.Return, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple,
+    ast.List, ast.Constant, ast.Starred, ast.BinOp, ast.operator, ast.UnaryOp, ast.USub, ast.expr_context, ast.Expr,
+)  # fmt: skip
+
+
+def _calls(node: ast.AST) -> Counter[str]:
+    return Counter(ast.unparse(part.func) for part in ast.walk(node) if isinstance(part, ast.Call))
 
 
 def faults(source: str, expected: Program, bodies: Mapping[str, str]) -> list[str]:

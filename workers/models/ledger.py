@@ -14,7 +14,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Usage
+from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 
 
 class Price(BaseModel):
@@ -256,6 +256,20 @@ class RequestEnd:
     outcome: str
     usage: Usage
     duration_s: float
+
+
+# Endings of requests that a provider has read and begun to answer, or may have.
+READ_AT_LEAST = frozenset(
+    {ANSWERED, *(it.value for it in (Trouble.malformed, Trouble.truncated, Trouble.overdue, Trouble.cancelled))}
+)
+
+
+def charged(ending: RequestEnd, most: Amount, price: Price | None) -> tuple[Usage, int | None]:
+    """What a request used and cost, in micro-dollars; where a server does not count, the most that it can have."""
+    if ending.usage == Usage() and ending.outcome in READ_AT_LEAST:
+        # A server that does not count is no reason to let a budget go without end.
+        return Usage(input_tokens=most.input_tokens, output_tokens=most.output_tokens), most.micro_dollars
+    return ending.usage, cost(ending.usage, price)
 
 
 @dataclass(frozen=True)

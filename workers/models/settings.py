@@ -65,6 +65,8 @@ class Purpose(StrEnum):
     modify = "modify"
     diagnose = "diagnose"
     optimize = "optimize"
+    extract = "extract"
+    compose = "compose"
 
 
 def _none_if_empty(value: object) -> object:

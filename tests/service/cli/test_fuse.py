@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 from gpu_runner.contracts import Evidence, Status, Verdict
 from service.cli import app
+from tests.workers.fuse.models import MLP
 from workers import byhand
-from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.fuse.run import FuseResult
+from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
+from workers.fuse import run as fuse_run
+from workers.fuse.run import Authors, FuseResult
 
 SUMMARY: dict[str, Any] = {
     "bytes": 4096,
@@ -24,6 +26,7 @@ SUMMARY: dict[str, Any] = {
     "left_to_torch": 2,
     "proved": ["add_norm_1a2b3c"],
     "stays_with_torch": {"gelu_mul_4d5e6f": "incorrect_values: It is off."},
+    "cut_again": {"add_norm_7a8b9c": "unproved: It is never so."},
     "status": "passed",
     "why": None,
 }
@@ -47,7 +50,30 @@ def test_a_proved_whole_names_its_parts_and_what_stays(monkeypatch: pytest.Monke
     assert result.exit_code == 0
     assert "- `add_norm_1a2b3c`: proved" in result.stdout
     assert "- `gelu_mul_4d5e6f` stays with torch: incorrect_values: It is off." in result.stdout
+    assert "- `add_norm_7a8b9c` was cut again: unproved: It is never so." in result.stdout
     assert "Nothing was timed." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "authors"),
+    [
+        ((), Authors(AuthorName.auto, AuthorName.auto, AuthorName.auto, 3)),
+        (
+            ("--extract-author", "llm", "--dispatch-author", "compiler", "--compose-author", "auto", "--rounds", "0"),
+            Authors(AuthorName.llm, AuthorName.compiler, AuthorName.auto, 0),
+        ),
+    ],
+)
+def test_who_does_what_is_the_options(
+    options: tuple[str, ...], authors: Authors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Authors] = []
+    monkeypatch.setattr(byhand, "asker", lambda authors, *_, **__: asked.append(authors))
+    monkeypatch.setattr(fuse_run, "fuse", lambda *_, **__: FuseResult(Verdict(Status.passed), (), SUMMARY))
+    model = tmp_path / "model.py"
+    model.write_text(MLP)
+    result = CliRunner().invoke(app, ["fuse", str(model), "--out", str(tmp_path / "run"), *options])
+    assert (result.exit_code, asked) == (0, [authors])
 
 
 def test_its_json_is_the_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from workers.authors.compiler.kernels import KernelTask
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import started
 from workers.authors.compiler.schedules.flat import Flat
-from workers.authors.protocol import Brief, Proposal
+from workers.authors.protocol import Brief, Proposal, SourceStyle
 
 
 def kernel(source: str, name: str) -> str:
@@ -90,18 +92,52 @@ def test_what_a_turn_loads_counts_the_numbers_of_its_rows() -> None:
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 8)" in proposal("rms_norm").source
 
 
-@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(max(n_elements, 1), 4096)")])
-def test_a_block_is_decided_where_fixed_dimensions_may_not_fill_one(width: int, block: str) -> None:
-    problem, graph = captured("reglu")
-    specs = tuple(replace(s, dims=tuple(str(width) if d == "I" else d for d in s.dims)) for s in problem.inputs)
+def of_width(name: str, dim: str, width: int, form: SourceStyle | None = None) -> str:
+    """What the compiler writes of a problem with a number in the place of a dimension."""
+    problem, graph = captured(name)
+    specs = tuple(replace(s, dims=tuple(str(width) if d == dim else d for d in s.dims)) for s in problem.inputs)
     sized = [
-        replace(n, meta=replace(n.meta, shape=tuple(width if d == Expr("I") else d for d in n.meta.shape)))
+        replace(
+            n,
+            meta=replace(n.meta, shape=tuple(width if d == Expr(dim) else d for d in n.meta.shape)),
+            args=tuple(Expr(re.sub(rf"\b{dim}\b", str(width), a.text)) if isinstance(a, Expr) else a for a in n.args),
+        )
         for n in graph.nodes
     ]
-    brief = Brief("reglu", replace(problem, inputs=specs), replace(graph, nodes=tuple(sized)), style("reglu"))
-    given = CompilerAuthor().propose(brief)
+    workloads = tuple(
+        replace(w, sizes=tuple((d, width if d == dim else size) for d, size in w.sizes)) for w in problem.workloads
+    )
+    known = replace(problem, inputs=specs, workloads=workloads)
+    given = CompilerAuthor().propose(Brief(name, known, replace(graph, nodes=tuple(sized)), form or style(name)))
     assert isinstance(given, Proposal)
-    assert given.source.count(f"calculate_settings({block})") == 2
+    return given.source
+
+
+@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(max(n_elements, 1), 4096)")])
+def test_a_block_is_decided_where_fixed_dimensions_may_not_fill_one(width: int, block: str) -> None:
+    assert of_width("reglu", "I", width).count(f"calculate_settings({block})") == 2
+
+
+@pytest.mark.parametrize("name", ["bias_gelu", "layer_norm", "softmax"])
+@pytest.mark.parametrize("width", [8, 48, 768, 1024, 2048, 3072, 4096, 8192, 12288])
+def test_masks_are_left_out_where_the_launchers_rule_gives_whole_tiles(name: str, width: int) -> None:
+    source = of_width(name, captured(name)[0].dimensions[-1], width)
+    rules = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and "settings" in node.name]
+    module: dict[str, Any] = {}
+    exec("import triton\n" + "\n".join(map(ast.unparse, rules)), module)
+    for timed_pass in ("forward", "backward"):
+        launcher = source.partition(f"def {name}_{timed_pass}(")[2]
+        found = re.search(r" = (_\w+_settings)\(", launcher)
+        assert found is not None
+        rows, block, _ = module[found[1]](width, *([1] if found[1] == "_tile_settings" else []))
+        text = kernel(source, f"_{name}_{timed_pass}_kernel")
+        assert ("row_mask = " in text) == (rows > 1)
+        assert ("col_mask = " in text) == (width % block != 0)
+
+
+def test_a_tile_that_may_be_tuned_keeps_its_masks() -> None:
+    source = of_width("bias_gelu", "H", 4096, tunable_style("bias_gelu"))
+    assert source.count("row_mask = (rows < n_rows) | EVEN") == source.count("col_mask = (cols < n_cols) | EVEN") == 2
 
 
 class Lines(Flat):

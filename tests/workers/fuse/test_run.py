@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from gpu_runner.contracts import CaptureResult, Composed, Evidence, Status, Verdict
+from gpu_runner.contracts import CaptureResult, Composed, Evidence, Status, Verdict, parse_problem
 from tests.workers.fuse.models import MLP, RESNET, SCALED, captured, module_of
+from workers.authors.llm.protocol import KernelBrief
 from workers.authors.protocol import AuthorRefusal, KernelPlan, Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.fuse.run import FuseResult, Tools, fuse
+from workers.fuse.part import Part, style_of
+from workers.fuse.run import BY_COMPILER, Authors, FuseResult, Tools, fuse
+from workers.models.protocol import Answer, Question
 
 PLAN = KernelPlan("", 1, (), "", (), (), "", (), "", "", "", False, "", "", "", "")
 WRONG = Verdict(Status.incorrect_values, (Evidence("values", "It is off."),))
@@ -29,7 +33,10 @@ class Bench:
     stop_at: str = ""  # where the run is interrupted
     asked: list[str] = field(default_factory=list)
     claims: list[Composed] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
     refactored: Verdict = field(default_factory=lambda: Verdict(Status.passed))
+    authors: Authors = BY_COMPILER
+    model: Callable[[Question], Answer] | None = None
 
     def _ask(self, what: str) -> None:
         if what == self.stop_at:
@@ -55,8 +62,12 @@ class Bench:
         self.claims.append(claim)
         return self.whole if claim.kernels else self.refactored
 
+    def brief(self, part: Part) -> KernelBrief:
+        return KernelBrief(part.name, "candidate.py", parse_problem(part.source), None, style_of(part.name))
+
     def run(self, out: Path, source: str = MLP, **more: bool) -> FuseResult:
-        tools = Tools(self.capture, self.propose, self.verify, self.judge, lambda _: None, "1")
+        asks = self.capture, self.propose, self.verify, self.judge
+        tools = Tools(*asks, self.said.append, "1", self.authors, self.brief, self.model)
         return fuse(source, out, tools, jobs=1, **more)
 
 
@@ -130,7 +141,8 @@ def test_a_part_that_fails_with_a_bias_is_tried_without(tmp_path: Path) -> None:
         ("gelu_mul", True),
     ]
     assert result.verdict is not None and result.verdict.status is Status.passed
-    assert list(result.summary["stays_with_torch"]) == [result.parts[0].name]
+    assert result.summary["cut_again"] == {result.parts[0].name: "incorrect_values: It is off."}
+    assert result.summary["stays_with_torch"] == {}
     assert [row["id"] for row in json.loads((tmp_path / "subgraphs.json").read_text())["subgraphs"]] == [
         result.parts[1].name
     ]

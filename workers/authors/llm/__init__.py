@@ -4,10 +4,20 @@ A question tells the model all that its brief holds, and quotes texts of others 
 read strictly against its brief, and what is wrong with it is one of ``Fault`` with a sentence. Nothing of an answer is run here.
 """
 
-from workers.authors.llm.answers import read_change, read_diagnosis, read_kernel, read_problem, read_variant
+from workers.authors.llm.answers import (
+    read_change,
+    read_composition,
+    read_diagnosis,
+    read_kernel,
+    read_problem,
+    read_variant,
+    read_wishes,
+)
 from workers.authors.llm.prompts import versions
 from workers.authors.llm.questions import (
     change_question,
+    composition_question,
+    cut_question,
     diagnosis_question,
     kernel_question,
     problem_question,
@@ -16,14 +26,18 @@ from workers.authors.llm.questions import (
 
 __all__ = [
     "change_question",
+    "composition_question",
+    "cut_question",
     "diagnosis_question",
     "kernel_question",
     "problem_question",
     "read_change",
+    "read_composition",
     "read_diagnosis",
     "read_kernel",
     "read_problem",
     "read_variant",
+    "read_wishes",
     "variant_question",
     "versions",
 ]

@@ -26,6 +26,7 @@ from workers.authors.llm.protocol import (
     AnswerFault,
     ChangeAnswer,
     ChangeBrief,
+    CompositionBrief,
     Diagnosis,
     Failed,
     KernelAnswer,
@@ -103,6 +104,28 @@ def read_diagnosis(answer: Answer) -> Diagnosis:
     """
     data = checked_data(answer, forms.DIAGNOSIS)
     return Diagnosis(data["bottleneck"], tuple(data["evidence"]), tuple(data["steps"]))
+
+
+def read_wishes(answer: Answer) -> tuple[str, ...]:
+    """Read the answer to a question about a cut: sentences in the grammar of its review.
+
+    Raises:
+        UnusableAnswer: it cannot be used, whatever it holds.
+    """
+    return tuple(checked_data(answer, forms.CUT)["wishes"])
+
+
+def read_composition(answer: Answer, brief: CompositionBrief) -> str:
+    """Read the function that calls the parts.
+
+    Raises:
+        UnusableAnswer: it cannot be used, whatever it holds.
+    """
+    source = _ended(checked_data(answer, forms.COMPOSITION)["source"])
+    before = parsed(brief.entry, "the function as it is")
+    check_capabilities(parsed(source, "the function"), "the function", before=before)
+    _changed(source, brief.failed)
+    return source
 
 
 def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:

@@ -151,6 +151,17 @@ CHANGE = Form(
         optional=("added_tests", "problem"),
     ),
 )
+CUT = Form(
+    "give_wishes",
+    "Say what to change in the cut, and why.",
+    _object(
+        {
+            "reason": _text(2_000, description="which bytes are saved, or why the cut is good as it is"),
+            "wishes": _list(_text(200), 16, description="such as: keep 3 and 4 together; leave 2 to torch"),
+        }
+    ),
+)
+COMPOSITION = Form("give_program", "Give the function that calls the parts.", _object({"source": CODE}))
 DIAGNOSIS = Form(
     "give_diagnosis",
     "Say what bounds the kernel, by which evidence, and what to try in order.",

@@ -20,6 +20,8 @@ class Task(StrEnum):
     modify = "modify"  # a targeted change of a kernel that stands
     diagnose = "diagnose"  # from a profile to what bounds a kernel
     optimize = "optimize"  # one change that makes it faster
+    extract = "extract"  # from a model's cut to what shall change in it
+    compose = "compose"  # from proved parts to the function that calls them
 
 
 class AnswerFault(StrEnum):
@@ -201,6 +203,27 @@ class Diagnosis:
     bottleneck: str
     evidence: tuple[str, ...]
     steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CutBrief:
+    """From a cut of a model to what shall change in it. ``listed`` has a line for each part, ``kept`` one for each operator that
+    stays with torch, with its reason."""
+
+    model: str
+    listed: str
+    kept: str
+    picture: str
+
+
+@dataclass(frozen=True)
+class CompositionBrief:
+    """From proved parts to the function that calls them. ``parts`` are their references, ``entry`` is the function as it is."""
+
+    model: str
+    parts: str
+    entry: str
+    failed: Failed | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,15 @@ from workers.authors.llm.prompts import (
     tried,
     word,
 )
-from workers.authors.llm.protocol import ChangeBrief, KernelBrief, ProblemBrief, Task, VariantBrief
+from workers.authors.llm.protocol import (
+    ChangeBrief,
+    CompositionBrief,
+    CutBrief,
+    KernelBrief,
+    ProblemBrief,
+    Task,
+    VariantBrief,
+)
 from workers.models.protocol import Form, Message, Part, Question, Role
 
 CARRIED = (
@@ -50,7 +58,10 @@ TOKENS = {
     Task.modify: (32_000, 12_000),
     Task.diagnose: (4_000, 8_000),
     Task.optimize: (32_000, 12_000),
+    Task.extract: (4_000, 8_000),
+    Task.compose: (32_000, 12_000),
 }
+WRITING = frozenset({Task.generate, Task.repair, Task.revise, Task.modify, Task.optimize})  # of kernels
 
 
 def problem_question(brief: ProblemBrief) -> Question:
@@ -163,6 +174,33 @@ def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
     return _question(Task.optimize, forms.VARIANT, _kernel_as_it_is(brief), changing, angle)
 
 
+def cut_question(brief: CutBrief) -> Question:
+    """Ask what shall change in a cut."""
+    of_the_cut = joined(
+        "# The model",
+        quoted(QuoteKind.code, "the model's file", brief.model),
+        "# The cut",
+        quoted(QuoteKind.note, "the table of parts", brief.listed),
+        quoted(QuoteKind.note, "what stays with torch", brief.kept),
+        quoted(QuoteKind.graph, "the cut as a flowchart", brief.picture),
+    )
+    return _question(Task.extract, forms.CUT, (of_the_cut,), prompt(Task.extract.value).text, None)
+
+
+def composition_question(brief: CompositionBrief) -> Question:
+    """Ask for the function that calls proved parts."""
+    of_the_program = joined(
+        "# The model",
+        quoted(QuoteKind.code, "the model's file", brief.model),
+        "# What the parts compute",
+        quoted(QuoteKind.code, "their references", brief.parts),
+        "# The function as it is",
+        quoted(QuoteKind.code, "composed by the cut", brief.entry),
+    )
+    changing = joined(failed(brief.failed), prompt(Task.compose.value).text)
+    return _question(Task.compose, forms.COMPOSITION, (of_the_program,), changing, None)
+
+
 def _goal(brief: VariantBrief) -> str:
     return joined("# The goal", quoted(QuoteKind.request, "the command", f"goal: {brief.goal}\nscope: {brief.scope}"))
 
@@ -192,7 +230,7 @@ def _candidate(
 def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:
     answer_tokens, thinking_tokens = TOKENS[task]
     # Another tool is another prefix of the cache, so that tasks which write no kernel gain nothing by how one is written.
-    names = (SYSTEM,) if task in (Task.analyze, Task.diagnose) else (SYSTEM, LANGUAGE, EXAMPLES)
+    names = (SYSTEM, LANGUAGE, EXAMPLES) if task in WRITING else (SYSTEM,)
     shared = "\n\n".join(prompt(name).text for name in names)
     parts = [Part(text + "\n\n", stable=True) for text in stable if text.strip()]
     return Question(

@@ -5,13 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from tests.workers.compiler.captured import captured, proposal, style
-from workers.authors.llm.protocol import ChangeBrief, Example, Idea, KernelBrief, ProblemBrief, Remark, VariantBrief
+from workers.authors.llm.protocol import (
+    ChangeBrief,
+    CompositionBrief,
+    CutBrief,
+    Example,
+    Idea,
+    KernelBrief,
+    ProblemBrief,
+    Remark,
+    VariantBrief,
+)
 from workers.models.protocol import Answer, Usage
 
 PROBLEM = captured("reglu")[0].source
 SOURCE = proposal("reglu", liger=True).source
 PATH = "src/liger_kernel/ops/reglu.py"
 TEST_PATH = "test/transformers/test_reglu.py"
+CUT = CutBrief(
+    "class Model(nn.Module): ...\n",
+    "1. add, gelu: 2 places, saves 4096 bytes\n2. mul, add: 2 places, saves 2048 bytes",
+    "linear: a product\nsort: it has no way to express `sort` yet",
+    'flowchart TD\n    n0["add"] --> n1["mul"]\n',
+)
+COMPOSITION = CompositionBrief(
+    "class Model(nn.Module): ...\n",
+    "def add_gelu_1a2b3c(x0, x1):\n    return torch.ops.aten.gelu.default(torch.ops.aten.add.Tensor(x0, x1))\n",
+    "def candidate(x, b, w):\n    y = add_gelu_1a2b3c(x, b)\n    return torch.ops.aten.linear.default(y, w)\n",
+)
 TESTS = '''\
 """Tests of reglu."""
 

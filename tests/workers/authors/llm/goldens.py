@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.workers.authors.llm import briefs
 from tests.workers.compiler.captured import captured
-from workers.authors.llm import change_question, diagnosis_question, kernel_question, problem_question, variant_question
+from workers.authors.llm import (
+    change_question,
+    composition_question,
+    cut_question,
+    diagnosis_question,
+    kernel_question,
+    problem_question,
+    variant_question,
+)
 from workers.authors.llm.protocol import Example, Failed, KernelBrief
 from workers.models.protocol import Question
 
@@ -53,6 +62,8 @@ def questions() -> dict[str, Question]:
         "modify": change_question(changed),
         "diagnose": diagnosis_question(briefs.variant_brief(source=SHORT)),
         "optimize": variant_question(variant, 2),
+        "extract": cut_question(briefs.CUT),
+        "compose": composition_question(replace(briefs.COMPOSITION, failed=FAILED)),
     }
 
 

@@ -1,4 +1,4 @@
-"""Twenty tasks of a model, each with an answer that is right and a usual wrong one, and the rule of the prompts that it breaks.
+"""Twenty-two tasks of a model, each with an answer that is right and a usual wrong one, and the rule of the prompts that it breaks.
 
 Kernels are judged by the runner's verdict in the interpreter, the other answers are read: a prompt that loses a rule, or asks for
 what does not pass, fails a test.
@@ -15,14 +15,18 @@ from tests.workers.authors.llm import briefs
 from tests.workers.authors.llm.goldens import FAILED
 from workers.authors.llm import (
     change_question,
+    composition_question,
+    cut_question,
     diagnosis_question,
     kernel_question,
     problem_question,
     read_change,
+    read_composition,
     read_diagnosis,
     read_kernel,
     read_problem,
     read_variant,
+    read_wishes,
     variant_question,
 )
 from workers.authors.llm.protocol import AnswerFault, KernelBrief, Task
@@ -180,6 +184,10 @@ class Answered:
                 return read_diagnosis(given)
             case Task.optimize:
                 return read_variant(given, briefs.variant_brief())
+            case Task.extract:
+                return read_wishes(given)
+            case Task.compose:
+                return read_composition(given, briefs.COMPOSITION)
 
 
 RIGHT = briefs.kernel()
@@ -255,5 +263,21 @@ ANSWERED: dict[str, Answered] = {
         briefs.variant(edits=[{"path": briefs.PATH, "old": "mask=mask", "new": "mask=None"}]),
         AnswerFault.edit,
         "each `old` text occurs in the file exactly once",
+    ),
+    "wishes for a cut": Answered(
+        Task.extract,
+        cut_question(briefs.CUT),
+        {"reason": "The sum is read again.", "wishes": ["keep 1 and 2 together"]},
+        {"reason": "The sum is read again.", "wishes": ["keep 1\u200b and 2 together"]},
+        AnswerFault.form,
+        "Each wish is one sentence of this grammar",
+    ),
+    "a program of parts": Answered(
+        Task.compose,
+        composition_question(briefs.COMPOSITION),
+        {"source": briefs.COMPOSITION.entry.replace("y,", "z,").replace("y =", "z =")},
+        {"source": "import os\n" + briefs.COMPOSITION.entry},
+        AnswerFault.reach,
+        "no loop, branch, import, or function within it",
     ),
 }

@@ -73,6 +73,8 @@ def test_changed_prompt_has_another_version() -> None:
             "modify": (3, "e7aa2b3e0838"),
             "diagnose": (2, "f767cc27ad89"),
             "optimize": (3, "eec3f77f2eb7"),
+            "extract": (1, "4d13f8eb4552"),
+            "compose": (1, "dcb8b4d34dcc"),
         }
     )
 

@@ -284,9 +284,9 @@ class KernelWriter:
         return tensor, place, f", mask={mask}, other={outside}" if mask else ""
 
     @staticmethod
-    def moved_mask(name: str, index: TileValue) -> str:
-        """Where there is an element at other columns: a condition that they cannot fail is left out."""
-        bounds = ["mask"]
+    def moved_mask(name: str, index: TileValue, mask: str) -> str:
+        """Where there is an element at other columns, of those in a mask: a condition that they cannot fail is left out."""
+        bounds = [mask] if mask else []
         if _may_be_negative(index):
             bounds.append(f"({name}_cols >= 0)")
         if index.op != "sub" or index.args[0].op != "column" or _may_be_negative(index.args[1]):

@@ -177,6 +177,7 @@ class CutileFlat(Flat):
 class CutileTileKernel(CutileKernel, TileKernel):
     language = replace(CUTILE, kernel=f"@ct.kernel(num_worker_warps={ROW_WARPS})")
     _staged = False
+    _fits = False, False  # a tile of the language is masked where it ends
 
     def view(self, name: str) -> str:
         """Rows and columns, of which a tensor may have one."""

@@ -457,7 +457,7 @@ class LoopedKernel(KernelWriter):
             whole = self.program.domain.space_of(str(value.datum)).rows
             start = "row_offset" if index == "row" else f"({index}) * tl.cast(n_cols, tl.int64)"
             inner.line(f"{name}_cols = {inner.fitted(value.args[0])}")
-            inner.line(f"{name}_mask = {self.moved_mask(name, value.args[0])}")
+            inner.line(f"{name}_mask = {self.moved_mask(name, value.args[0], 'mask')}")
             place = f"{start} + {name}_cols" if whole else f"{name}_cols"
             tensor = self.names.tensors[str(value.datum)]
             text = f"tl.load({tensor}_ptr + {place}, mask={name}_mask, other={self.fill(value)})"

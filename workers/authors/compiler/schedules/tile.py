@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -20,20 +21,22 @@ from workers.authors.compiler.schedules.reductions import argmax_lines, loses_na
 from workers.authors.compiler.statements import INDENT, ScopeStatements, write_loop
 from workers.authors.compiler.values import TileValue
 
-_PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
+_PLACES = {FULL: "offsets", ROW: "rows", COL: "cols"}
 # A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
 # Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
 WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
 MOST_STAGES = 3
 WARPS = (4, 8, 16, 32)
 ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
-SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
+# Elements: of the tiles that the rules choose where rows are short, and the most that is tried.
+TILE_ELEMENTS, PERSISTENT_ELEMENTS, LARGEST_TILE = 4096, 8192, 16384
+WIDEST_BLOCK = 4096  # columns
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
-TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
+TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
     """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
     BLOCK_SIZE, most_warps = calculate_settings(n_cols)
-    BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
+    BLOCK_ROWS = max(1, {TILE_ELEMENTS} // BLOCK_SIZE)
     num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
     return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
 
@@ -42,15 +45,15 @@ STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
     BLOCK_SIZE, _ = calculate_settings(n_cols)
     return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
 
-PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
-    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
+PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
+    """A program takes many tiles of whole rows: {PERSISTENT_ELEMENTS} elements a turn keep enough bytes on their way."""
     BLOCK_SIZE, _ = calculate_settings(n_cols)
-    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+    return max(1, {PERSISTENT_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
-BLOCK_SETTINGS = '''def _block_settings(n_cols):
+BLOCK_SETTINGS = f'''def _block_settings(n_cols):
     """A tile is a block of columns of one row, or of several where rows are short."""
-    BLOCK_SIZE, _ = calculate_settings(min(n_cols, 4096))
-    return max(1, 4096 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+    BLOCK_SIZE, _ = calculate_settings(min(n_cols, {WIDEST_BLOCK}))
+    return max(1, {TILE_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     """One program a multiprocessor, each with its own partial sums."""
@@ -262,7 +265,7 @@ def _counts(most: int, fitting: int) -> tuple[int, ...]:
 
 
 def _warps(tiles: list[int]) -> tuple[int, ...]:
-    elements = {max(tile, SMALLEST_TILE) for tile in tiles}
+    elements = {max(tile, TILE_ELEMENTS) for tile in tiles}
     return tuple(n for n in WARPS if any(count // (32 * n) in ELEMENTS_A_THREAD for count in elements))
 
 
@@ -333,12 +336,31 @@ class TileKernel(KernelWriter):
     def _blocks(self) -> bool:
         return not self.task.reduces_cols
 
+    @property
+    def _fits(self) -> tuple[bool, bool]:
+        """Whether no tile has a row beyond the last one, and none a column, by the file alone: its columns are a number, and the
+        launcher's rule gives a tile one row, or blocks that make up a row. A mask would then have one outcome."""
+        domain = self.program.domain
+        sizes = [size for axis in domain.col_axes if isinstance(size := domain.sizes[axis], int)]
+        n_cols = math.prod(sizes) if sizes and len(sizes) == len(domain.col_axes) else 0
+        if not n_cols or self.form.tunable or self.form.strides_the_grid:
+            return False, False
+        block = 1 << ((min(n_cols, WIDEST_BLOCK) if self._blocks else n_cols) - 1).bit_length()
+        elements = PERSISTENT_ELEMENTS if self.task.is_persistent and not self._blocks else TILE_ELEMENTS
+        return elements // block <= 1, n_cols % block == 0
+
+    def _mask(self, space: Space) -> str:
+        """The mask of what varies over a space; none where all of every tile exists."""
+        rows, cols = (wanted and not fits for wanted, fits in zip((space.rows, space.cols), self._fits, strict=True))
+        return "mask" if rows and cols else "row_mask" if rows else "col_mask" if cols else ""
+
     def _columns(self, head: ScopeStatements) -> None:
         if self._loops:
             head.line("program = tl.program_id(0)")
         start = "tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
         head.line(f"cols = ({start})[None, :]" if self._blocks else "cols = tl.arange(0, BLOCK_SIZE)[None, :]")
-        head.line(f"col_mask = {self._unless_even('cols < n_cols')}")
+        if self._mask(COL):
+            head.line(f"col_mask = {self._unless_even('cols < n_cols')}")
 
     def _unless_even(self, mask: str) -> str:
         """Masks are dropped where rows and columns are multiples of the tile, which the launch states."""
@@ -349,8 +371,10 @@ class TileKernel(KernelWriter):
         if self.task.form.last_rows_first:
             body.line("tile = n_tiles - 1 - turn")
         body.line(f"rows = ({tile} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
-        body.line(f"row_mask = {self._unless_even('rows < n_rows')}")
-        body.line("mask = row_mask & col_mask")
+        if self._mask(ROW):
+            body.line(f"row_mask = {self._unless_even('rows < n_rows')}")
+        if self._mask(FULL) == "mask":
+            body.line("mask = row_mask & col_mask")
         widths = self._widths()
         domain = self.program.domain
         if domain.is_strided:
@@ -370,7 +394,7 @@ class TileKernel(KernelWriter):
 
     @staticmethod
     def _place(space: Space, chunk: Chunk | None) -> str:
-        place = _PLACES[space][0]
+        place = _PLACES[space]
         return f"packed_offsets{chunk.shift}" if chunk and space == FULL else f"{place}{chunk.shift if chunk else ''}"
 
     def _load(self, scope: ScopeStatements, load: TileValue) -> None:
@@ -380,7 +404,7 @@ class TileKernel(KernelWriter):
         if load.space == SCALAR:
             text = f"tl.load({base}_ptr{chunk.shift if chunk else ''})"
         else:
-            place, mask = self._place(load.space, chunk), _PLACES[load.space][1]
+            place, mask = self._place(load.space, chunk), self._mask(load.space)
             part = segment_columns(self.program, self.names, load)
             if part is not None:
                 index, (column, width, _) = row_index(self.program, self.names, load)[0], part
@@ -393,7 +417,8 @@ class TileKernel(KernelWriter):
                     if chunk is None or f"{base}_offsets" not in "".join(scope.lines):
                         scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
                     place = f"{base}_offsets{chunk.shift if chunk else ''}"
-            text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
+            masked = f", mask={mask}, other={self.fill(load)}" if mask else ""
+            text = f"tl.load({base}_ptr + {place}{masked}{self.hint(load)})"
         scope.line(f"{name} = {self.converted(text, load)}")
 
     def _pick(self, body: ScopeStatements, value: TileValue) -> None:
@@ -402,7 +427,7 @@ class TileKernel(KernelWriter):
             self._moved(body, value)
             return
         rows = f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols"
-        tensor, place, further = self.pick_place(body, value, rows, "row_mask")
+        tensor, place, further = self.pick_place(body, value, rows, self._mask(ROW))
         name = self.names.of(value)
         body.line(f"{name}_offsets = {place}")
         text = f"tl.load({tensor}_ptr + {name}_offsets{further})"
@@ -414,11 +439,14 @@ class TileKernel(KernelWriter):
         name, tensor = self.names.of(value), self.names.tensors[str(value.datum)]
         rows, whole = row_index(self.program, self.names, value)[0], self.program.domain.space_of(str(value.datum)).rows
         body.line(f"{name}_cols = {body.fitted(value.args[0])}")
-        body.line(f"{name}_mask = {self.moved_mask(name, value.args[0])}")
+        mask = self.moved_mask(name, value.args[0], self._mask(FULL))
+        if mask:
+            body.line(f"{name}_mask = {mask}")
         rows = rows if rows == "rows" else f"({rows})"
         place = f"{rows}.to(tl.int64) * n_cols + {name}_cols" if whole else f"{name}_cols"
         body.line(f"{name}_offsets = {place}")
-        text = f"tl.load({tensor}_ptr + {name}_offsets, mask={name}_mask, other={self.fill(value)})"
+        masked = f", mask={name}_mask, other={self.fill(value)}" if mask else ""
+        text = f"tl.load({tensor}_ptr + {name}_offsets{masked})"
         body.line(f"{name} = {self.converted(text, value)}")
         body.env[value] = name
 
@@ -450,8 +478,8 @@ class TileKernel(KernelWriter):
             body.line(self._stored(store, text))
 
     def _stored(self, store: Store, text: str) -> str:
-        place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
-        return f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})"
+        place, mask = self._place(store.space, store.chunk), self._mask(store.space)
+        return f"tl.store({store.buffer}_ptr + {place}, {text}{mask and f', mask={mask}'})"
 
     def _repeat(self, body: ScopeStatements, loop: RerolledLoop) -> None:
         if not any(value in body.env for value in loop.ends if value is not None):
@@ -492,9 +520,9 @@ class TileKernel(KernelWriter):
 
     def _masked(self, body: ScopeStatements, value: TileValue, kind: str, over_rows: bool) -> str:
         text = body.reduced(value)
-        if self.neutral_outside(value, kind, over_rows):
+        mask = self._mask(FULL if value.space.cols else ROW)
+        if not mask or self.neutral_outside(value, kind, over_rows):
             return text
-        mask = "mask" if value.space.cols else "row_mask"
         return f"{self.language.module}.where({mask}, {text}, {NEUTRAL[kind]})"
 
     def _accumulators(self) -> list[str]:
@@ -526,7 +554,8 @@ class TileKernel(KernelWriter):
                 if store.chunk:
                     lines.append(f"    {store.name} = {total}")
                     total, place = store.name, f"program * {store.chunk.width} + cols{store.chunk.shift}"
-                lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}, mask=col_mask)")
+                mask = self._mask(COL)
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}{mask and f', mask={mask}'})")
             elif store.summed:
                 place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
                 if store.chunk:
