@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from triton.runtime import interpreter
 
-from gpu_runner.program import memory
 from gpu_runner.program.memory import _Guarded
+from gpu_runner.program.objects import Violation
 
 SIZE = 96  # bytes of each of two buffers
 DTYPES = ("bool", "uint16", "float16", "float32", "int64")
@@ -72,5 +72,5 @@ def test_elements_of_one_range_are_loaded_at_once(monkeypatch: pytest.MonkeyPatc
 def test_two_numbers_at_one_place_are_a_race_however_they_are_stored() -> None:
     buffers, addresses, _, other = drawn("float32", 0, "one", masked=False)
     addresses[0, 0] = addresses[1, 1]
-    with pytest.raises(memory.Violation, match="several numbers"):
+    with pytest.raises(Violation, match="several numbers"):
         guarded(buffers).store(addresses, other, np.ones((2, 4), bool))
