@@ -734,7 +734,6 @@ class _Proving:
                 found.put(one)
         finally:
             found.put(None)
-            self._stack.close()
 
     def _given(self, ahead: Future[None], found: SimpleQueue[AtScale | None]) -> Iterator[AtScale]:
         while True:

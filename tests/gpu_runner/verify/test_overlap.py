@@ -210,6 +210,7 @@ def test_calls_at_scale_are_given_as_their_truth_becomes_known(monkeypatch: pyte
     assert next(given) == "second"
     with pytest.raises(ValueError, match="no third"):
         next(given)
+    proving.__exit__()
     assert done == ["closed"]
 
 
