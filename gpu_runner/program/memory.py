@@ -5,6 +5,7 @@ The interpreter reads and writes wherever a kernel's pointers lead, as a GPU doe
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import inspect
 import math
@@ -75,6 +76,7 @@ class _Guarded:
         self.operations, self.most = 0, MOST_OPERATIONS
         self.sample: Sample | None = None  # where launches are sampled, what is known of memory
         self._writers: list[Any] = []  # by range, the stretch of a program that wrote each byte; zero: none
+        self._arrays: dict[tuple[int, Any], Any] = {}  # by range and dtype, its memory
         self._acquaintance = _Acquaintance()
         self.is_of_one_block = False  # the atomic that is carried out: it orders threads of one program alone
         self.builder: Any = None
@@ -83,7 +85,7 @@ class _Guarded:
     def begin(self, ranges: list[tuple[int, int]]) -> None:
         """Begin a launch."""
         self.ranges, self._acquaintance, self.operations = ranges, _Acquaintance(), 0
-        self._writers = [None] * len(ranges)
+        self._writers, self._arrays = [None] * len(ranges), {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -94,15 +96,21 @@ class _Guarded:
             self._look_for_a_race(addresses, place)
         for begin, _, within in self._by_range(addresses, place):
             self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
-        return self._inner.load(ptr, mask, other, dtype)
+        return self._read(addresses, place, ptr, mask, other, dtype)
 
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
             self._look_for_a_race(addresses, place, value, mask)
         self._sampled_write(addresses, place, value.dtype.itemsize)
-        self._inner.store(ptr, value, mask)
-        if self.sample is None and addresses.size > 1 and self._differs(addresses.ravel(), value, mask).any():
+        at = self._elements_at(addresses, place, value.dtype) if value.shape == ptr.shape else None
+        if at is None:
+            self._inner.store(ptr, value, mask)
+        else:
+            self._array(place, value.dtype)[at] = (
+                value if addresses is ptr else value[self.np.asarray(mask).astype(bool)]
+            )
+        if self.sample is None and addresses.size > 1 and self._differs(addresses.ravel(), place, value, mask).any():
             message = "A kernel writes several numbers to one place at once: on a GPU any of them may stay."
             raise Violation("race", message, Status.nondeterministic)
 
@@ -166,11 +174,12 @@ class _Guarded:
             self._writers[place] = self.np.zeros(end - begin, dtype="int32")
         writers, program = self._writers[place], self._program()
         own = self._acquaintance.stretch_of(program)
-        others = (writers[at] != 0) & (writers[at] != own)
+        there = writers[at]
+        others = (there != 0) & (there != own)
         if others.any() and value is not None:
-            others &= self._differs(addresses.ravel(), value, mask)
+            others &= self._differs(addresses.ravel(), place, value, mask)
         if others.any():
-            stretches = self.np.unique(writers[at][others]).tolist()
+            stretches = self.np.unique(there[others]).tolist()
             if not all(self._acquaintance.is_known(program, stretch) for stretch in stretches):
                 does = (
                     "reads what another program of the launch wrote"
@@ -181,10 +190,41 @@ class _Guarded:
         if value is not None:
             writers[at] = own
 
-    def _differs(self, addresses: Any, value: Any, mask: Any) -> Any:
+    def _array(self, place: int | None, dtype: Any) -> Any:
+        """The memory of a range as numbers of a dtype."""
+        assert place is not None
+        if (place, dtype) not in self._arrays:
+            begin, end = self.ranges[place]
+            held = (ctypes.c_char * (end - begin)).from_address(begin)
+            self._arrays[place, dtype] = self.np.frombuffer(held, dtype, (end - begin) // dtype.itemsize)
+        return self._arrays[place, dtype]
+
+    def _elements_at(self, addresses: Any, place: int | None, dtype: Any) -> Any:
+        """Which elements of the memory of a range lie at addresses; None where they lie in several, or between elements."""
+        if place is None:
+            return None
+        at = addresses - self.ranges[place][0]
+        if self.np.bitwise_or.reduce(at, axis=None) % dtype.itemsize:
+            return None
+        at >>= dtype.itemsize.bit_length() - 1
+        return at.view("int64")
+
+    def _read(self, addresses: Any, place: int | None, ptr: Any, mask: Any, other: Any, dtype: Any) -> Any:
+        """Load as Triton's interpreter does, which takes one element after the other: by numpy where all lie in one range."""
+        at = self._elements_at(addresses, place, dtype)
+        if at is None or other.dtype != dtype or other.shape != ptr.shape:
+            mask = self.np.ones(ptr.shape, dtype=bool) if mask is None else mask
+            return self._inner.load(ptr, mask, other, dtype)
+        if addresses is ptr:
+            return self._array(place, dtype)[at]
+        found = other.copy()
+        found[self.np.asarray(mask).astype(bool)] = self._array(place, dtype)[at]
+        return found
+
+    def _differs(self, addresses: Any, place: int | None, value: Any, mask: Any) -> Any:
         """Where memory holds something else than what is written."""
         given = value if mask is None else value[self.np.asarray(mask).astype(bool)]
-        there = self._inner.load(addresses, self.np.ones(addresses.shape, dtype=bool), given.ravel(), value.dtype)
+        there = self._read(addresses, place, addresses, None, given.ravel(), value.dtype)
         bits = f"u{value.dtype.itemsize}"
         return there.view(bits) != given.ravel().astype(value.dtype).view(bits)
 

@@ -24,6 +24,12 @@ MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
 # Times what a launch may take, by what its programs took so far: the first of them may take more than others; a quarter tells.
 LIKELY, A_QUARTER_OF = 1.5, 4
+MOST_LOST = (
+    64  # blocks that a program reads on, of which nobody can judge what it makes: some may overwrite what is known
+)
+_ALL_KNOWN = {
+    width: int.from_bytes(bytes([1] * width), "little") for width in (1, 2, 4, 8)
+}  # of elements of so many bytes
 
 
 class _Enough(BaseException):
@@ -41,6 +47,7 @@ class Sample:
     )  # by the place where partial memory begins, which bytes are known
     alive: list[Any] = field(default_factory=list)  # storages, so that no other takes their place
     is_lost: bool = False  # whether the program that runs has read what is not known
+    lost_reads: int = 0  # blocks that it has read since
     is_whole: bool = True  # whether all programs of the launch that runs are run
     is_cut: bool = False  # whether one of them took too long or left its memory
     is_long: bool = False  # whether one of them took too long
@@ -56,6 +63,9 @@ class Sample:
     def reads(self, begin: int, addresses: Any) -> None:
         """A program reads elements at addresses in some memory, by their first bytes."""
         self.read.add(begin)
+        self.lost_reads += self.is_lost
+        if self.lost_reads > MOST_LOST and not math.isinf(self.most_whole):
+            enough(is_long=True)
         known = None if self.is_lost or (self.is_whole and begin in self.new) else self.written.get(begin)
         if known is not None:
             self.is_lost = not bool(known[_places_in(addresses, begin)].all())
@@ -69,9 +79,13 @@ class Sample:
             self.lost.add(begin)
         is_known = not (self.is_lost or (adds and not self.is_whole))
         self.changed.add(begin)
-        at = _places_in(addresses, begin)
-        for byte in range(width):
-            self.written[begin][at + byte] = is_known
+        at, known = _places_in(addresses, begin), self.written[begin]
+        if (at & (width - 1)).any():
+            for byte in range(width):
+                known[at + byte] = is_known
+        else:  # all bytes of an element at once
+            elements = known[: len(known) // width * width].view(f"u{width}")
+            elements[at >> (width.bit_length() - 1)] = is_known * _ALL_KNOWN[width]
 
     @contextmanager
     def launch(self, tensors: Sequence[torch.Tensor], programs: int) -> Iterator[None]:
@@ -98,7 +112,7 @@ class Sample:
     @contextmanager
     def program(self) -> Iterator[None]:
         """Begin a program, which ends where it has taken too long."""
-        self.is_lost = False
+        self.is_lost, self.lost_reads = False, 0
         try:
             yield
         except _Enough as reason:

@@ -263,12 +263,12 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
-        scaled: list[AtScale] = []  # calls for the interpreter at the size of workloads
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
-            own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled)
+            scaled_there: list[AtScale] = []
+            own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled_there)
             beside = stack.enter_context(
-                _Interpreting(request.candidate, context, own, scaled, request.original, before.values())
+                _Interpreting(request.candidate, context, own, scaled_there, request.original, before.values())
             )
         told = None if beside is None else beside.told
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
@@ -277,10 +277,12 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             proving = _Proving(problem, cases, context, early, draws=draws, later=later)
             stack.enter_context(proving)
             proofs = proving.first()
-            if interpreted:
-                _at_scale(request, draws, scaled, proving.oracle, [proof.case for proof in proofs], context)
+            known = [proof.case for proof in proofs]
             if request.original is not None and not request.quick:
                 proofs += in_other_ranks(problem, proofs)
+            scaled: Iterable[AtScale] = ()
+            if interpreted and not (request.quick or request.composed or problem.form == "kernelbench"):
+                scaled = proving.ahead(_at_scale(request, draws, proving.oracle, known, context, proving.is_over))
             proving.begin_rest()
             bounds = _bounds(problem, request, cases, interpreted)
             frame = replace(frame, checks=(*(passed_over(case) for case in proving.left_out), *bounds))
@@ -387,7 +389,7 @@ def judge_by(
     original: CandidateSource | None = None,
     first: Sequence[Door] = (),
     beside: _Interpreting | None = None,
-    scaled: Sequence[AtScale] = (),
+    scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
@@ -449,7 +451,7 @@ def judge_beside(
     frame: Verdict,
     door: Door | None = None,
     beside: _Interpreting | None = None,
-    scaled: Sequence[AtScale] = (),
+    scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
     original: Door | None = None,
 ) -> Verdict:
@@ -550,7 +552,7 @@ def _interpreted_proofs(
             if proof is not None:
                 known.append(proof.case)
                 yield proof
-        _at_scale(request, draws, scaled, oracle, known, context)
+        scaled += _at_scale(request, draws, oracle, known, context)
         if not known:
             raise oracle.reason()
 
@@ -558,24 +560,27 @@ def _interpreted_proofs(
 def _at_scale(
     request: VerifyRequest,
     draws: Draws,
-    scaled: list[AtScale],
     oracle: Oracle,
     cases: Sequence[Case],
     context: RunContext,
-) -> None:
-    """Add the calls at the size of workloads, where a verdict is a whole one; some have what these cases have."""
-    if request.quick or request.composed:
-        return
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[AtScale]:
+    """The calls at the size of workloads, of a verdict that is a whole one; some have what these cases have."""
     dtype = (request.dtypes or oracle.problem.dtypes)[0]
     workloads = request.workloads or oracle.problem.workloads
-    scaled += at_scale(oracle, workloads, dtype, draws, cases)
-    with _deciding(request.candidate, oracle, context) as decided:
-        scaled += at_usual_sizes(oracle, workloads, dtype, draws, cases, decided)
+    yield from at_scale(oracle, workloads, dtype, draws, cases)
+    with _deciding(request.candidate, oracle, context, is_over) as decided:
+        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided)
 
 
 @contextmanager
-def _deciding(candidate: CandidateSource, oracle: Oracle, context: RunContext) -> Iterator[Deciding | None]:
-    """What a candidate's host code decides in a call, asked of a child of its own in which no kernel runs; None without one."""
+def _deciding(
+    candidate: CandidateSource, oracle: Oracle, context: RunContext, is_over: Callable[[], bool]
+) -> Iterator[Deciding | None]:
+    """What a candidate's host code decides in a call, asked of a child of its own in which no kernel runs; None without one.
+
+    Once ``is_over`` nothing more is asked.
+    """
     if not keeps_apart(oracle.session.isolation):
         yield None
         return
@@ -589,7 +594,7 @@ def _deciding(candidate: CandidateSource, oracle: Oracle, context: RunContext) -
 
         def decided(cases: Sequence[Case]) -> Iterator[Signature | None]:
             end = time.monotonic() + DECIDING_S
-            for case in itertools.takewhile(lambda _: time.monotonic() < end, cases):
+            for case in itertools.takewhile(lambda _: time.monotonic() < end and not is_over(), cases):
                 call = make_call(asked_of(oracle.problem, oracle.form, case))
                 try:
                     yield read_signature(
@@ -652,6 +657,8 @@ class _Proving:
         self._later = sorted(large, key=lambda place: -math.prod(self._cases[place].size_of.values()))
         self._pool = ThreadPoolExecutor(1, "reference")
         self._rest: deque[Future[list[Proof]]] = deque()
+        self._ahead: Future[None] | None = None
+        self._over = Event()
         self._scale = Scale()
         self._stack = ExitStack()
         self.left_out: list[Case] = []  # of extreme values, in which there is no truth
@@ -675,7 +682,8 @@ class _Proving:
 
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
-        if any(not one.done() for one in self._rest):
+        self._over.set()
+        if any(not one.done() for one in (*self._rest, self._ahead) if one is not None):
             self.oracle.session.abandon()
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
@@ -702,11 +710,39 @@ class _Proving:
         return proofs if is_on_gpu or len(proofs) <= MOST_TWICE else _once_or_twice(proofs)
 
     def begin_rest(self) -> None:
-        """Go on with the large cases, the largest first, or end the child where there are none."""
+        """Go on with the large cases, the largest first, or end the child where nothing more is asked."""
         for one, coming in itertools.zip_longest(self._later, self._later[1:]):
             self._rest.append(self._pool.submit(self._proved, [one], coming))
-        if not self._rest:
+        if not self._rest and self._ahead is None:
             self._stack.close()
+
+    def ahead(self, scaled: Iterator[AtScale]) -> Iterable[AtScale]:
+        """Calls at scale, whose truth is asked for while the candidate runs; at once where children are not kept apart."""
+        if not keeps_apart(self.oracle.session.isolation):
+            return [*scaled]
+        found = SimpleQueue[AtScale | None]()
+        self._ahead = self._pool.submit(self._go_through, scaled, found)
+        return self._given(self._ahead, found)
+
+    def is_over(self) -> bool:
+        """Whether nobody waits for what it asks any more."""
+        return self._over.is_set()
+
+    def _go_through(self, scaled: Iterator[AtScale], found: SimpleQueue[AtScale | None]) -> None:
+        try:
+            for one in itertools.takewhile(lambda _: not self.is_over(), scaled):
+                found.put(one)
+        finally:
+            found.put(None)
+
+    def _given(self, ahead: Future[None], found: SimpleQueue[AtScale | None]) -> Iterator[AtScale]:
+        while True:
+            with span("waiting for the reference"):
+                one = found.get()
+            if one is None:
+                break
+            yield one
+        ahead.result()
 
     def rest(self, wait: bool) -> list[Proof]:
         """The large cases that have become known since the last time; with ``wait`` at least one, and none at the end.
@@ -775,7 +811,7 @@ def _try(
     cases: list[tuple[Proof, Peer]],
     overwrites: Collection[str],
     context: RunContext,
-    scaled: Sequence[AtScale] = (),
+    scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
     importing: _Importing | None = None,
     original: Door | None = None,
@@ -811,6 +847,8 @@ def _try(
                 _decide_as_original(trial, session, cases, written)
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
+                if importing is not None and keeps_apart(session.isolation):
+                    importing.begin(trial)
                 _try_at_scale(trial, session, () if session.gpu else scaled, scale, again)
     except ScratchError as error:
         trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
@@ -980,7 +1018,7 @@ class _Importing:
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
     A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work, and each trail
-    followed as it is left.
+    followed as it is left; in the interpreter once all cases have passed.
     """
 
     def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
@@ -1003,13 +1041,20 @@ class _Importing:
             self._pending = self._pool.submit(self._begun)
         return self
 
+    def begin(self, trial: _Trial) -> None:
+        """Begin, with the trails that were left, while the candidate's own child is called at scale."""
+        if self._pending is None and not (trial.imported or trial.findings):
+            self._pending = self._pool.submit(self._begun)
+            for trail in trial.trails:
+                self.follow(trail)
+
     def __exit__(self, *_: object) -> None:
         """End the child."""
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
     def follow(self, trail: _Trail) -> None:
-        """Compare a trail meanwhile, on a GPU."""
+        """Compare a trail meanwhile, once it has begun."""
         if self._pending is not None:
             self._followed.append(self._pool.submit(self._said_of, trail))
 

@@ -43,7 +43,7 @@ MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
 # Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
-SUMMED = (200, 500)
+SUMMED, WIDE = (200, 500), 2049
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
@@ -78,7 +78,7 @@ def at_usual_sizes(
     many = [
         _many_rows(problem, workloads[0], near, MANY, stream),
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
-        _many_rows(problem, workloads[0], near, SUMMED, stream),
+        _many_rows(problem, workloads[0], [one for one in near if one[1] >= WIDE] or near, SUMMED, stream),
     ]
     not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
     odd = stream.choice(not_finite) if not_finite else None

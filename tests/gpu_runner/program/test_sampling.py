@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpu_runner.program.sampling import Sample, chosen, enough, is_too_long
+from gpu_runner.program.sampling import MOST_LOST, Sample, chosen, enough, is_too_long
 
 ALL = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
 
@@ -90,3 +90,30 @@ def test_where_a_program_that_took_too_long_would_have_written_is_unsure(is_long
 )
 def test_a_launch_is_too_long_by_what_its_first_programs_take(operations: int, done: int, expected: bool) -> None:
     assert is_too_long(operations, done, programs=1000, most=40_000) is expected
+
+
+def test_a_program_that_has_read_what_is_not_known_ends_soon() -> None:
+    memory, result, sample = torch.zeros(4), torch.zeros(4), Sample(frozenset())
+    begin, at, counted = memory.data_ptr(), result.data_ptr(), 0
+    addresses = np.arange(begin, begin + 16, 4, dtype=np.uint64)
+    with sample.launch([memory], 100), sample.program():
+        sample.writes(begin, begin + 16, addresses[:1], 4)
+    with sample.launch([memory, result], 100), sample.program():
+        sample.writes(at, at + 16, np.arange(at, at + 4, 4), 4)
+        sample.reads(begin, addresses)
+        for _ in range(2 * MOST_LOST):
+            sample.reads(begin, addresses[:1])
+            counted += 1
+    assert counted == MOST_LOST
+    assert sample.known(result, (torch.arange(4),)).tolist() == [True, False, False, False]
+    assert sample.is_unsure(result)
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+def test_each_byte_of_an_element_is_known_wherever_it_lies(offset: int) -> None:
+    memory, sample = torch.zeros(5), Sample(frozenset())
+    begin = memory.data_ptr()
+    with sample.launch([memory], 100), sample.program():
+        sample.writes(begin, begin + 20, np.array([begin + 4 + offset, begin + 12], dtype=np.uint64), 4)
+    expected = [4 + offset <= byte < 8 + offset or 12 <= byte < 16 for byte in range(20)]
+    assert sample.written[begin].tolist() == expected

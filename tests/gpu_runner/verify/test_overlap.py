@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -179,3 +180,68 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     seen = beside._prove_ahead(prove, SimpleQueue())
     assert sorted(map(str, itertools.chain.from_iterable(children))) == ([] if left else calls)
     assert len(seen.refused) == len(children) == (0 if left else 3)
+
+
+def asking(monkeypatch: pytest.MonkeyPatch, *, apart: bool) -> tuple[judge._Proving, list[str]]:
+    """What asks the reference, and what was done to its child."""
+    done: list[str] = []
+    session = SimpleNamespace(isolation=(), abandon=lambda: done.append("abandoned"))
+    monkeypatch.setattr(judge, "keeps_apart", lambda _: apart)
+    proving = judge._Proving(PROBLEM, CASES, surroundings())
+    proving.oracle = cast(Oracle, SimpleNamespace(session=session))
+    proving._stack.callback(done.append, "closed")
+    return proving, done
+
+
+def test_calls_at_scale_are_given_as_their_truth_becomes_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    proving, done = asking(monkeypatch, apart=True)
+    first_was_given = threading.Event()
+
+    def scaled() -> Iterator[AtScale]:
+        yield cast(AtScale, "first")
+        assert first_was_given.wait(10)
+        yield cast(AtScale, "second")
+        raise ValueError("no third")
+
+    given = map(str, proving.ahead(scaled()))
+    proving.begin_rest()
+    assert next(given) == "first" and not done
+    first_was_given.set()
+    assert next(given) == "second"
+    with pytest.raises(ValueError, match="no third"):
+        next(given)
+    proving.__exit__()
+    assert done == ["closed"]
+
+
+def test_calls_at_scale_are_known_before_the_candidate_runs_where_it_could_reach_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proving, done = asking(monkeypatch, apart=False)
+    known: list[str] = []
+
+    def scaled() -> Iterator[AtScale]:
+        for name in ("first", "second"):
+            known.append(name)
+            yield cast(AtScale, name)
+
+    given = proving.ahead(scaled())
+    proving.begin_rest()
+    assert known == ["first", "second"] and done == ["closed"]
+    assert list(map(str, given)) == known
+
+
+def test_the_reference_is_left_where_the_candidate_is_judged_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    proving, done = asking(monkeypatch, apart=True)
+    begun, known = threading.Event(), list[str]()
+
+    def scaled() -> Iterator[AtScale]:
+        begun.set()
+        while len(known) < 1000 and not proving._over.wait(0.01):
+            known.append("one more")
+        yield from cast(list[AtScale], ["too late", "and this"])
+
+    given = proving.ahead(scaled())
+    assert begun.wait(10)
+    proving.__exit__()
+    assert done == ["abandoned", "closed"] and list(given) == [] and len(known) < 1000

@@ -26,6 +26,7 @@ from gpu_runner.verify.usual import (
     MOST_USUAL,
     PLAIN,
     USUAL,
+    WIDE,
     Deciding,
     at_usual_sizes,
 )
@@ -68,6 +69,7 @@ def test_sizes_are_usual_ones_near_the_workloads_and_one_has_many_rows(name: str
     deep = found[3 + PLAIN]  # whose rows are many too, where the widths near the workloads allow it
     assert many == [*found[:3], *([deep] if deep.sizes["T"] >= MANY[0] else [])]
     assert many[1].sizes["T"] >= MOST_ROWS[0] and not many[0].proof.wanted  # as for inference
+    assert many[2].sizes[along] >= WIDE
     assert many[2].proof.wanted and math.prod(many[2].sizes.values()) > MOST_USUAL * MOST_SQUARE
     assert all(math.prod(call.sizes.values()) <= MOST_MANY for call in found)
     assert all(item is not None for call in found for item in call.proof.expected().values())
