@@ -277,9 +277,11 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
 
 
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """The same with the smallest number, and of the other rows each third wholly."""
+    """The same with the smallest number, and each third row wholly, but not all of those that hold it beside others."""
     found = _filled_with((LOWEST, *FILLS), values, stream).reshape(-1, values.shape[-1])
-    found[int(torch.randint(min(3, len(found)), (), generator=stream)) :: 3] = LOWEST
+    partly = int((found == LOWEST).any(-1).nonzero()[0])
+    starts = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
+    found[starts[int(torch.randint(len(starts), (), generator=stream))] :: 3] = LOWEST
     return found.reshape(values.shape)
 
 

@@ -42,6 +42,7 @@ VANISHED = 1e-12  # root mean square of an output below which it is rounding alo
 
 MOST_ORDINARY = 96  # of a dimension: sums of more terms lose more than Triton's approximations
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
+LOST = 0.1  # of a row's size: an error that leaves nothing of the answer
 SETTLED = 1e-3  # of its size: how far the truth may move with inputs that are a few roundings of float32 away
 MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice or four times more, in float64
 
@@ -150,7 +151,7 @@ class Oracle:
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
             if case.is_empty and not _is_finite(proof):
                 continue
-            is_good = _is_finite(proof) and _is_settled(proof)
+            is_good = _is_finite(proof) and _is_settled(proof) and not loses_rows(proof)
             if case.content is not Content.ordinary or (
                 is_good and (is_last or case.may_vanish or not _vanishes(proof))
             ):
@@ -375,6 +376,20 @@ def _is_settled(proof: Proof) -> bool:
         for truth in truths
         if truth.exact.is_floating_point()
         for moved in truth.shaken
+    )
+
+
+def loses_rows(proof: Proof) -> bool:
+    """Whether the reference in its own dtype has no answer beside the smallest number, as a norm whose variance is infinite.
+
+    Torch's fused norms give zeros there on a GPU, and a kernel that adds a row up gives NaN: neither is the answer.
+    """
+    if proof.case.special is not Special.masked:
+        return False
+    truths = [item.truth for item in proof.outputs if item.truth.exact.is_floating_point()]
+    rows = [[value.double().reshape(-1, *value.shape[-1:]) for value in (truth.exact, truth.own)] for truth in truths]
+    return any(
+        bool(((own - exact).norm(dim=-1) > LOST * exact.norm(dim=-1)).any()) for exact, own in rows if exact.numel()
     )
 
 

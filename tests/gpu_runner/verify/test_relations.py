@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -11,7 +13,9 @@ from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.extremes import LOWEST, with_special
 from gpu_runner.verify.inputs import make_inputs
 from gpu_runner.verify.judge import prove
-from gpu_runner.verify.truth import asked_of, form_of
+from gpu_runner.verify.proof import Expected
+from gpu_runner.verify.tolerances import Truth
+from gpu_runner.verify.truth import asked_of, form_of, loses_rows
 from tests.cheats.trial import surroundings
 from tests.problems import problem_source
 
@@ -92,11 +96,35 @@ def test_rows_are_like_data() -> None:
 
 
 def test_masks_fill_with_the_smallest_number_too_and_some_rows_wholly() -> None:
-    values = torch.randn(9, 40, generator=torch.Generator().manual_seed(1))
+    values = torch.randn(15, 40, generator=torch.Generator().manual_seed(1))
     made = with_special(values, Special.masked, torch.Generator().manual_seed(2))
     assert set(made[made != values].tolist()) == {LOWEST, -1e4, -1e9}
-    assert int((made == LOWEST).all(-1).sum()) == 3
+    assert int((made == LOWEST).all(-1).sum()) == 5
     assert next(Case("", (), "float32", 1, special=Special.masked).gentler()).special is Special.filled
+
+
+def test_some_row_holds_the_smallest_number_beside_others() -> None:
+    for seed in range(40):
+        made = with_special(torch.randn(5 + seed % 9, 40), Special.masked, torch.Generator().manual_seed(seed))
+        holds, wholly = (made == LOWEST).any(-1), (made == LOWEST).all(-1)
+        assert wholly.any()
+        assert (holds & ~wholly).any()
+
+
+def test_the_smallest_number_is_asked_for_where_the_reference_has_an_answer() -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    form = form_of(problem)
+    assert form is not None
+    rows = with_special(torch.randn(12, 40), Special.masked, torch.Generator().manual_seed(2)).double()
+    shares = torch.softmax(rows, -1)
+    centered = rows - rows.mean(-1, keepdim=True)
+    norm = centered / (centered.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    of_a_gpu = torch.where((rows.amin(-1, keepdim=True) == LOWEST), 0.0, norm).float()  # its variance is infinite
+    for exact, own, is_lost in ((shares, shares.float(), False), (norm, of_a_gpu, True), (norm, norm.float(), False)):
+        for special in (Special.masked, Special.filled):
+            proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
+            output = Expected("y", Truth(exact, own), tuple(exact.shape), exact.stride(), "float32")
+            assert loses_rows(replace(proof, outputs=(output,))) == (is_lost and special is Special.masked)
 
 
 def test_what_masks_fill_with_is_in_every_draw() -> None:
