@@ -98,7 +98,7 @@ def test_rows_are_like_data() -> None:
 def test_masks_fill_with_the_smallest_number_too_and_some_rows_wholly() -> None:
     values = torch.randn(15, 40, generator=torch.Generator().manual_seed(1))
     made = with_special(values, Special.masked, torch.Generator().manual_seed(2))
-    assert set(made[made != values].tolist()) == {LOWEST, -1e4, -1e9}
+    assert {LOWEST} < set(made[made != values].tolist()) < {LOWEST, -1e4, -1e9}
     assert int((made == LOWEST).all(-1).sum()) == 5
     assert next(Case("", (), "float32", 1, special=Special.masked).gentler()).special is Special.filled
 
