@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -134,3 +136,22 @@ def test_the_log_sum_that_kernels_keep_is_as_large_as_what_it_is_of() -> None:
     with lifted("each"):
         noisy = near.log_softmax(-1)
     assert torch.allclose(noisy, near.log_softmax(-1), atol=1e-5) and not torch.equal(noisy, near.log_softmax(-1))
+
+
+def test_operands_of_a_convolution_are_neighbours_in_tf32_where_a_gpu_may_take_them_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, w = (torch.randn(shape, requires_grad=True) for shape in ((2, 5, 8, 9), (3, 5, 3, 3)))
+
+    def run(seed: int | None) -> list[torch.Tensor]:
+        with nullcontext() if seed is None else rounded(seed):
+            y = F.conv2d(x, w)
+            return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, w))]
+
+    plain = run(None)
+    assert all(map(torch.equal, run(1), plain))  # a CPU has no TF32
+    monkeypatch.setattr(lift, "may_be_tf32", lambda operand: True)
+    first, second = run(1), run(2)
+    for one, other, near in zip(first, second, plain, strict=True):
+        assert 1e-5 < float((one - near).norm() / near.norm()) < 1e-3
+        assert not torch.equal(one, other)
