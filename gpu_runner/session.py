@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -105,6 +106,7 @@ class ChildSession:
         self._process: Process | None = None
         self.forked = False
         self._called = self._abandoned = False
+        self._ending = threading.RLock()
         self._channel: Channel | None = None
         self._output: CapturedOutput | None = None
         self._watchdog: Watchdog | None = None
@@ -337,24 +339,25 @@ class ChildSession:
         return data.decode("utf-8", "replace").partition("\n")[0]
 
     def _kill(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.stop()
-            self._watchdog = None
-        if self._process is not None:
-            if self._process.poll() is None:
-                tree.kill_descendants(self._process.pid)
-                self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-        self._release_group()
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        if self._status_handle >= 0:
-            os.close(self._status_handle)
-            self._status_handle = -1
-        if self._output is not None:
-            self._output.finish(1.0)
+        with self._ending:  # one thread gives up waiting while another ends all
+            if self._watchdog is not None:
+                self._watchdog.stop()
+                self._watchdog = None
+            if self._process is not None:
+                if self._process.poll() is None:
+                    tree.kill_descendants(self._process.pid)
+                    self._process.send_signal(signal.SIGKILL)
+                self._process.wait()
+                self._process = None
+            self._release_group()
+            if self._channel is not None:
+                self._channel.close()
+                self._channel = None
+            if self._status_handle >= 0:
+                os.close(self._status_handle)
+                self._status_handle = -1
+            if self._output is not None:
+                self._output.finish(1.0)
 
     def _release_group(self) -> None:
         if self._group is not None:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import ChildState, Handler, start
-from gpu_runner.verify.lift import lifted, rounded
+from gpu_runner.verify.lift import as_allowed, lifted, rounded
 from gpu_runner.verify.mode import Mode
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -215,7 +215,9 @@ def _is_own(kind: str) -> bool:
 def _context(kind: str) -> AbstractContextManager[None]:
     if kind in _ROUNDED:
         return rounded(_ROUNDED[kind])
-    return nullcontext() if kind == "own" else lifted(NOISY.get(kind))
+    if kind != "own":
+        return lifted(NOISY.get(kind))
+    return as_allowed() if torch.cuda.is_available() and torch.backends.cudnn.allow_tf32 else nullcontext()
 
 
 def _answer(found: dict[str, list[torch.Tensor | None]]) -> Answer:

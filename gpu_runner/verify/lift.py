@@ -121,9 +121,8 @@ def _log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor
 class _Rounded(Mode):
     """Rounds what eager mode rounds to half precision to either neighbour at random, by how near each is.
 
-    Eager mode may be lucky in a row, and a right kernel that rounds the same intermediate result the other way is not. So are
-    operands of convolutions that cuDNN may round to TF32, which it does by their sizes. This is stochastic rounding: G. E.
-    Forsythe, 1950.
+    Eager mode may be lucky in a row, and a right kernel that rounds the same intermediate result the other way is not. This is
+    stochastic rounding: G. E. Forsythe, 1950.
     """
 
     def __init__(self, seed: int) -> None:
@@ -133,9 +132,6 @@ class _Rounded(Mode):
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator as eager mode does, and once more in float32 where it gives half precision."""
-        operands = _CONVOLVED.get(func.overloadpacket.__name__, 0)
-        if operands and may_be_tf32(args[0]):
-            return func(*map(self._as_tf32, args[:operands]), *args[operands:], **kwargs)
         found = func(*args, **kwargs)
         is_exact = _is_exact(func) and func.overloadpacket.__name__ != "_to_copy"
         if is_exact or _writes(func) or not any(_is_half(value) for value in tree_leaves(found)):
@@ -150,7 +146,9 @@ class _Rounded(Mode):
         """Take a number or its neighbour on the side where the exact one lies."""
         if near.dtype == wide.dtype or near._is_zerotensor():  # noqa: SLF001
             return near
-        stream = self._stream(near)
+        stream = self._streams.get(near.device)
+        if stream is None:
+            stream = self._streams[near.device] = torch.Generator(near.device).manual_seed(self._seed)
         near = wide.to(near.dtype)
         left = wide - near.float()
         # Of a float's bits as a whole number the next one is the next float away from zero.
@@ -160,19 +158,16 @@ class _Rounded(Mode):
         moved = torch.rand(near.shape, generator=stream, device=near.device) < share
         return torch.where(moved & torch.isfinite(other) & (near != 0), other, near)
 
-    def _as_tf32(self, values: torch.Tensor) -> torch.Tensor:
-        """A neighbour in TF32, which has 13 bits less."""
-        values = values.contiguous()
-        lower = torch.randint(
-            2**13, values.shape, generator=self._stream(values), device=values.device, dtype=torch.int32
-        )
-        moved = ((values.view(torch.int32) + lower) & -(2**13)).view(torch.float32)
-        return torch.where(torch.isfinite(values) & torch.isfinite(moved), moved, values)
 
-    def _stream(self, beside: torch.Tensor) -> torch.Generator:
-        if beside.device not in self._streams:
-            self._streams[beside.device] = torch.Generator(beside.device).manual_seed(self._seed)
-        return self._streams[beside.device]
+class _Allowed(Mode):
+    """Rounds the operands of convolutions to TF32 wherever torch's setting allows it; cuDNN does so for some sizes."""
+
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator as eager mode does, a convolution with operands as tensor cores take them."""
+        operands = _CONVOLVED.get(func.overloadpacket.__name__, 0)
+        if operands and may_be_tf32(args[0]):
+            args = (*map(_nearest_tf32, args[:operands]), *args[operands:])
+        return func(*args, **kwargs)
 
 
 _CONVOLVED = {"convolution": 2, "convolution_backward": 3}  # how many operands come first
@@ -181,6 +176,12 @@ _CONVOLVED = {"convolution": 2, "convolution_backward": 3}  # how many operands 
 def may_be_tf32(operand: torch.Tensor) -> bool:
     """Whether cuDNN may round the operands of a convolution to TF32."""
     return operand.is_cuda and operand.dtype == torch.float32 and bool(torch.backends.cudnn.allow_tf32)
+
+
+def _nearest_tf32(values: torch.Tensor) -> torch.Tensor:
+    values = values.contiguous()
+    near = ((values.view(torch.int32) + 2**12) & -(2**13)).view(torch.float32)
+    return torch.where(torch.isfinite(values) & torch.isfinite(near), near, values)
 
 
 def _is_half(value: Any) -> bool:
@@ -209,6 +210,13 @@ _LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, 
 @functools.cache
 def _is_exact(func: Any) -> bool:
     return func.is_view or func.overloadpacket.__name__ in _EXACT
+
+
+@contextmanager
+def as_allowed() -> Iterator[None]:
+    """Compute what is called inside in its own dtypes, convolutions in TF32 wherever torch's setting allows it."""
+    with _Allowed():
+        yield
 
 
 @contextmanager

@@ -172,13 +172,6 @@ class Oracle:
         turned = replace(self.asked(case), wanted=())
         return _keeps_dtype(proof) and _keeps_dtype(self.with_truth(turned, None, roughly=True))
 
-    def _is_rounded(self, proof: Proof) -> bool:
-        """Whether it is tried what other roundings than eager mode's lose, in half precision or in a convolution's TF32."""
-        elements = sum(tensor.numel() for tensor in proof.inputs.values())
-        is_half = proof.case.dtype in ("float16", "bfloat16")
-        is_narrow = is_half or (self.session.gpu and "conv" in self.problem.source.lower())
-        return is_narrow and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_SHAKEN
-
     def _proved(self, case: Case, other_seed: int | None) -> Proof:
         proof = self.with_truth(self.asked(case), None)
         if other_seed is None or self.form.name == "kernelbench":
@@ -192,7 +185,7 @@ class Oracle:
         if all(use.kind != "double" for use in proof.uses):
             return proof
         proof = replace(proof, directions=directions_of(proof))
-        call = make_call(proof, noise=_is_noisy(proof), rounded=self._is_rounded(proof))
+        call = make_call(proof, noise=_is_noisy(proof), rounded=_is_rounded(proof))
         try:
             reply = self.session.call("double", call.meta, call.tensors)
         except ChildError:
@@ -323,7 +316,7 @@ class Oracle:
             "shake": SHAKE if _is_shaken(proof) and not roughly else 0.0,
             "by_value": proof.case.content is Content.ordinary and not _has_equal_elements(proof.case),
             "noise": _is_noisy(proof) and not roughly,
-            "rounded": self._is_rounded(proof) and not roughly,
+            "rounded": _is_rounded(proof) and not roughly,
         }
         call = make_call(proof, **more)
         reply = self.session.call("evaluate", call.meta, call.tensors)
@@ -453,6 +446,13 @@ def _is_noisy(proof: Proof) -> bool:
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
     is_within = proof.case.special is not Special.ends  # what lies at an end of its range is moved beyond it
     return is_within and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_NOISY
+
+
+def _is_rounded(proof: Proof) -> bool:
+    """Whether it is tried what other roundings than eager mode's lose in half precision."""
+    elements = sum(tensor.numel() for tensor in proof.inputs.values())
+    is_half = proof.case.dtype in ("float16", "bfloat16")
+    return is_half and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_SHAKEN
 
 
 def form_of(problem: Problem) -> CallForm | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from gpu_runner.verify import lift
 from gpu_runner.verify.distribution import half_steps
-from gpu_runner.verify.lift import lifted, rounded
+from gpu_runner.verify.lift import as_allowed, lifted, rounded
 
 
 def test_casts_and_factories_of_the_reference_are_lifted() -> None:
@@ -138,20 +138,22 @@ def test_the_log_sum_that_kernels_keep_is_as_large_as_what_it_is_of() -> None:
     assert torch.allclose(noisy, near.log_softmax(-1), atol=1e-5) and not torch.equal(noisy, near.log_softmax(-1))
 
 
-def test_operands_of_a_convolution_are_neighbours_in_tf32_where_a_gpu_may_take_them_so(
+def test_operands_of_a_convolution_are_rounded_to_tf32_where_a_gpu_may_take_them_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, w = (torch.randn(shape, requires_grad=True) for shape in ((2, 5, 8, 9), (3, 5, 3, 3)))
 
-    def run(seed: int | None) -> list[torch.Tensor]:
-        with nullcontext() if seed is None else rounded(seed):
+    def run(mode: AbstractContextManager[None]) -> list[torch.Tensor]:
+        with mode:
             y = F.conv2d(x, w)
             return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, w))]
 
-    plain = run(None)
-    assert all(map(torch.equal, run(1), plain))  # a CPU has no TF32
+    plain = run(nullcontext())
+    assert all(map(torch.equal, run(as_allowed()), plain))  # a CPU has no TF32
     monkeypatch.setattr(lift, "may_be_tf32", lambda operand: True)
-    first, second = run(1), run(2)
-    for one, other, near in zip(first, second, plain, strict=True):
-        assert 1e-5 < float((one - near).norm() / near.norm()) < 1e-3
-        assert not torch.equal(one, other)
+    for found, near in zip(run(as_allowed()), plain, strict=True):
+        assert 1e-5 < float((found - near).norm() / near.norm()) < 1e-3
+    x, w = x.detach().half().float().requires_grad_(), w.detach().half().float().requires_grad_()
+    with as_allowed():
+        found = F.conv2d(x, w)
+    assert torch.equal(found, F.conv2d(x, w))  # TF32 holds all of half precision
