@@ -160,6 +160,9 @@ class Special(StrEnum):
     tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
+    partly = (
+        "filled with the smallest number in parts of rows"  # a wholly filled one hides what else a sum over rows has
+    )
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     limits = (
@@ -169,7 +172,7 @@ class Special(StrEnum):
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
-FAR_DATA = (Special.bytes, Special.masked)  # each has a case of its own
+FAR_DATA = (Special.bytes, Special.masked, Special.partly)  # each has a case of its own
 
 
 class Indices(StrEnum):
@@ -298,7 +301,7 @@ class Case:
             yield replace(self, indices=Indices.padded)
         if self.related:
             yield replace(self, related=())
-        if self.special is Special.masked:
+        if self.special in (Special.masked, Special.partly):
             yield replace(self, special=Special.filled)
         if self.special:
             yield replace(self, special=Special.none)
@@ -1160,7 +1163,10 @@ class _Plan:
         cases = []
         for kind in FAR_DATA if activations else ():
             sizes = self._sizes(kind, (33, 90), (5, 14))
-            cases.append(self._case("far data", sizes, self._most_exact(), special=kind))
+            # A class that a mask fills has a loss beside which those of all other rows vanish.
+            has_classes = any(isinstance(spec.high, str) for spec in self.problem.inputs)
+            indices = Indices.best if has_classes and kind is not Special.bytes else Indices.spread
+            cases.append(self._case("far data", sizes, self._most_exact(), special=kind, indices=indices))
         if activations and self._most_exact() == "float32":
             cases += [self._ties(stream), self._at_limits(activations, stream)]
         kinds = [

@@ -276,9 +276,14 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
     return _filled_with(FILLS, values, stream)
 
 
+def _partly(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """The same with the smallest number, which comes first."""
+    return _filled_with((LOWEST, *FILLS), values, stream)
+
+
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """The same with the smallest number, and each third row wholly, but not all of those that hold it beside others."""
-    found = _filled_with((LOWEST, *FILLS), values, stream).reshape(-1, values.shape[-1])
+    """Each third row wholly, but not all of those that hold it beside others."""
+    found = _partly(values, stream).reshape(-1, values.shape[-1])
     partly = int((found == LOWEST).any(-1).nonzero()[0])
     starts = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
     found[starts[int(torch.randint(len(starts), (), generator=stream))] :: 3] = LOWEST
@@ -365,6 +370,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.tiny: _tiny,
     Special.filled: _filled_by_a_mask,
     Special.masked: _masked,
+    Special.partly: _partly,
     Special.mask: _mask,
     Special.ramp: _ramp,
     Special.unit: _unit,
