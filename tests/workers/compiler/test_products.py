@@ -121,6 +121,11 @@ def test_rows_that_begin_anywhere_are_copied_to_aligned_ones() -> None:
     assert "_aligned(" not in launch_of_matmul(M=51, K=1003, N=4099)
 
 
+def test_indices_reach_the_padding_of_copied_rows() -> None:
+    assert "16 * (n_rows + n_cols + n_inner) + 2," in launch_of_matmul(M=2051, K=1003, N=4096)
+    assert "n_rows * n_cols + 2," in launch_of_matmul(M=51, K=1003, N=4096)
+
+
 def launch_of_matmul(**sizes: int) -> str:
     """The launcher of a product whose workload has these sizes."""
     problem, graph = captured("matmul")

@@ -269,12 +269,17 @@ class ProductSchedule(Schedule):
             f"{text} = _rounded_once({text}, {precision})"
             for text in (self.names[str(load.datum)] for load in gathered(self.program, self.task))
         ]
-        turned = [f"{self.names[name]} = _aligned({self.names[name]})" for name in narrow_rows(self.program, self.task)]
+        narrow = narrow_rows(self.program, self.task)
+        turned = [f"{self.names[name]} = _aligned({self.names[name]})" for name in narrow]
         turned += [
             f"{text} = _laid({text}, {place}, {precision})"
             for text, place in ((self.names[name], place) for name, place in (laid or {}).items())
         ]
-        given = dict(self.strides) | {ADDRESSED: addressed([*numels, total])}
+        counts = [*numels, total]
+        if laid or narrow:  # copies have less than 16 elements more a row
+            batches = "n_batches * " if self._product.axes.batch else ""
+            counts.append(f"16 * {batches}(n_rows + n_cols + n_inner)")
+        given = dict(self.strides) | {ADDRESSED: addressed(counts)}
         return [*self._laid_lines(), *turned, *rounded, *_filled(lines, given)]
 
     @property
