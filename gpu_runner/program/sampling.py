@@ -24,12 +24,9 @@ MOST_WHOLE = 8
 MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
 # Times what a launch may take, by what its programs took so far: the first of them may take more than others; a quarter tells.
 LIKELY, A_QUARTER_OF = 1.5, 4
-MOST_LOST = (
-    64  # blocks that a program reads on, of which nobody can judge what it makes: some may overwrite what is known
-)
-_ALL_KNOWN = {
-    width: int.from_bytes(bytes([1] * width), "little") for width in (1, 2, 4, 8)
-}  # of elements of so many bytes
+# Blocks that a program still reads once nobody can judge what it makes of them: it may yet overwrite what is known.
+MOST_LOST = 64
+_ALL_KNOWN = {width: int.from_bytes(bytes([1] * width), "little") for width in (1, 2, 4, 8)}  # by bytes of an element
 
 
 class _Enough(BaseException):

@@ -160,9 +160,8 @@ class Special(StrEnum):
     tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
-    partly = (
-        "filled with the smallest number in parts of rows"  # a wholly filled one hides what else a sum over rows has
-    )
+    # A wholly filled row hides what else a sum over rows has.
+    partly = "filled with the smallest number in parts of rows"
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     limits = (
