@@ -195,6 +195,13 @@ kernel; a line speaks against a strategy where it gained less than 1% or more th
 NOTHING_LEARNED = (
     "No page changes: a line needs {} trials of a strategy on {} kernels of one architecture, and what is known stands."
 )
+ProposedTo = Annotated[
+    str | None,
+    typer.Option(help="Where the pull request is opened, by default the checkout's `origin`.", metavar="owner/name"),
+]
+OnABranch = Annotated[
+    bool, typer.Option("--local", help="Commit it to a branch of the checkout instead, for you to push.")
+]
 SPARE_MINUTES = 60  # for what a night does beside the kernels that its budget counts
 WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -215,15 +222,8 @@ def init(
     at: Annotated[str, typer.Option(help="When it starts, UTC.", metavar="HH:MM")] = "02:17",
     budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
     command: Annotated[str, typer.Option(help="The command on the runner.")] = "/opt/kernelsmith/bin/kernelsmith",
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the pull request is opened, by default the checkout's `origin`.", metavar="owner/name"
-        ),
-    ] = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="Commit it to a branch of the checkout instead, for you to push.")
-    ] = False,
+    repository: ProposedTo = None,
+    local: OnABranch = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the file and do nothing.")] = False,
 ) -> None:
     """Open a pull request with a nightly workflow, or commit what a layout needs to a branch of a checkout.
@@ -265,15 +265,8 @@ def knowledge(
             help="A checkout of Kernelsmith, whose pages are brought up to date.", exists=True, file_okay=False
         ),
     ] = Path(),
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the pull request is opened, by default the checkout's `origin`.", metavar="owner/name"
-        ),
-    ] = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="Commit it to a branch of the checkout instead, for you to push.")
-    ] = False,
+    repository: ProposedTo = None,
+    local: OnABranch = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the lines and do nothing.")] = False,
 ) -> None:
     """Propose what this installation's jobs measured of strategies, as lines of their pages, by a pull request.
