@@ -135,6 +135,7 @@ def _import(state: ChildState, meta: dict[str, Any]) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
+        torch.library.wrap_triton = lambda kernel: kernel  # some versions of torch refuse what is interpreted
         torch.cuda.current_stream = tiles.current_stream
     found: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):

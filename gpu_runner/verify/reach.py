@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.contracts.problem import Problem
-from gpu_runner.verify.cases import Case, Content, holds_extremes, is_activation
-from gpu_runner.verify.compare import FLOORS, NEARLY, Truth
-from gpu_runner.verify.extremes import MOST_LOGIT, REACHES
+from gpu_runner.verify.cases import Case, Content, Special, holds_extremes, is_activation
+from gpu_runner.verify.compare import FLOAT32_STEP, FLOORS, NEARLY, Truth
+from gpu_runner.verify.extremes import LOWEST, MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
 
@@ -20,6 +20,9 @@ LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
 HALF_NUMBERS = 0.5  # of them, in float16
+ROOM = (
+    2.0**-6
+)  # of the dtype's largest number: who multiplies or adds in another order may pass that on the way to more
 SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
 
 
@@ -34,6 +37,27 @@ def with_held(proof: Proof) -> Proof:
         for name, item in proof.gradients.items()
     }
     return replace(proof, outputs=outputs, gradients=gradients)
+
+
+def with_room(proof: Proof) -> Proof:
+    """Leave out, beside the smallest number, what is so large that the same operations in another order may overflow on the way.
+
+    Of what cancels the terms are large: inputs a rounding away move it by a rounding of these. The smallest number itself stays.
+    """
+    if proof.case.special not in (Special.masked, Special.partly):
+        return proof
+
+    def roomy(item: Expected) -> Expected:
+        truth, dtype = item.truth, DTYPES[item.dtype]
+        if not dtype.is_floating_point:
+            return item
+        terms = [truth.exact, *((run - truth.exact) / FLOAT32_STEP for run in truth.shaken)]
+        held = torch.stack([term.abs() <= ROOM * torch.finfo(dtype).max for term in terms]).all(0)
+        held |= truth.exact.to(dtype) == LOWEST
+        return item if bool(held.all()) else replace(item, truth=replace(truth, held=held))
+
+    gradients = {name: None if item is None else roomy(item) for name, item in proof.gradients.items()}
+    return replace(proof, outputs=tuple(map(roomy, proof.outputs)), gradients=gradients)
 
 
 def is_judgeable(proof: Proof) -> bool:
@@ -120,22 +144,24 @@ def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
 
 
 def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
-    """Give the elements in rows of an input that hold +inf; None where there are none.
+    """Give the elements in rows of an input that hold +inf, or -inf of which the reference makes NaN; None where there are none.
 
-    Formulas that subtract a row's maximum give NaN there, torch's own softmax too. That hides nothing, and a mask is -inf.
+    Formulas that subtract a row's maximum give NaN beside +inf, torch's own softmax too, and those that divide by the largest
+    beside either. That hides nothing. Other rows with -inf are masked, and their other elements count.
     """
     if proof.case.content is not Content.odd:
         return None
     if proof.case.odd_upstream:
         return None if item.label.startswith("output") else _of_odd_upstream(item, proof)
     loud = torch.zeros(item.shape, dtype=torch.bool)
+    lost = torch.isnan(item.truth.exact) & torch.isnan(item.truth.own)
     for name in proof.filled:
         tensor = proof.inputs[name]
-        rows = torch.isposinf(tensor).any(-1)
+        rows, masked = torch.isposinf(tensor).any(-1), torch.isneginf(tensor).any(-1)
         if tuple(rows.shape) == item.shape:
             loud |= rows
         elif tuple(rows.shape) == item.shape[:-1]:
-            loud |= rows[..., None]
+            loud |= (rows | (masked & lost.any(-1)))[..., None]
     return loud
 
 

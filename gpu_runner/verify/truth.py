@@ -25,7 +25,7 @@ from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_in
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
-from gpu_runner.verify.reach import farthest
+from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.uses import Uses, directions_of, second_labels
@@ -155,7 +155,7 @@ class Oracle:
             if case.content is not Content.ordinary or (
                 is_good and (is_last or case.may_vanish or not _vanishes(proof))
             ):
-                return proof
+                return with_room(proof)
             if not is_last:
                 continue  # other scalars may have an answer
             first = first or proof

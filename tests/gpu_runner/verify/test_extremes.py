@@ -280,6 +280,20 @@ def test_what_stands_may_be_followed_where_it_swallows_or_loses_a_number() -> No
     assert not compare(got, truth, [peer]).passed
 
 
+def test_a_row_of_which_minus_infinity_makes_nan_in_the_reference_may_be_nan_whole() -> None:
+    proof = asked_of(SOFTMAX, FORM, ODD)
+    x = proof.inputs["x"]
+    row = int((torch.isneginf(x).any(-1) & torch.isfinite(x).any(-1) & ~torch.isnan(x).any(-1)).nonzero()[0])
+    finite = torch.isfinite(x[row])
+    for beside, passes in ((NAN, True), (0.0, False)):  # as of a norm, and as of a softmax, which masks it
+        exact = torch.ones(x.shape, dtype=torch.float64)
+        exact[row, ~finite] = beside
+        item = truth_of(proof_of(ODD, exact, exact.float()))
+        got = exact.float()
+        got[row] = NAN
+        assert compare(got, item).passed == passes
+
+
 def test_the_sentence_says_what_the_row_held() -> None:
     proof = with_held(
         proof_of(replace(LARGE, reach=2.0**15), torch.ones(6, 40, dtype=torch.float64), torch.ones(6, 40))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,11 +10,13 @@ import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.verify.cases import Case, Indices, Relation, Special, plan_cases
+from gpu_runner.verify.compare import compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.extremes import LOWEST, with_special
 from gpu_runner.verify.inputs import make_inputs
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.proof import Expected
+from gpu_runner.verify.reach import with_room
 from gpu_runner.verify.tolerances import Truth
 from gpu_runner.verify.truth import asked_of, form_of, loses_rows
 from tests.cheats.trial import surroundings
@@ -125,6 +128,25 @@ def test_the_smallest_number_is_asked_for_where_the_reference_has_an_answer() ->
             proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
             output = Expected("y", Truth(exact, own), tuple(exact.shape), exact.stride(), "float32")
             assert loses_rows(replace(proof, outputs=(output,))) == (is_lost and special is Special.masked)
+
+
+def test_beside_the_smallest_number_only_what_no_order_of_operations_overflows_counts() -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    form = form_of(problem)
+    assert form is not None
+    exact = torch.tensor([[1.0, LOWEST, 2.0**120, LOWEST / 3, 5.0]]).double()
+    shaken = exact + torch.tensor([[0.0, 0.0, 0.0, 0.0, 2.0**102]])  # of terms near the largest number that cancel
+    output = Expected("y", Truth(exact, exact.float(), shaken=(shaken,)), (1, 5), (5, 1), "float32")
+    for special, counted in ((Special.masked, [True, True, True, False, False]), (Special.filled, None)):
+        proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
+        held = with_room(replace(proof, outputs=(output,))).outputs[0].truth.held
+        assert (None if held is None else held[0].tolist()) == counted
+    overflown = exact.float()
+    overflown[0, 3:] = -math.inf
+    truth = Truth(exact, exact.float(), shaken=(shaken,), held=torch.tensor([[True, True, True, False, False]]))
+    assert compare(overflown, truth).passed
+    overflown[0, 2] = math.inf
+    assert not compare(overflown, truth).passed
 
 
 def test_what_masks_fill_with_is_in_every_draw() -> None:
