@@ -108,6 +108,8 @@ def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tenso
         outputs, arguments = state.values.pop(kind)
         given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
         upstream = (given.shaken(SHAKEN[kind][0] * meta["shake"]) if kind in SHAKEN else given).upstream
+        if meta["echoes"] and _is_own(kind):  # as a candidate has it: what its own output loses its gradients lose too
+            upstream = [g if g is None else o.detach() for o, g in zip(outputs, upstream, strict=True)]
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
         with _context(kind):

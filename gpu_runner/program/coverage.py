@@ -34,8 +34,9 @@ UNCHANGED = "anything but its first value"  # of a remainder, or of what a mask 
 _ROOTS = frozenset(["sqrt", "rsqrt", "float", "pow", "abs", "fabs", "prod"])
 HELD, FAILED, BOTH = 1, 2, 3  # outcomes, which are added up
 UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, more than one, none that is compared
-_PLAIN = (bool, int, float, str)  # a tuple, which is looked through faster than a union
-_IMMUTABLE = (bool, int, float, str, type(None), torch.dtype, torch.device, Enum)
+_PLAIN = (bool, int, float, complex, str)  # a tuple, which is looked through faster than a union
+_IMMUTABLE = (*_PLAIN, bytes, type(None), torch.dtype, torch.device, Enum)
+_CONTAINERS = (tuple, list, dict, set, frozenset)
 
 Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
 
@@ -218,11 +219,15 @@ def join_value(known: Any, value: Any) -> Any:
 
 
 def _comparable(value: Any, depth: int = MOST_DEPTH) -> Any:
-    """What two values of one expression are compared by; OPAQUE for tensors and other objects."""
+    """What two values of one expression are compared by, of many items how many they are; OPAQUE for tensors and other objects."""
     if isinstance(value, tuple | list | dict) and len(value) <= MOST_ITEMS and depth:
         return tuple(_comparable(item, depth - 1) for item in (value.items() if isinstance(value, dict) else value))
     if isinstance(value, set | frozenset) and len(value) <= MOST_ITEMS:
         return frozenset(item for item in value if isinstance(item, _IMMUTABLE))
+    if isinstance(value, slice | range):  # two empty ranges are equal
+        return type(value), value.start, value.stop, value.step
+    if isinstance(value, _CONTAINERS):
+        return type(value), len(value)
     if not isinstance(value, _IMMUTABLE):
         return OPAQUE
     return value if value == value else "nan"

@@ -142,6 +142,7 @@ def note(noted: Noted) -> Noted:
 def _watch_methods(interpreter: Any, decisions: Decisions, *, follows_nans: bool) -> None:
     _watch_arithmetic(interpreter, decisions)
     _watch_memory(interpreter)
+    _watch_bounds(interpreter.InterpreterBuilder, decisions)
     if follows_nans:
         nans.watch(interpreter)
     _watch_others(interpreter, decisions)
@@ -367,6 +368,49 @@ def _watch_memory(interpreter: Any) -> None:
         setattr(builder, name, _carrying(getattr(builder, name)))
     for name in ("create_expand_dims", "create_broadcast"):
         setattr(builder, name, _shaping(getattr(builder, name), interpreter.TensorHandle))
+
+
+def _watch_bounds(builder: Any, decisions: Decisions) -> None:
+    """Note which lanes of a block lie within the bounds that a block pointer is checked against, as a mask's comparison is noted;
+    of a descriptor, which always is, whether any does."""
+
+    def watch(name: str, note: Callable[..., None]) -> None:
+        method = getattr(builder, name)
+
+        @functools.wraps(method)
+        def watched(self: Any, block: Any, *rest: Any, **named: Any) -> Any:
+            note(decisions, block, *rest)
+            return method(self, block, *rest, **named)
+
+        setattr(builder, name, watched)
+
+    watch("create_tensor_pointer_load", lambda known, block, checked, *_: _note_bounds(known, block, checked))
+    watch("create_tensor_pointer_store", lambda known, block, _, checked, *__: _note_bounds(known, block, checked))
+    watch("create_descriptor_load", lambda known, block, at, *_: _note_reached(known, block, at))
+    watch("create_descriptor_store", lambda known, block, _, at, *__: _note_reached(known, block, at))
+
+
+def _within(block: Any, at: Sequence[Any], dimension: int) -> Any:
+    from triton.runtime.interpreter import np as numpy
+
+    places = at[dimension].data + numpy.arange(block.block_shape[dimension])
+    return (places >= 0) & (places < block.shape[dimension].data)
+
+
+def _note_bounds(decisions: Decisions, block: Any, checked: Sequence[int]) -> None:
+    for dimension in checked:
+        what = f"within its bounds along dimension {int(dimension)}"
+        site = _undecided(decisions, what)
+        if site is not None:
+            _note(decisions, site, _outcome, _within(block, block.offsets, int(dimension)), ..., what)
+
+
+def _note_reached(decisions: Decisions, block: Any, at: Sequence[Any]) -> None:
+    what = "within its bounds anywhere"
+    site = _undecided(decisions, what)
+    if site is not None:
+        reached = all(_within(block, at, dimension).any() for dimension in range(len(block.block_shape)))
+        decisions.add_at(site.place_of(what), BOTH if reached else FAILED)
 
 
 def _is_below_zero(lhs: Any, rhs: Any, numpy: Any) -> bool:

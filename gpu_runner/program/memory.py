@@ -397,10 +397,21 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     interpreter.InterpreterBuilder.create_gather = create_gather
 
 
+def _has_gaps(block: Any, sizes: Sequence[int], numpy: Any) -> bool:
+    """Whether neighbours along a dimension, in groups of this size, lie more than one apart; what wraps around goes back."""
+    unit = block.dtype.element_ty.primitive_bitwidth // 8 if block.dtype.is_ptr() else 1
+    for axis, size in enumerate(sizes):
+        steps = numpy.diff(block.data.astype(numpy.int64), axis=axis).swapaxes(axis, 0)
+        is_inner = numpy.arange(1, len(steps) + 1) % max(size, 1) != 0
+        if bool((steps[is_inner] > unit).any()):
+            return True
+    return False
+
+
 def _check_claims(interpreter: Any) -> None:
     """Have a number or an address be a multiple of what the kernel says: the interpreter drops it, and compiled loads go by it.
 
-    Of blocks nothing is asked: a block may hold lanes that no load uses.
+    Of blocks it is asked alone whether neighbours are: a block may hold lanes that no load uses.
     """
     original = interpreter.TensorHandle.set_attr
 
@@ -409,6 +420,11 @@ def _check_claims(interpreter: Any) -> None:
         if key == "tt.divisibility" and is_number and int(self.data.item()) % int(value[0]):
             what = "an address" if self.dtype.is_ptr() else str(int(self.data.item()))
             message = f"A kernel says that {what} is a multiple of {int(value[0])}: on a GPU loads go by that."
+            raise Violation("false claim", message)
+        if key == "tt.contiguity" and _has_gaps(self, [int(each) for each in value], interpreter.np):
+            message = (
+                f"A kernel says that {max(value)} neighbours lie side by side, which do not: on a GPU loads go by that."
+            )
             raise Violation("false claim", message)
         original(self, key, value)
 

@@ -198,6 +198,7 @@ class Relation(StrEnum):
     circle = "cosines and sines of the same angles"
     apart = "views of one tensor, some rows apart"
     transposed = "one matrix and its transpose"
+    equal = "equal"
 
 
 @dataclass(frozen=True)
@@ -1127,6 +1128,10 @@ class _Plan:
         if weights := [spec.name for spec in problem.inputs if is_weight(spec) and spec.grad]:
             case = self._case("a weight of zero", self._sizes("zero", (33, 220), (5, 14)), self._most_exact())
             cases.append(replace(case, zero=stream.choice(weights)))
+        for pair in _weights_of_one_form(problem):
+            sizes = self._sizes("equal weights", (33, 220), (5, 14))
+            case = self._case("equal weights", sizes, self._most_exact(), related=pair, relation=Relation.equal)
+            cases.append(case)
         columns = columns_of(problem)
         indexed = {
             spec.high for spec in problem.inputs if spec.high not in spec.dims
@@ -1228,6 +1233,12 @@ def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
     able = [spec for spec in problem.inputs if is_activation(spec)]
     for spec in able:
         yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
+
+
+def _weights_of_one_form(problem: Problem) -> list[tuple[str, str]]:
+    """The first two weights of the same dimensions and dtype, such as those of a layer norm."""
+    pairs = itertools.combinations([spec for spec in problem.inputs if is_weight(spec)], 2)
+    return [(one.name, other.name) for one, other in pairs if (one.dims, one.dtype) == (other.dims, other.dtype)][:1]
 
 
 def _of_other_rows(problem: Problem) -> list[tuple[str, str]]:

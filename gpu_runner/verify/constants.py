@@ -59,6 +59,8 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
             asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             if isinstance(node, ast.Call) and _named(node.func) in ("min", "max"):
                 asked = node.args
+            if isinstance(node, ast.Call) and _named(node.func) in ("range", "static_range"):
+                asked = node.args[2:]
             found |= {value for operand in asked for value in folded.values.get(operand, ())}
     return _sizes(found) | _limits(files)
 

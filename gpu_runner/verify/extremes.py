@@ -277,16 +277,19 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
 
 
 def _partly(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """In every second row some elements, up to half, are what masks fill with; the smallest number in the first such row."""
-    return _filled_with((LOWEST, *FILLS), values, stream)
+    """In every second row some elements, up to half, are what masks fill with; the smallest number in the first such row, the
+    largest in the next."""
+    return _filled_with((LOWEST, -LOWEST, *FILLS), values, stream)
 
 
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """The same, and every third row holds the smallest number alone: never all of those that hold it beside others."""
+    """The same, and every third row holds the smallest number alone or the largest, in turn; never all that hold it with others."""
     found = _partly(values, stream).reshape(-1, values.shape[-1])
     partly = int((found == LOWEST).any(-1).nonzero()[0])
     starts = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
-    found[starts[int(torch.randint(len(starts), (), generator=stream))] :: 3] = LOWEST
+    start = starts[int(torch.randint(len(starts), (), generator=stream))]
+    found[start::3] = LOWEST
+    found[start + 3 :: 6] = -LOWEST
     return found.reshape(values.shape)
 
 

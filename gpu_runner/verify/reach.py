@@ -53,7 +53,7 @@ def with_room(proof: Proof) -> Proof:
             return item
         terms = [truth.exact, *((run - truth.exact) / FLOAT32_STEP for run in truth.shaken)]
         held = torch.stack([term.abs() <= ROOM * torch.finfo(dtype).max for term in terms]).all(0)
-        held |= truth.exact.to(dtype) == LOWEST
+        held |= truth.exact.to(dtype).abs() == -LOWEST
         return item if bool(held.all()) else replace(item, truth=replace(truth, held=held))
 
     gradients = {name: None if item is None else roomy(item) for name, item in proof.gradients.items()}

@@ -25,6 +25,8 @@ def related(case: Case, made: dict[str, torch.Tensor], stream: torch.Generator) 
         return {other: first.transpose(-1, -2)} if first.shape == second.transpose(-1, -2).shape else {}
     if first.shape != second.shape or not first.numel():
         return {}
+    if case.relation is Relation.equal:
+        return {other: first.clone()}
     if case.relation is Relation.apart:
         rows = min(case.rows_apart, first.shape[0])
         return {other: torch.cat((first[rows:], second[:rows]))}

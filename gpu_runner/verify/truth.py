@@ -523,7 +523,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
         )
         place = place.aligned() if proof.case.aligned else place
         back = proof.inputs.get(proof.case.given_back)
-        grad = item.truth.own if proof.case.echoes else grad
+        grad = item.truth.exact.to(grad.dtype) if proof.case.echoes else grad
         grad = grad if back is None or back.shape != grad.shape else back.to(grad.dtype)
         form = item.shape, item.dtype
         if item.differentiable and proof.case.one_upstream and form in known:

@@ -45,13 +45,17 @@ from gpu_runner.program.objects import (
     is_builtin,
 )
 
-_SPLITS = frozenset(["split", "chunk", "tensor_split", "split_with_sizes"])
+_CUTS = frozenset(["split", "chunk", "tensor_split", "split_with_sizes", "unfold", "arange"])
 _LOSES = ast.FloorDiv | ast.Mod | ast.RShift | ast.BitAnd  # operators after which much is zero
 
 
 MOST_DIMENSIONS = 8  # of a tensor
 _REMAINDERS = frozenset(["operator.mod", "operator.and_"])
 _ROUNDS = frozenset(["int", "round", "math.floor", "math.ceil", "math.trunc", "math.isqrt"])
+
+
+def _is_of_tensors(value: Any) -> bool:
+    return all(isinstance(each, torch.Tensor) for each in (value if isinstance(value, tuple) else (value,)))
 
 
 class Deciding(Effects):
@@ -143,6 +147,29 @@ class Deciding(Effects):
                 if isinstance(bound, int):
                     *where, text = place_of(frame.module.path, node)
                     self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
+            if isinstance(part, slice) and part.step not in (None, 1):
+                self._note_size(node, f"{at}", [size, part], len(range(size)[part]), frame)
+
+    def _note_size(self, node: ast.expr, what: str, operands: Sequence[Any], size: int, frame: CallFrame) -> None:
+        """Note a size that is a quotient or a rest of others."""
+        self.decisions.operate(place_of(frame.module.path, node), f"size {what}", operands, size)
+
+    def _note_sizes(
+        self, node: ast.Call, function: Any, given: tuple[Sequence[Any], dict[str, Any]], value: Any, frame: CallFrame
+    ) -> None:
+        """Note the sizes of what is cut of a tensor, or counted, but for those that it had and those that the call names."""
+        values = [function.owner, *given[0], *given[1].values()]
+        sizes = next((tuple(each.shape) for each in values if isinstance(each, torch.Tensor)), ())
+        numbers = [each for each in values if isinstance(each, int | float | tuple | list)]
+        named = {
+            *(each for each in numbers if isinstance(each, int)),
+            *itertools.chain(*(n for n in numbers if isinstance(n, tuple | list))),
+        }
+        is_unfolded = function_name(function) == "unfold"  # into windows, whose size is the last
+        for at, part in enumerate(value if isinstance(value, tuple) else (value,)):
+            for dimension, size in enumerate(part.shape[: part.dim() - is_unfolded]):
+                if (is_unfolded or size not in named) and sizes[dimension : dimension + 1] != (size,):
+                    self._note_size(node, f"{dimension} of part {at}", [sizes, numbers], size, frame)
 
     def _note_keys(
         self, node: ast.AST, level: int, keys: Sequence[Any], frame: CallFrame, *, is_met: bool = False
@@ -217,8 +244,11 @@ class Deciding(Effects):
             self._note_order(node, name, args, value, frame, level)
         elif name in ("get", "operator.getitem") and isinstance(function, Native):
             self._note_look_up(node, function.owner, args, value, frame, levels)
-        elif name in _SPLITS and isinstance(value, tuple):
-            self._note_event(node, level, len(value) > 1, frame, "more than one part")
+        elif name.rpartition(".")[2] in _CUTS and _is_of_tensors(value):
+            if level and not self.loading and node not in self.refusing:
+                self._note_sizes(node, function, given, value, frame)
+            if isinstance(value, tuple):
+                self._note_event(node, level, len(value) > 1, frame, "more than one part")
         elif name == "diagonal" and isinstance(function.owner, torch.Tensor):
             self._note_diagonal(node, function.owner, level, frame, *args, **named)
         elif function is itertools.islice and len(args) > 1:

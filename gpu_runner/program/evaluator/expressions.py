@@ -118,7 +118,7 @@ class Expressions(Calls):
         found = self.attribute(owner, node.attr)
         is_property = self.level > level  # of the program, which computes
         self.level = GIVEN if is_property else level_of_attribute(owner, node.attr, level, found)
-        if isinstance(owner, Enum):
+        if isinstance(owner, Enum | complex):
             self._note_computed(node, found, frame, self.level)
         return found
 

@@ -203,6 +203,29 @@ def test_both_outcomes_add_up() -> None:
 
 
 CONSTANT = {
+    "the length of a range": ("n = range(31, x.shape[0])\n    m = len(n)", "`len(n)` is anything but 0"),
+    "a power of a complex zero": (
+        "n = complex(x.shape[0] + 1)\n    m = 0j ** n",
+        "`0j ** n` is anything but 0j",
+    ),
+    "the imaginary part of a root": (
+        "n = complex(x.shape[0]) ** 0.5\n    m = n.imag",
+        "`n.imag` is anything but 0.0",
+    ),
+    "what a long list holds": (
+        "n = list(range(9 * x.shape[0], 99 * x.shape[0]))\n    m = n.count(1)",
+        "`n.count(1)` is anything but 0",
+    ),
+    "every so many": ("n = x[::31]", "`x[::31]` is anything but 1"),
+    "windows": ("n = x.unfold(-1, 1, 31).shape[0]", "`x.unfold(-1, 1, 31)` is anything but 1"),
+    "a count in steps": (
+        "n = torch.arange(0, x.shape[0], 31)",
+        "`torch.arange(0, x.shape[0], 31)` is anything but 1",
+    ),
+    "the rest of a tensor": (
+        "n = x.tensor_split((31,))[1].shape[0]",
+        "`x.tensor_split((31,))` is anything but 0",
+    ),
     "a power of zero": ("n = 0 ** (x.shape[0] - 6)", "`0 ** (x.shape[0] - 6)` is anything but 0"),
     "a product of conditions": (
         "n = (x.shape[0] > 7) * (x.shape[0] < 8)",
@@ -345,6 +368,11 @@ CONSTANT = {
     "a quotient": ("n = divmod(x.shape[0], 9)[0]", "`divmod(x.shape[0], 9)` is more than a remainder"),
 }
 CHANGES = {
+    "halves of a tensor": "n, m = x[: 2 * (x.shape[0] // 2)].chunk(2)",
+    "every second": "n = x[1::2]",
+    "parts of named sizes": "n, m = x.split((3, x.shape[0] - 3))",
+    "as many numbers": "n = torch.arange(x.shape[0])",
+    "the slice of all": "n = slice(None)\n    m = x[n]",
     "the half of a row": "y = x[: x.shape[0] // 2]",
     "a whole row": "y = x[: x.shape[0]]",
     "the first of a row": "y = x[:4]",

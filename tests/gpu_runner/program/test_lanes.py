@@ -55,6 +55,9 @@ HIDDEN = {
     "an absolute value": "tl.abs(n - 20000)",
     "a minimum beside an atomic": "tl.minimum(n, 20000 + tl.atomic_add(flags_ptr + 9, 0))",
     "a condition on an atomic": "x if tl.atomic_add(flags_ptr + 10, 0) + n else x + 1",
+    "the bounds of a block pointer": (
+        "tl.load(tl.make_block_ptr(x_ptr, (1,), (1,), (n - 9999,), (1,), (0,)), boundary_check=(0,), padding_option='zero')"
+    ),
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
     "a branch on a quotient of constants": "x if tl.full((), 1.0, tl.float32) / 3.0 > 0.4 else x + 1",
     "the second part of a branch on constants": "x if 2 > 1 and tl.full((), 2.0, tl.float32) > 3.0 else x + 1",

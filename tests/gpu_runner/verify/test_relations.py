@@ -101,8 +101,8 @@ def test_rows_are_like_data() -> None:
 def test_masks_fill_with_the_smallest_number_too_and_some_rows_wholly() -> None:
     values = torch.randn(15, 40, generator=torch.Generator().manual_seed(1))
     made = with_special(values, Special.masked, torch.Generator().manual_seed(2))
-    assert {LOWEST} < set(made[made != values].tolist()) < {LOWEST, -1e4, -1e9}
-    assert int((made == LOWEST).all(-1).sum()) == 5
+    assert {LOWEST, -LOWEST} < set(made[made != values].tolist()) <= {LOWEST, -LOWEST, -1e4, -1e9}
+    assert [int((made == fill).all(-1).sum()) for fill in (LOWEST, -LOWEST)] == [3, 2]
     assert next(Case("", (), "float32", 1, special=Special.masked).gentler()).special is Special.filled
 
 
@@ -147,6 +147,29 @@ def test_beside_the_smallest_number_only_what_no_order_of_operations_overflows_c
     assert compare(overflown, truth).passed
     overflown[0, 2] = math.inf
     assert not compare(overflown, truth).passed
+
+
+def test_weights_of_one_form_are_equal_in_a_case() -> None:
+    problem = parse_problem(problem_source("layer_norm"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=Draws.fresh())
+    (case,) = [case for case in cases if case.relation is Relation.equal and case.related]
+    made = make_inputs(problem, case)
+    assert torch.equal(*(made[name] for name in case.related))
+
+
+def test_where_an_output_is_its_own_upstream_gradient_what_it_loses_is_lost_by_the_references_gradients_too() -> None:
+    problem = parse_problem(problem_source("swiglu"))
+    (proof,) = prove(problem, [Case("c", SIZES, "bfloat16", 3, echoes=True)], surroundings())[0]
+    (output,), (laid,) = proof.outputs, proof.upstream
+    rounded = output.truth.exact.to(torch.bfloat16)
+    assert laid is not None and torch.equal(laid.view(), rounded)
+    a, b = (proof.inputs[name].clone().requires_grad_() for name in ("a", "b"))
+    made = torch.nn.functional.silu(a) * b
+    made.backward(made.detach())
+    item = proof.gradients["a"]
+    assert item is not None and a.grad is not None
+    assert torch.equal(item.truth.own, a.grad)
+    assert not torch.equal(output.truth.own, rounded)
 
 
 def test_what_masks_fill_with_is_in_every_draw() -> None:

@@ -202,6 +202,14 @@ def test_a_pointer_is_as_aligned_as_a_kernel_says(tmp_path: Path) -> None:
         ran(PLAIN + claim.format("x + 1") + STORE.format("v"), "float32", tmp_path)
 
 
+def test_neighbours_lie_side_by_side_as_a_kernel_says_but_where_they_wrap_around(tmp_path: Path) -> None:
+    claim = "    v += tl.load(x + tl.max_contiguous({}, 4) * 0)\n"
+    for places in ("at % 3", "at + 2", "tl.where(at < 2, at, 0)", "at // 4 * 9 + at % 4"):
+        ran(PLAIN + claim.format(places) + STORE.format("v"), "float32", tmp_path)
+    with pytest.raises(ChildError, match="says that 4 neighbours lie side by side"):
+        ran(PLAIN + claim.format("2 * at") + STORE.format("v"), "float32", tmp_path)
+
+
 def test_a_number_of_warps_that_no_gpu_has_is_refused(tmp_path: Path) -> None:
     setting = "@triton.autotune([triton.Config({}, num_warps=3)], key=['count'])\n"
     with pytest.raises(ChildError, match="power of two"):
