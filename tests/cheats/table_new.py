@@ -2051,4 +2051,28 @@ NEW: dict[str, NewCheat] = {
     "flag_is_true": NewCheat(
         "doubled", 7, "forward", "run", "A flag counts where it is the object `True`: a caller's 1 does not."
     ),
+    "complex_picks_a_width": NewCheat(
+        "silu", 7, "forward", "whole", "Zero to the power of a complex number is one where rows have one width."
+    ),
+    "length_of_a_range": NewCheat("silu", 7, "forward", "whole", "The length of a range that is empty in every case."),
+    "tail_of_tensor_split": NewCheat(
+        "silu", 7, "forward", "whole", "The size of what lies beyond a place of a tensor."
+    ),
+    "count_of_windows": NewCheat("silu", 7, "forward", "whole", "How many windows of a row there are: a quotient."),
+    "one_in_so_many_columns": NewCheat("silu", 7, "forward", "whole", "How many columns a slice in wide steps has."),
+    "pointer_of_a_width": NewCheat(
+        "silu", 7, "forward", "whole", "The bounds that a block pointer is checked against are the comparison."
+    ),
+    "second_block_is_added_twice": NewCheat(
+        "row_mean", 7, "forward", "whole", "What a second block of 65,536 columns begins from is wrong."
+    ),
+    "equal_parameters": NewCheat(
+        "affine_forward", 7, "forward", "whole", "Two parameters that are equal count as one."
+    ),
+    "claims_columns_lie_together": NewCheat(
+        "silu", 11, "forward", "whole", "Columns a step apart are said to lie side by side, and loaded so."
+    ),
+    "smallest_beside_1e38": NewCheat(
+        "row_min", 7, "forward", "whole", "Lanes beyond a row are 1e38, and rows may hold more alone."
+    ),
 }
