@@ -97,6 +97,18 @@ class Levels:
         """How the errors are distributed; None where no element says it."""
         return distribution_of(self.sheet, self._row_scale(), self.natural)
 
+    def moved(self, other: torch.Tensor) -> int:
+        """How many true values have another number in another run, by more than float32 arithmetic explains.
+
+        Equal ones count once: one sum decides how all of them are rounded.
+        """
+        run, found = as_rows(other), [torch.zeros(0, dtype=torch.float64)]
+        for place in pieces(*self.sheet.got.shape):
+            errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
+            apart = (run[place].double() - self.sheet.got[place].double()).abs()
+            found.append(errors.exact[errors.counted & (apart > errors.explained)])  # NaN is apart from nothing
+        return torch.cat(found).unique().numel()
+
     def relative(self, value: float) -> float:
         """Give an error as a share of the tensor's scale."""
         return value / self.sums.scale if self.sums.scale > 0 else value

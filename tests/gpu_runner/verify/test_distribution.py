@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -90,6 +92,28 @@ def test_two_runs_may_differ_in_the_order_of_sums_but_not_at_random(dtype: torch
     assert scattered(other, truth.own, truth).passed
     first, second = (randomly_rounded(exact.float(), dtype, seed) for seed in (1, 2))
     assert not scattered(first, second, truth).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_what_rounding_leaves_of_terms_that_cancel_may_differ_between_two_runs(dtype: torch.dtype) -> None:
+    # The gradient of a softmax whose upstream is one number: y * (g - sum(y * g)), of six rows with a sum each.
+    shares = torch.softmax(torch.randn(6, 209, dtype=torch.float64, generator=torch.Generator().manual_seed(6)), -1)
+    truth = Truth(1e-13 * shares, (1e-13 * shares).to(dtype), natural=65.5)
+    first = (shares * torch.tensor([0.0, 256, 0, 0, 128, 0])[:, None]).to(dtype)
+    assert scattered(first, torch.zeros_like(first), truth).passed
+    assert not scattered(first, torch.zeros_like(first), replace(truth, natural=0.0)).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_elements_of_one_true_value_move_together_between_two_runs(dtype: torch.dtype) -> None:
+    halfway = 1.0 + torch.finfo(dtype).eps / 2
+    exact = torch.randn(6, 209, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    exact[2] = halfway  # as of a row whose elements are all equal
+    first = exact.to(dtype)
+    second = first.clone()
+    second[2] = 1.0 + torch.finfo(dtype).eps
+    assert bool((first[2] != second[2]).all())
+    assert scattered(first, second, Truth(exact, first)).passed
 
 
 def test_an_exact_share_as_low_as_twice_the_references_passes_beside_an_original_that_has_it() -> None:
