@@ -107,7 +107,7 @@ class Levels:
             errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
             apart = (run[place].double() - self.sheet.got[place].double()).abs()
             found.append(errors.exact[errors.counted & (apart > errors.explained)])  # NaN is apart from nothing
-        return torch.cat(found).unique().numel()
+        return int(torch.cat(found).unique().numel())
 
     def relative(self, value: float) -> float:
         """Give an error as a share of the tensor's scale."""
