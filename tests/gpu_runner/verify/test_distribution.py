@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth, compare, scattered
+from gpu_runner.verify.proof import Expected
+from gpu_runner.verify.truth import _with_order_of_rows, asked_of, form_of
 from tests.gpu_runner.verify.kernels import (
     FAULTS,
     HALF_SUMS,
@@ -16,6 +21,7 @@ from tests.gpu_runner.verify.kernels import (
     randomly_rounded,
     truth_of,
 )
+from tests.honest.table import problem_of
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 SIZES = ((24, 512), (7, 97), (5, 255), (3, 129), (13, 40), (1, 64), (5, 1), (2, 513))
@@ -114,6 +120,26 @@ def test_elements_of_one_true_value_move_together_between_two_runs(dtype: torch.
     second[2] = 1.0 + torch.finfo(dtype).eps
     assert bool((first[2] != second[2]).all())
     assert scattered(first, second, Truth(exact, first)).passed
+
+
+def test_rows_may_be_added_up_in_any_order_one_after_the_other() -> None:
+    problem = parse_problem(problem_of("column_sum_reset"))
+    form = form_of(problem)
+    assert form is not None
+    proof = asked_of(problem, form, Case("drawn", (("T", 207_489), ("H", 6)), "float32", 11))
+    x = proof.inputs["x"]
+    truth = Truth(x.double().sum(0), x.sum(0))
+    item = _with_order_of_rows(Expected("output 0", truth, (6,), (1,), "float32", True), proof)
+    blocks, wrong = x[:-1].reshape(-1, 4, 6).sum(1), 0  # of four rows, as atomics add them
+    for seed in range(8):
+        order = torch.randperm(len(blocks), generator=torch.Generator().manual_seed(seed))
+        got = torch.from_numpy(np.add.accumulate(blocks[order].numpy(), axis=0)[-1]) + x[-1]
+        assert compare(got, item.truth).passed
+        wrong += not compare(got, truth).passed
+    assert wrong
+    assert not compare(got * (1 + 4e-5), item.truth).passed
+    row = Expected("output 0", Truth(x.double().sum(1), x.sum(1)), (len(x),), (1,), "float32", True)
+    assert _with_order_of_rows(row, proof) == row  # within a row a program has an order
 
 
 def test_an_exact_share_as_low_as_twice_the_references_passes_beside_an_original_that_has_it() -> None:
