@@ -22,6 +22,7 @@ from gpu_runner.verify.cases import (
     Special,
     Upstream,
     columns_of,
+    evenly,
     holds_extremes,
     is_activation,
     is_ranged,
@@ -114,6 +115,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
     alone = case.layout in (MemoryLayout.broadcast, MemoryLayout.level) or (
         case.layout != MemoryLayout.windows and stream.random() < 0.5
     )
+    if case.layout == MemoryLayout.shifted and case.sizes == evenly(problem, case):
+        alone = False  # whichever pointer is said to be aligned
     places = {}
     for spec in problem.inputs:
         free = not is_weight(spec) and (spec.name in able or spec.name not in problem.mutates)  # a weight is one piece

@@ -31,6 +31,7 @@ from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
+from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
@@ -127,10 +128,10 @@ MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
-LEAST_INTERPRETED = 2  # cases of it
+LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
 MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
 MOST_LEFT_OUT = 3  # of its cases that are named
-SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
+SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)  # and what a kernel says of its arguments
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
@@ -203,7 +204,7 @@ class _Interpreted(_Trial):
 
     def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a comparison."""
-        self.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
+        self.findings += [finding for finding in examined.findings if _is_seen_there(finding)]
         if self.by_value:
             self.findings += [_by_interpreter(finding) for finding in examined.findings if _is_wrong_by_far(finding)]
 
@@ -1290,7 +1291,7 @@ class _Interpreting:
                     label = proof.case.label()
                     if isinstance(answer, ChildFailed | ProtocolError):
                         failure = failure_of(answer, INTERPRETED, label)
-                        if not (own and isinstance(answer, ChildError)) or failure.status in SEEN_BY_INTERPRETER:
+                        if not (own and isinstance(answer, ChildError)) or _is_seen_there(failure):
                             raise answer
                         if not may_refuse(proof, peer, answer):
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
@@ -1304,7 +1305,7 @@ class _Interpreting:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
             failure = failure_of(error, INTERPRETED, label)
-            if failure.status in SEEN_BY_INTERPRETER:
+            if _is_seen_there(failure):
                 seen.findings.append(failure)
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
@@ -1425,6 +1426,11 @@ def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
     few = 1 + seed % MOST_PROCESSORS
     properties = facts["properties"] | {"multi_processor_count": few}
     return {**facts, "properties": properties, "driver": facts["driver"] | {"multiprocessor_count": few}}
+
+
+def _is_seen_there(finding: VerdictFinding) -> bool:
+    """Whether it is something that the interpreter sees of kernels, and a GPU may not show."""
+    return finding.status in SEEN_BY_INTERPRETER or finding.rule == FALSE_CLAIM
 
 
 def _is_wrong_by_far(finding: VerdictFinding) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import cases, judge
 from gpu_runner.verify.opening import loaded
@@ -73,6 +74,11 @@ def test_memory_that_a_kernel_was_not_given_is_found(monkeypatch: pytest.MonkeyP
     text = cheat("moved_in_place").files[0].text.replace("y_ptr + 1 + at", "y_ptr + 70001 + at")
     verdict = beside_a_gpu(CandidateSource((SourceFile("candidate.py", text),)), monkeypatch)
     assert verdict.status is Status.out_of_bounds
+
+
+def test_alignment_that_a_kernel_claims_and_no_case_on_a_gpu_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = whole_beside_a_gpu(source_of_problem("gauss"), cheat("aligned_pointer"), monkeypatch)
+    assert (verdict.status, verdict.rule) == (Status.refused, FALSE_CLAIM)
 
 
 def test_where_decisions_are_not_demanded_two_cases_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
