@@ -25,6 +25,7 @@ from gpu_runner.verify.scalars import (
     Scalar,
     dyadic_scalars,
     far_scalars,
+    is_padding,
     limits_of,
     moved_of_workloads,
     moved_scalars,
@@ -959,7 +960,7 @@ class _Plan:
         """A kind of indices: some are ignored where rows are wider than one block, none beyond a cut, where rows are few."""
         if self._is_beyond_a_cut(case):
             return Indices.spread
-        if case.name == _WIDE and case.again:
+        if (case.name == _WIDE and case.again) or any(is_padding(name) for name in dict(case.scalars)):
             return Indices.ignored
         return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
 
