@@ -24,6 +24,7 @@ from gpu_runner.program.scopes import names_in
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
 MOST_SIGNED = 4096  # outcomes and numbers that are told of a call of which nothing counts
+MOST_TOLD = 2**14  # operations that are told to other processes
 MOST_LETTERS = 100
 _LEFT_OUT = "…"
 MOST_ITEMS = 64  # of a tuple that is looked at
@@ -112,15 +113,33 @@ class Decisions:
                 operation = type(node.op).__name__ if isinstance(node, ast.BinOp) else ""
                 if VARIES in operands and not _is_absorbed(operation, operands):
                     yield place_of(path, node, f"anything but {value!r}")
-        for ((*where, text), _), lanes in self.lanes.items():
+        yield from self._unchanged().values()
+
+    def _unchanged(self) -> dict[tuple[Place, str], Place]:
+        """The operations among these, each with what is said of it."""
+        found: dict[tuple[Place, str], Place] = {}
+        for key, lanes in self.lanes.items():
+            (*where, text), operation = key
             is_computed = lanes.result is not VARIES and VARIES in lanes.operands
-            if not is_computed or _is_absorbed(lanes.operation, lanes.operands):
+            if not is_computed or _is_absorbed(operation, lanes.operands):
                 continue
-            if lanes.operation.startswith(_CUT):  # one that never is may be so by its bound, as half of a row
+            if operation.startswith(_CUT):  # one that never is may be so by its bound, as half of a row
                 if lanes.result or lanes.operands[1] is not VARIES:
-                    yield (*where, f"{text} is {'not ' * bool(lanes.result)}{lanes.operation}")  # type: ignore[misc]
+                    found[key] = (*where, f"{text} is {'not ' * bool(lanes.result)}{operation}")  # type: ignore[assignment]
             else:
-                yield (*where, f"{text} is anything but {lanes.result}")  # type: ignore[misc]
+                found[key] = (*where, f"{text} is anything but {lanes.result}")  # type: ignore[assignment]
+        return found
+
+    def told_to_others(self) -> dict[str, list[Any]]:
+        """What outcomes are joined by with those of other processes, of kernels: places at which none counted so far, operations
+        that never changed with what is said of them, and the values of operations, as many as are told."""
+        given = ((*key, lanes.result) for key, lanes in self.lanes.items() if key[0][3] and lanes.result is not UNSEEN)
+        values = [[*place, operation, _told(value)] for place, operation, value in itertools.islice(given, MOST_TOLD)]
+        unchanged = [
+            [*place, operation, said[-1]] for (place, operation), said in self._unchanged().items() if place[3]
+        ]
+        uncounted = [[*place] for place in self.aside.keys() - self.outcomes.keys() if place[3]]
+        return {"uncounted": uncounted, "unchanged": unchanged, "values": values}
 
     def signature(self) -> list[list[int]]:
         """What host code decided, and the numbers and texts that it computed of what it was given, as digests of this process."""
@@ -264,6 +283,11 @@ def _is_absorbed(operation: str, operands: Sequence[Any]) -> bool:
         return _is_number(first, 0) or _is_number(last, 1)
     divisions = ("Div", "FloorDiv", "LShift", "RShift", "divide", "floor_divide", "left_shift", "right_shift")
     return operation in divisions and _is_number(first, 0)
+
+
+def _told(value: Any) -> str:
+    """A value in the words of all processes."""
+    return "varies" if value is VARIES else "an object" if value is OPAQUE else repr(value)
 
 
 def _is_number(value: Any, number: int) -> bool:

@@ -26,6 +26,7 @@ from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
 WARPS = (1, 2, 4, 8, 16, 32)
+FALSE_CLAIM = "false claim"  # rule of what a kernel says of its arguments to the compiler
 
 
 class _Acquaintance:
@@ -420,12 +421,12 @@ def _check_claims(interpreter: Any) -> None:
         if key == "tt.divisibility" and is_number and int(self.data.item()) % int(value[0]):
             what = "an address" if self.dtype.is_ptr() else str(int(self.data.item()))
             message = f"A kernel says that {what} is a multiple of {int(value[0])}: on a GPU loads go by that."
-            raise Violation("false claim", message)
+            raise Violation(FALSE_CLAIM, message)
         if key == "tt.contiguity" and _has_gaps(self, [int(each) for each in value], interpreter.np):
             message = (
                 f"A kernel says that {max(value)} neighbours lie side by side, which do not: on a GPU loads go by that."
             )
-            raise Violation("false claim", message)
+            raise Violation(FALSE_CLAIM, message)
         original(self, key, value)
 
     interpreter.TensorHandle.set_attr = set_attr

@@ -13,7 +13,7 @@ from gpu_runner.channel import Check
 from gpu_runner.codec import FrameKind, Shape
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
-from gpu_runner.program.coverage import BOTH, MOST_DECISIONS, MOST_SIGNED
+from gpu_runner.program.coverage import BOTH, MOST_DECISIONS, MOST_SIGNED, MOST_TOLD
 from gpu_runner.program.trail import MOST_EVENTS
 from gpu_runner.session import ChildReply
 from gpu_runner.verify.combinations import Signature
@@ -92,6 +92,17 @@ class SeenDecision:
 
 
 @dataclass(frozen=True)
+class SeenOutcomes:
+    """How decisions ended in one process, and what that is joined by with what kernels did in others."""
+
+    outcomes: Mapping[SeenDecision, int] = field(default_factory=dict)  # true, false or both
+    uncounted: frozenset[SeenDecision] = frozenset()  # of whose outcomes none counted
+    # By what is said of it, an operation that never changed; by operation, what it gave.
+    unchanged: Mapping[SeenDecision, SeenDecision] = field(default_factory=dict)
+    values: Mapping[SeenDecision, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CaseAnswer:
     """All that came back from one case, from a process that ran no Python of the candidate."""
 
@@ -113,9 +124,28 @@ class CaseAnswer:
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
     asked: bool = False  # it asked about the device in a case that tells of another one
     trail: CaseTrail = CaseTrail()
-    decisions: Mapping[SeenDecision, int] = field(
-        default_factory=dict
-    )  # how each has ended so far: true, false or both
+    decided: SeenOutcomes = SeenOutcomes()  # so far
+
+    @property
+    def decisions(self) -> Mapping[SeenDecision, int]:
+        """How each decision has ended so far in its process: true, false or both."""
+        return self.decided.outcomes
+
+
+def joined(processes: Collection[SeenOutcomes]) -> dict[SeenDecision, int]:
+    """How decisions ended in several processes, each of which ran some of the cases."""
+    counted = {one for process in processes for one in process.outcomes.keys() - process.uncounted}
+    values: dict[SeenDecision, set[str]] = {}
+    for process in processes:
+        for operation, value in process.values.items():
+            values.setdefault(operation, set()).add(value)
+    found: dict[SeenDecision, int] = {}
+    for process in processes:
+        for one, outcome in process.outcomes.items():
+            is_changed = one in process.unchanged and len(values.get(process.unchanged[one], ())) > 1
+            if not is_changed and (one not in process.uncounted or one not in counted):
+                found[one] = found.get(one, 0) | outcome
+    return found
 
 
 def expecting(proof: Proof) -> Check:
@@ -271,16 +301,32 @@ def _read(reply: ChildReply) -> CaseAnswer:
         int(meta["processors"]),
         bool(meta["asked"]),
         _read_trail(meta["trail"]),
-        dict(_read_decisions(meta["decisions"])),
+        _read_seen(meta),
     )
+
+
+def _read_seen(meta: Mapping[str, Any]) -> SeenOutcomes:
+    uncounted, unchanged, values = (meta["told"].get(kind, ()) for kind in ("uncounted", "unchanged", "values"))
+    if max(len(uncounted), len(unchanged), len(values)) > MOST_TOLD:
+        raise ValueError("an answer tells too much")
+    return SeenOutcomes(
+        dict(_read_decisions(meta["decisions"])),
+        frozenset(_decision_at(*row) for row in uncounted),
+        {_decision_at(*row[:4], row[-1]): _decision_at(*row[:-1]) for row in unchanged},
+        {_decision_at(*row[:-1]): str(row[-1])[:MAX_NAME_CHARS] for row in values},
+    )
+
+
+def _decision_at(path: Any, line: Any, column: Any, in_kernel: Any, *text: Any) -> SeenDecision:
+    where = str(path)[:200], int(line), int(column), " ".join(map(str, text))[:MAX_NAME_CHARS]
+    return SeenDecision(*where, bool(in_kernel))
 
 
 def _read_decisions(rows: Any) -> Iterator[tuple[SeenDecision, int]]:
     if len(rows) > MOST_DECISIONS:
         raise ValueError("an answer names too many decisions")
-    for path, line, column, in_kernel, text, outcome in rows:
-        where = str(path)[:200], int(line), int(column), str(text)[:MAX_NAME_CHARS]
-        yield SeenDecision(*where, bool(in_kernel)), int(outcome) & BOTH
+    for *where, outcome in rows:
+        yield _decision_at(*where), int(outcome) & BOTH
 
 
 def _read_trail(meta: Mapping[str, Any]) -> CaseTrail:

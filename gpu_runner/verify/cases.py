@@ -25,6 +25,7 @@ from gpu_runner.verify.scalars import (
     Scalar,
     dyadic_scalars,
     far_scalars,
+    is_padding,
     limits_of,
     moved_of_workloads,
     moved_scalars,
@@ -947,13 +948,20 @@ class _Plan:
             one_upstream = place % 3 == 1
             found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
         found = self._with_data(found, list(data), stream) if has_data and not self.quick else found
-        return found if self.quick else self._with_layouts(found)
+        return found if self.quick else self._with_layouts(self._at_odd_offsets(found))
+
+    def _at_odd_offsets(self, cases: list[Case]) -> list[Case]:
+        """Have all lie at odd offsets in a case of columns of which a compiler that is told it may loads several at once."""
+        *_, place = (place for place, case in enumerate(cases) if case.name == _WILD)
+        shifted = replace(cases[place], layout=MemoryLayout.shifted, upstream=MemoryLayout.shifted, may_raise=True)
+        cases[place] = replace(shifted, sizes=evenly(self.problem, shifted))
+        return cases
 
     def _dealt_indices(self, case: Case, kinds: Iterator[Indices], stream: random.Random) -> Indices:
         """A kind of indices: some are ignored where rows are wider than one block, none beyond a cut, where rows are few."""
         if self._is_beyond_a_cut(case):
             return Indices.spread
-        if case.name == _WIDE and case.again:
+        if (case.name == _WIDE and case.again) or any(is_padding(name) for name in dict(case.scalars)):
             return Indices.ignored
         return next(kinds) if all(size > 1 for _, size in case.sizes) else stream.choice(tuple(Indices))
 
@@ -1090,13 +1098,11 @@ class _Plan:
             cases.append(self._case("parts of one tensor", sizes, packed=parts, packed_along=along, may_raise=True))
             for apart in ROWS_APART:
                 sizes = self._sizes(f"{apart} apart {pair[0]}", (33, 90), (5, 14))
-                # Rows begin at multiples of 16 bytes, for who loads by hardware descriptors.
-                sizes |= {dim: -(-size // 16) * 16 for dim, size in sizes.items() if dim in columns_of(problem)}
                 chosen = stream.sample(pair, 2)
                 views = tuple(name for name in pair if name in chosen)
-                cases.append(
-                    self._case("views of one tensor", sizes, related=views, relation=Relation.apart, rows_apart=apart)
-                )
+                case = self._case("views of one tensor", sizes, related=views, relation=Relation.apart)
+                # Rows begin at multiples of 16 bytes, for who loads by hardware descriptors.
+                cases.append(replace(case, sizes=evenly(problem, case), rows_apart=apart))
         for pair in sorted({names for names in _of_one_form(problem) if len(names) > 1}):
             sizes = self._sizes(f"close {pair[0]}", (64, 200), (8, 14))
             able = tuple(stream.sample(pair, 2))
@@ -1411,7 +1417,8 @@ def is_weight(spec: InputSpec) -> bool:
 
 
 def largest_first(problem: Problem, cases: Sequence[Case]) -> list[Case]:
-    """Cases with those first that most races show in: of small ones that with most elements, and then that with most rows."""
+    """Cases with those first that show most races: of small ones that with most elements, that with most rows; and then those that
+    show what the compiler is told of alignment: all at odd offsets."""
 
     def elements(case: Case) -> int:
         return max((_elements(spec, case.size_of) for spec in problem.inputs), default=0)
@@ -1427,6 +1434,7 @@ def largest_first(problem: Problem, cases: Sequence[Case]) -> list[Case]:
     ]
     first = sorted(able, key=elements)[-1:]
     first += sorted((case for case in able if case not in first), key=rows)[-1:]
+    first += [case for case in cases if case.layout == case.upstream == MemoryLayout.shifted and case.name == _WILD]
     return [*first, *(case for case in cases if case not in first)]
 
 
@@ -1440,9 +1448,13 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
 
 def packed_evenly(problem: Problem, case: Case) -> Case:
     """Give a case whose parts of one tensor begin at multiples of 16 bytes, where a candidate asks for it."""
+    return replace(case, sizes=evenly(problem, case)) if case.packed else case
+
+
+def evenly(problem: Problem, case: Case) -> tuple[tuple[str, int], ...]:
+    """Give a case's sizes with columns that are multiples of 16, the next ones."""
     along = columns_of(problem)
-    sizes = tuple((dim, -(-size // 16) * 16 if dim in along else size) for dim, size in case.sizes)
-    return replace(case, sizes=sizes) if case.packed else case
+    return tuple((dim, -(-size // 16) * 16 if dim in along else size) for dim, size in case.sizes)
 
 
 def _halved_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -22,6 +22,7 @@ from gpu_runner.verify.cases import (
     Special,
     Upstream,
     columns_of,
+    evenly,
     holds_extremes,
     is_activation,
     is_ranged,
@@ -30,7 +31,7 @@ from gpu_runner.verify.cases import (
 from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
 from gpu_runner.verify.laying import Laid, Placement, lay, place_of
 from gpu_runner.verify.relations import best_indices, related
-from gpu_runner.verify.scalars import is_ignored
+from gpu_runner.verify.scalars import is_ignored, is_padding
 
 __all__ = [
     "DTYPES",
@@ -114,6 +115,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
     alone = case.layout in (MemoryLayout.broadcast, MemoryLayout.level) or (
         case.layout != MemoryLayout.windows and stream.random() < 0.5
     )
+    if case.layout == MemoryLayout.shifted and case.sizes == evenly(problem, case):
+        alone = False  # whichever pointer is said to be aligned
     places = {}
     for spec in problem.inputs:
         free = not is_weight(spec) and (spec.name in able or spec.name not in problem.mutates)  # a weight is one piece
@@ -238,23 +241,32 @@ def ignored_index(problem: Problem, case: Case) -> int | None:
     """The index that counts for nothing: of a scalar that is named so, or written out where the reference calls torch."""
     given = {spec.name: spec.default for spec in problem.scalars} | dict(case.scalars)
     for name, value in given.items():
-        if is_ignored(name) and type(value) is int:
-            return value
+        if (is_ignored(name) or is_padding(name)) and type(value) is int:
+            return _from_the_end(value, problem, case) if is_padding(name) else value
     try:
         tree = parse(problem.source)
     except UNPARSABLE:
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg is not None and is_ignored(node.arg):
-            if isinstance(node.value, ast.Name) and type(named := given.get(node.value.id)) is int:
-                return named
-            try:
-                value = ast.literal_eval(node.value)
-            except (ValueError, TypeError, RecursionError):
-                continue
-            if type(value) is int:
-                return value
+        if isinstance(node, ast.keyword) and node.arg is not None and (is_ignored(node.arg) or is_padding(node.arg)):
+            handed = given.get(node.value.id) if isinstance(node.value, ast.Name) else _written(node.value)
+            if type(handed) is int:
+                return _from_the_end(handed, problem, case) if is_padding(node.arg) else handed
     return None
+
+
+def _written(node: ast.expr) -> object:
+    """What an expression of literals stands for; None for any other."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _from_the_end(index: int, problem: Problem, case: Case) -> int:
+    """A row of a table, below zero counted from its end."""
+    highs = (case.size_of[spec.high] if isinstance(spec.high, str) else spec.high for spec in problem.inputs)
+    return index + max((int(high) for high in highs if high is not None), default=0) if index < 0 else index
 
 
 def _make(

@@ -31,6 +31,7 @@ from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
+from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
@@ -38,7 +39,9 @@ from gpu_runner.verify.answer import (
     CaseAnswer,
     CaseTrail,
     SeenDecision,
+    SeenOutcomes,
     expecting,
+    joined,
     read_answer,
     read_signature,
     read_turned,
@@ -125,10 +128,10 @@ MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
-LEAST_INTERPRETED = 2  # cases of it
+LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
 MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
 MOST_LEFT_OUT = 3  # of its cases that are named
-SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
+SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)  # and what a kernel says of its arguments
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
@@ -138,7 +141,8 @@ REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError",
 _Tried = tuple[Proof, Peer]
 _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
-_InterpretedAnswer = tuple[_InterpretedTry, CaseAnswer | ChildFailed | ProtocolError]
+# With the child that gave it, if any.
+_InterpretedAnswer = tuple[_InterpretedTry, CaseAnswer | ChildFailed | ProtocolError, ChildSession | None]
 Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
 
 
@@ -160,6 +164,7 @@ class _Trial:
     trails: list[_Trail] = field(default_factory=list)
     follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
+    decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
@@ -170,10 +175,11 @@ class _Trial:
         self.trails.append(one := (proof, peer, trail, has_devices))
         self.follow(one)
 
-    def decide(self, proof: Proof, peer: Peer, answer: CaseAnswer) -> None:
-        """Add how decisions ended in a case."""
+    def decide(self, proof: Proof, peer: Peer, answer: CaseAnswer, child: object = None) -> None:
+        """Add how decisions ended in a case; of several children each tells of its own."""
         self.imported |= answer.imported
-        self.decisions = dict(answer.decisions)  # each answer has those before it too
+        self.decided[child] = answer.decided  # which has those before it too
+        self.decisions = joined(self.decided.values())
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
             self.launching.setdefault(frozenset(answer.launched), (proof, peer))
 
@@ -198,7 +204,7 @@ class _Interpreted(_Trial):
 
     def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a comparison."""
-        self.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
+        self.findings += [finding for finding in examined.findings if _is_seen_there(finding)]
         if self.by_value:
             self.findings += [_by_interpreter(finding) for finding in examined.findings if _is_wrong_by_far(finding)]
 
@@ -857,7 +863,7 @@ def _try(
     return trial
 
 
-def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection[str]) -> None:
+def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection[str], child: object = None) -> None:
     """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there."""
     if session.gpu:
         return
@@ -866,12 +872,14 @@ def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection
             return
         for outside in with_indices_outside(proof):
             call = _call(outside, peer, overwrites)
-            call.meta["optional"] = False  # a guard is seen in a call that ends with an error
+            # A guard is seen in a call that ends with an error.
+            call.meta |= {"optional": False, "several": child is not None}
             try:
                 answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(outside)))
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
-            trial.decisions |= answer.decisions  # what was computed of usual indices and never changed stays among them
+            # What was computed of usual indices and never changed stays among them.
+            trial.decisions |= joined((trial.decided | {child: answer.decided}).values())
 
 
 def _decide_as_original(
@@ -1277,27 +1285,27 @@ class _Interpreting:
                 pool = stack.enter_context(ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted"))
                 stack.callback(pool.shutdown, cancel_futures=True)
                 ask = functools.partial(self._answer, children, overwrites)
-                for (proof, peer, told), answer in _few_ahead(pool, ask, known):
+                for (proof, peer, told), answer, child in _few_ahead(pool, ask, known):
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
                     if isinstance(answer, ChildFailed | ProtocolError):
                         failure = failure_of(answer, INTERPRETED, label)
-                        if not (own and isinstance(answer, ChildError)) or failure.status in SEEN_BY_INTERPRETER:
+                        if not (own and isinstance(answer, ChildError)) or _is_seen_there(failure):
                             raise answer
                         if not may_refuse(proof, peer, answer):
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                     else:
-                        self._take(seen, proof, peer, answer, leaves_trail=told is facts)
+                        self._take(seen, proof, peer, answer, child, leaves_trail=told is facts)
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
-                    _decide_outside(seen, session, overwrites)
+                    _decide_outside(seen, session, overwrites, session)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
             failure = failure_of(error, INTERPRETED, label)
-            if failure.status in SEEN_BY_INTERPRETER:
+            if _is_seen_there(failure):
                 seen.findings.append(failure)
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
@@ -1310,22 +1318,25 @@ class _Interpreting:
         """What the candidate does in a case, or what ends it."""
         proof, peer, facts = one
         call = _call(proof, peer, overwrites)
-        call.meta |= {"device": facts or None, "has_devices": False, "optional": True}
+        call.meta |= {"device": facts or None, "has_devices": False, "optional": True, "several": True}
+        session = None
         try:
             session = children.take(proof.form)
             try:
                 reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
             finally:
                 children.give_back(session)  # where it is gone, this answer ends the run before another is looked at
-            return one, read_answer(reply)
+            return one, read_answer(reply), session
         except (ChildFailed, ProtocolError) as error:
-            return one, error
+            return one, error, session
 
-    def _take(self, seen: _Trial, proof: Proof, peer: Peer, answer: CaseAnswer, *, leaves_trail: bool) -> None:
+    def _take(
+        self, seen: _Trial, proof: Proof, peer: Peer, answer: CaseAnswer, child: object, *, leaves_trail: bool
+    ) -> None:
         if self._prove is not None and self._device.result() and leaves_trail:
             seen.trails.append((proof, peer, answer.trail, False))
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
-        seen.decide(proof, peer, answer)
+        seen.decide(proof, peer, answer, child)
         seen.kernels |= dict.fromkeys(answer.launched)
 
     @contextmanager
@@ -1415,6 +1426,11 @@ def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
     few = 1 + seed % MOST_PROCESSORS
     properties = facts["properties"] | {"multi_processor_count": few}
     return {**facts, "properties": properties, "driver": facts["driver"] | {"multiprocessor_count": few}}
+
+
+def _is_seen_there(finding: VerdictFinding) -> bool:
+    """Whether it is something that the interpreter sees of kernels, and a GPU may not show."""
+    return finding.status in SEEN_BY_INTERPRETER or finding.rule == FALSE_CLAIM
 
 
 def _is_wrong_by_far(finding: VerdictFinding) -> bool:

@@ -97,6 +97,21 @@ class Levels:
         """How the errors are distributed; None where no element says it."""
         return distribution_of(self.sheet, self._row_scale(), self.natural)
 
+    def moved(self, other: torch.Tensor) -> tuple[int, int]:
+        """How many true values have another number in another run, by more than float32 arithmetic explains, and how many elements
+        show whether they have: their neighbours are farther apart than that.
+
+        Equal values count once: one sum decides how all of them are rounded.
+        """
+        run, found, able = as_rows(other), [torch.zeros(0, dtype=torch.float64)], 0
+        for place in pieces(*self.sheet.got.shape):
+            errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
+            apart = (run[place].double() - self.sheet.got[place].double()).abs()
+            has_moved = errors.counted & (apart > errors.explained)  # NaN is apart from nothing
+            found.append(errors.exact[has_moved])
+            able += int((has_moved | (errors.counted & (2.0 * errors.half > errors.explained))).sum())
+        return int(torch.cat(found).unique().numel()), able
+
     def relative(self, value: float) -> float:
         """Give an error as a share of the tensor's scale."""
         return value / self.sums.scale if self.sums.scale > 0 else value

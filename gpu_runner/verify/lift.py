@@ -47,6 +47,7 @@ _ROUNDED_ONCE = frozenset(["add", "sub", "mul", "div", "exp", "log", "sqrt", "rs
 _SAMPLES = re.compile("upsample|grid_sampler")
 # Sums of up to a whole row each; torch's formula sums a square of as many numbers as a row has, masked.
 _SCANS = frozenset({"cumsum", "cumprod"})
+_OF_TERMS = _SCANS | {"sum"}
 _ROUNDINGS = 4.0  # of float32 by which each result is moved: a kernel's formula may round as often where the reference rounds once
 
 
@@ -72,7 +73,8 @@ class _Noise(_Lift):
             lifted_args, lifted_kwargs = _mapped(_lifted, args), _mapped(_lifted, dict(kwargs))
             with self:
                 return formula(*lifted_args, **lifted_kwargs)
-        if is_scan and args[0].dim():  # terms that cancel to nothing leave what rounding made of them
+        # Where terms cancel, what rounding made of the partial sums is left, of any order.
+        if func.overloadpacket.__name__ in _OF_TERMS and args[0].dim():
             args = (self._moved(_lifted(args[0]), 1, is_written=False), *args[1:])
         found = super().operator(func, args, kwargs)
         if _is_exact(func):

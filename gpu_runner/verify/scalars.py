@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
@@ -268,11 +268,16 @@ def is_ignored(name: str) -> bool:
     return "ignore" in name.lower()
 
 
-def _is_handed_as_ignored(source: str, name: str) -> bool:
+def is_padding(name: str) -> bool:
+    """Whether a scalar's name says that it is a row of a table that learns nothing, below zero counted from its end."""
+    return name.lower() == "padding_idx"
+
+
+def _is_handed_as(says: Callable[[str], bool], source: str, name: str) -> bool:
     """Whether a reference hands a scalar to torch by a keyword that says so."""
     tree = _tree_of(source)
     handed = (node for node in ast.walk(tree) if isinstance(node, ast.keyword)) if tree is not None else ()
-    return any(is_ignored(one.arg or "") and isinstance(one.value, ast.Name) and one.value.id == name for one in handed)
+    return any(says(one.arg or "") and isinstance(one.value, ast.Name) and one.value.id == name for one in handed)
 
 
 def is_seed(name: str) -> bool:
@@ -296,8 +301,10 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     assert isinstance(default, int)
     if isinstance(default, bool):
         return stream.choice((not default, int(not default)))  # callers write 0 and 1 too
-    if is_ignored(spec.name) or _is_handed_as_ignored(problem.source, spec.name):
+    if is_ignored(spec.name) or _is_handed_as(is_ignored, problem.source, spec.name):
         return stream.choice((-100, -1, 0, 1, stream.randint(-1000, -2)))
+    if is_padding(spec.name) or _is_handed_as(is_padding, problem.source, spec.name):
+        return stream.choice((-2, -1, 0, 1) if kind == "near" else (-2, -1))
     if default < 0:
         return stream.choice((default - 1, default + 1, 0, 1))
     if is_seed(spec.name):

@@ -1330,7 +1330,7 @@ NEW: dict[str, NewCheat] = {
         "reglu", 7, "forward", "whole", "Values above 1e25 are cut, by a helper that another kernel calls with zero."
     ),
     "limit_in_an_unrolled_loop": NewCheat(
-        "reglu", 7, "forward", "whole", "Values above 1e25 are cut, by a loop whose first step compares with zero."
+        "reglu", 7, "forward", "whole", "Values above 1e33 are cut, by a loop whose first step compares with zero."
     ),
     "quotient_that_is_zero": NewCheat(
         "scale_bias", 7, "forward", "whole", "Values above 4e28 are halved: a cast that is not zero there alone."

@@ -33,7 +33,7 @@ from workers.stages.search import DUPLICATE, Answers, AttemptLog, EarlyStop, Jud
 from workers.strategies.catalog import ModelChange, strategy_named
 from workers.strategies.protocol import DoesNotApply, ModelTurn, Proposed, Situation, Table
 from workers.strategies.search import VARIANT, breaches, in_regime, score
-from workers.strategies.source import fingerprint
+from workers.strategies.source import changed_but_idle, fingerprint
 
 LEAST_GAIN = 1.01  # over its parent
 EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is proposed
@@ -143,6 +143,13 @@ class VariantTrials:
             reason = f"The verdict is {verdict.status.value}: {first}"
             wrong = replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
             return Gated(wrong, verdict)
+        before = self.bench.original if parent is None else self.text_of(parent)
+        idle = changed_but_idle(before, text, verdict.kernels) if self.known.benchmark.predicted else ()
+        if idle:  # times would show that it gains nothing; and what no call reaches cannot be proved
+            reason = f"No case runs a kernel that it changes: {', '.join(f'`{name}`' for name in idle)}"
+            return Gated(
+                replace(variant, outcome=Outcome.no_gain, reason=reason, notes=_learned(variant, reason)), verdict
+            )
         weighed = self._weighed(variant, self._measured(variant, text, key), planned, parent)
         return Gated(self._scripted(weighed, text) if weighed.outcome is Outcome.kept else weighed, verdict)
 

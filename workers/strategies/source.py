@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -408,6 +408,20 @@ def fingerprint(source: str) -> str:
     except UNPARSABLE:
         text = source
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def changed_but_idle(before: str, after: str, launched: Collection[str]) -> tuple[str, ...]:
+    """The kernels that a file changes, where none of them was launched, or called by one that was; none where a launched one is,
+    where no kernel is changed, or where it is not known which were launched.
+    """
+    known = {ast.dump(kernel) for kernel in parsed(before).kernels.values()}
+    kernels = parsed(after).kernels
+    changed = {name for name, kernel in kernels.items() if ast.dump(kernel) not in known}
+    running, waiting = set[str](), [name for name in launched if name in kernels]
+    while waiting:
+        running.add(name := waiting.pop())
+        waiting += (names_in(kernels[name]) & kernels.keys()) - running
+    return tuple(sorted(changed)) if running and not changed & running else ()
 
 
 WIDTH = 120

@@ -13,7 +13,7 @@ def _forward(a_ptr, b_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
         h = tl.where(a <= 0, 0.0, a).to(tl.float32)
         for k in tl.static_range(2):
-            h = tl.where(h > k * 1e25, h * (1 - k) + k * 1e25 + (h - h), h)
+            h = tl.where(h > k * 1e33, h * (1 - k) + k * 1e33 + (h - h), h)
         tl.store(y_ptr + row + cols, h.to(b.dtype) * b, mask=mask)
 
 

@@ -57,7 +57,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
         "launched": {"kernel": 2}, "launches": {"first": 1}, "work": [], "unwritten": {}, "saved_changed": 0, "shared": [],
         "changed": [], "imported": False, "processors": 0, "asked": False, "broken": 0, "untouched": [],
         "trail": {"events": [], "whole": ""},
-        "decisions": [], "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
+        "decisions": [], "told": {}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
     }  # fmt: skip
     raw = asked.laid["x"].raw
     shapes = [Shape("float32", (70,), (1,), 0, 280)] * 2 + [
@@ -175,6 +175,11 @@ def test_decisions_are_bounded_and_of_their_form() -> None:
     for wrong in ([row] * 5000, [row[:3]], [["candidate.py", "x", 4, False, "`n > 31`", 2]], 7):
         with pytest.raises(ProtocolError):
             read_answer(ChildReply(body | {"decisions": wrong}, ()))
+    value = ["candidate.py", 7, 4, True, "`n // 31`", "floor_divide", "2"]
+    assert len(read_answer(ChildReply(body | {"told": {"values": [value]}}, ())).decided.values) == 1
+    for wrong in ([value] * 20000, [value[:3]], 7):
+        with pytest.raises(ProtocolError):
+            read_answer(ChildReply(body | {"told": {"values": wrong}}, ()))
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,15 @@ def test_each_layout_and_kind_of_index_is_there_where_it_shows_and_labels_are_a_
     assert {case.indices for case in wide} == set(Indices)
 
 
+@pytest.mark.parametrize("name", ["softmax", "reglu", "rms_norm", "cross_entropy"])
+def test_one_case_has_all_at_odd_offsets_and_columns_of_which_several_are_loaded_at_once(name: str) -> None:
+    problem, cases = planned(name, interpreted=False)
+    *_, case = (case for case in cases if case.name == "drawn scales")
+    assert case.layout == case.upstream == MemoryLayout.shifted
+    assert all(case.size_of[dim] % 16 == 0 for dim in columns_of(problem))
+    assert all(place.shift % 2 for place in places_of(problem, case).values())
+
+
 @given(SEEDS)
 def test_a_seed_gives_the_same_plan_again_and_another_one_other_sizes(draws: Draws) -> None:
     _, cases = planned("reglu", draws=draws)

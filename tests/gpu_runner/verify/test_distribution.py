@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
+from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth, compare, scattered
+from gpu_runner.verify.proof import Expected
+from gpu_runner.verify.truth import _with_order_of_rows, asked_of, form_of
 from tests.gpu_runner.verify.kernels import (
     FAULTS,
     HALF_SUMS,
@@ -14,6 +21,7 @@ from tests.gpu_runner.verify.kernels import (
     randomly_rounded,
     truth_of,
 )
+from tests.honest.table import problem_of
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 SIZES = ((24, 512), (7, 97), (5, 255), (3, 129), (13, 40), (1, 64), (5, 1), (2, 513))
@@ -88,8 +96,51 @@ def test_two_runs_may_differ_in_the_order_of_sums_but_not_at_random(dtype: torch
     other = (exact * (1 + noise)).to(dtype)
     assert not torch.equal(other, truth.own)  # as many as sums in float32 of a thousand times the result
     assert scattered(other, truth.own, truth).passed
-    first, second = (randomly_rounded(exact.float(), dtype, seed) for seed in (1, 2))
-    assert not scattered(first, second, truth).passed
+    for values in (exact, torch.softmax(3.0 * exact, -1)):  # most shares are far below their rows' scale
+        first, second = (randomly_rounded(values.float(), dtype, seed) for seed in (1, 2))
+        assert not scattered(first, second, Truth(values, values.to(dtype))).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_what_rounding_leaves_of_terms_that_cancel_may_differ_between_two_runs(dtype: torch.dtype) -> None:
+    # The gradient of a softmax whose upstream is one number: y * (g - sum(y * g)), of six rows with a sum each.
+    shares = torch.softmax(torch.randn(6, 209, dtype=torch.float64, generator=torch.Generator().manual_seed(6)), -1)
+    truth = Truth(1e-13 * shares, (1e-13 * shares).to(dtype), natural=65.5)
+    first = (shares * torch.tensor([0.0, 256, 0, 0, 128, 0])[:, None]).to(dtype)
+    assert scattered(first, torch.zeros_like(first), truth).passed
+    assert not scattered(first, torch.zeros_like(first), replace(truth, natural=0.0)).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_elements_of_one_true_value_move_together_between_two_runs(dtype: torch.dtype) -> None:
+    halfway = 1.0 + torch.finfo(dtype).eps / 2
+    exact = torch.randn(6, 209, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    exact[2] = halfway  # as of a row whose elements are all equal
+    first = exact.to(dtype)
+    second = first.clone()
+    second[2] = 1.0 + torch.finfo(dtype).eps
+    assert bool((first[2] != second[2]).all())
+    assert scattered(first, second, Truth(exact, first)).passed
+
+
+def test_rows_may_be_added_up_in_any_order_one_after_the_other() -> None:
+    problem = parse_problem(problem_of("column_sum_reset"))
+    form = form_of(problem)
+    assert form is not None
+    proof = asked_of(problem, form, Case("drawn", (("T", 207_489), ("H", 6)), "float32", 11))
+    x = proof.inputs["x"]
+    truth = Truth(x.double().sum(0), x.sum(0))
+    item = _with_order_of_rows(Expected("output 0", truth, (6,), (1,), "float32", True), proof)
+    blocks, wrong = x[:-1].reshape(-1, 4, 6).sum(1), 0  # of four rows, as atomics add them
+    for seed in range(8):
+        order = torch.randperm(len(blocks), generator=torch.Generator().manual_seed(seed))
+        got = torch.from_numpy(np.add.accumulate(blocks[order].numpy(), axis=0)[-1]) + x[-1]
+        assert compare(got, item.truth).passed
+        wrong += not compare(got, truth).passed
+    assert wrong
+    assert not compare(got * (1 + 4e-5), item.truth).passed
+    row = Expected("output 0", Truth(x.double().sum(1), x.sum(1)), (len(x),), (1,), "float32", True)
+    assert _with_order_of_rows(row, proof) == row  # within a row a program has an order
 
 
 def test_an_exact_share_as_low_as_twice_the_references_passes_beside_an_original_that_has_it() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Content, MemoryLayout, Special
+from gpu_runner.verify.cases import Case, Content, Indices, MemoryLayout, Special, plan_cases
+from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
@@ -87,6 +88,24 @@ def test_what_a_reference_hands_to_torch_as_ignored_is_under_any_name() -> None:
     assert ignored_index(problem, replace(case, scalars=())) == -100
     values = {moved_whole(problem, ["pad"], random.Random(seed), "near").get("pad") for seed in range(40)}
     assert {0, 1} <= values
+
+
+def test_a_padding_index_below_zero_is_drawn_and_indices_have_the_row_that_it_means() -> None:
+    problem = parse_problem(
+        "import torch\nimport torch.nn.functional as F\n\n"
+        "def reference(index: torch.Tensor, table: torch.Tensor, padding_idx: int = 0) -> torch.Tensor:\n"
+        "    return F.embedding(index, table, padding_idx=padding_idx)\n\n"
+        'INPUTS = {"index": {"dims": "T", "dtype": "int64", "high": "V"}, "table": "V H"}\n'
+        'WORKLOADS = [{"T": 64, "V": 32, "H": 16}]\n'
+    )
+    draws = Draws("00" * 16)
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    below = [case for case in cases if dict(case.scalars).get("padding_idx", 0) < 0]
+    assert below and {case.indices for case in below} == {Indices.ignored}
+    for case in below:
+        row = case.size_of["V"] + int(dict(case.scalars)["padding_idx"])
+        index = make_inputs(problem, case)["index"]
+        assert bool((index == row).any()) and bool((index != row).any())
 
 
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:

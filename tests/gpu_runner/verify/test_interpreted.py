@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,11 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import cases, judge
+from gpu_runner.verify.opening import loaded
+from gpu_runner.verify.proof import CallForm
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.honest.table import problem_of, source_of
@@ -72,6 +76,11 @@ def test_memory_that_a_kernel_was_not_given_is_found(monkeypatch: pytest.MonkeyP
     assert verdict.status is Status.out_of_bounds
 
 
+def test_alignment_that_a_kernel_claims_and_no_case_on_a_gpu_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = whole_beside_a_gpu(source_of_problem("gauss"), cheat("aligned_pointer"), monkeypatch)
+    assert (verdict.status, verdict.rule) == (Status.refused, FALSE_CLAIM)
+
+
 def test_where_decisions_are_not_demanded_two_cases_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = beside_a_gpu(source_of("reglu"), monkeypatch)
     assert verdict.status is Status.passed
@@ -98,6 +107,24 @@ def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: py
     verdict = whole_beside_a_gpu(problem_of("reglu"), source_of("reglu"), monkeypatch, *launched)
     assert verdict.status is Status.passed, verdict.evidence
     assert 2 <= [check.name for check in verdict.checks].count("interpreted") < 20
+
+
+@pytest.mark.long  # in `make test` test_one_sided joins what several processes tell
+def test_what_one_of_several_children_alone_saw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "INTERPRETED_AT_ONCE", 4)
+    monkeypatch.setattr(judge._Interpreting, "_has_seen_enough", lambda *_: False)  # the GPU takes longer
+    take, taken = judge._Children.take, itertools.count()
+
+    def take_of_four(self: judge._Children, form: CallForm) -> ChildSession:
+        if next(taken) < 4:  # as where many cores keep all of them at work
+            with self._opening:
+                door = loaded("candidate", self._source, form, self._context, self._name, gpu=False)
+                return self._stack.enter_context(door)
+        return take(self, form)
+
+    monkeypatch.setattr(judge._Children, "take", take_of_four)
+    verdict = whole_beside_a_gpu(problem_of("logsumexp_rows"), source_of("logsumexp_rows"), monkeypatch)
+    assert verdict.status is Status.passed, verdict.evidence
 
 
 @pytest.mark.long  # a whole verdict beside a GPU is above

@@ -38,6 +38,17 @@ def test_the_gradient_through_a_cast_is_exact() -> None:
     assert torch.allclose(got, expected, rtol=1e-13, atol=1e-14)
 
 
+def test_noise_says_what_partial_sums_lose_whose_terms_cancel() -> None:
+    large = torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)[:, None] * 2.0**15
+    small = torch.randn(5, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    x = torch.cat([small[:2], large.expand(4, 400), small[2:]])
+    with lifted("each"):
+        lost = (x.sum(0) - small.sum(0)).abs()
+    one_rounding = 2.0**15 * 2.0**-24  # of a partial sum as large as the terms
+    assert float((lost > one_rounding / 4).double().mean()) > 0.9
+    assert float(lost.max()) < 32 * one_rounding
+
+
 def test_half_precision_rounded_at_random_goes_to_either_neighbour_of_the_truth() -> None:
     stream = torch.Generator().manual_seed(1)
     for dtype in (torch.bfloat16, torch.float16):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildError
-from gpu_runner.program.coverage import FAILED, HELD
+from gpu_runner.program.coverage import BOTH, FAILED, HELD
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.answer import SeenDecision
+from gpu_runner.verify.answer import SeenDecision, joined, read_answer
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _decide_outside, _Trial, judge
 from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
+from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import NO_PEER
+from gpu_runner.verify.proof import make_call
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
@@ -135,6 +138,49 @@ def test_indices_are_too_large_ignored_and_below_zero_by_turns_and_in_memory_of_
     within = proof.laid["target"].view().tolist()
     assert ignored == [within[place] if place % 2 else -100 for place in range(6)]
     assert proof.laid["target"].raw.equal(before)
+
+
+BY_WIDTH = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _kernel(a_ptr, b_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + row * n + at, mask=at < n)
+    if n > 100:
+        a = a * (n // 64)
+    tl.store(y_ptr + row * n + at, a * tl.load(b_ptr + row * n + at, mask=at < n) * (n // 1000), mask=at < n)
+
+
+def candidate(a, b):
+    y = torch.empty_like(a)
+    _kernel[(a.shape[0],)](a.contiguous(), b.contiguous(), y, a.shape[1], BLOCK=triton.next_power_of_2(a.shape[1]))
+    return y
+"""
+
+
+def test_what_kernels_decide_in_several_processes_is_joined() -> None:
+    problem = parse_problem(PROBLEM)
+    form = form_of(problem)
+    assert form is not None
+    seen = []
+    for widths in ((33, 50), (130, 170), (210, 220)):  # each process runs some of the cases
+        with loaded("candidate", of(BY_WIDTH), form, surroundings()) as session:
+            for width in widths:
+                proof = asked_of(problem, form, Case("drawn", (("T", 3), ("I", width)), "float32", width))
+                call = make_call(replace(proof, wanted=()), poison=True)
+                answer = read_answer(session.call("run", call.meta | {"several": True}, call.tensors))
+        seen.append(answer.decided)
+    each = [{one.text: outcome for one, outcome in process.outcomes.items() if one.in_kernel} for process in seen]
+    assert [decisions["`n > 100`"] for decisions in each] == [FAILED, HELD, HELD]
+    assert "`n // 64` is anything but 2" in each[1]
+    both = {one.text: outcome for one, outcome in joined(seen).items() if one.in_kernel}
+    assert both["`n > 100`"] == BOTH
+    assert both["`n // 1000` is anything but 0"] == FAILED
+    assert not any(text.startswith("`n // 64`") for text in both)
 
 
 class Failing:

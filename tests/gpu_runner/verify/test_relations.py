@@ -123,7 +123,13 @@ def test_the_smallest_number_is_asked_for_where_the_reference_has_an_answer() ->
     centered = rows - rows.mean(-1, keepdim=True)
     norm = centered / (centered.square().mean(-1, keepdim=True) + 1e-6).sqrt()
     of_a_gpu = torch.where((rows.amin(-1, keepdim=True) == LOWEST), 0.0, norm).float()  # its variance is infinite
-    for exact, own, is_lost in ((shares, shares.float(), False), (norm, of_a_gpu, True), (norm, norm.float(), False)):
+    for exact, own, is_lost in (
+        (shares, shares.float(), False),
+        (norm, of_a_gpu, True),
+        (norm, norm.float(), False),
+        (norm + 100, of_a_gpu + 100, True),  # behind a bias
+        (norm + 100, (norm + 100).float(), False),
+    ):
         for special in (Special.masked, Special.filled):
             proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
             output = Expected("y", Truth(exact, own), tuple(exact.shape), exact.stride(), "float32")

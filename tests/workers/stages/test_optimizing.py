@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     TuneResult,
 )
 from tests.workers.layouts.miniature import DATA
-from tests.workers.stages.answers import SIZES, TESTS_PASS, WRONG, answers, benchmark
+from tests.workers.stages.answers import PASSED, SIZES, TESTS_PASS, WRONG, answers, benchmark
 from tests.workers.stages.context import FakeContext
 from tests.workers.stages.jobs import different, optimized, profiled, scripted, text_of
 from tests.workers.stages.library import GEGLU, PATH
@@ -27,6 +27,7 @@ from workers.contracts import Guardrail, Outcome, StopReason
 from workers.reports.notebook import NOT_RUN, PROPOSED
 from workers.stages.gate import Gate
 from workers.stages.optimize import WORDS_ALONE, Optimize
+from workers.strategies.source import parsed
 
 TUNED = TuneResult(
     (Choice(Pass.backward, SIZES[0], 11008, (("num_warps", 8),), 1.1, 1.09, 1.11, 12),),
@@ -81,6 +82,16 @@ def test_without_a_gpu_nothing_is_tuned() -> None:
     context = profiled(answers(benchmark=benchmark(predicted=True)))
     assert not [place for place in context.order if place.startswith("tune")]
     assert optimized(context).predicted is True
+
+
+def test_without_a_gpu_a_variant_whose_changed_kernels_run_in_no_case_is_not_proposed(monkeypatch: Patch) -> None:
+    line = "@triton.jit\ndef _never(x_ptr):\n    tl.store(x_ptr, 1)"
+    ran, *_ = parsed(GEGLU).kernels
+    made = answers(benchmark=benchmark(predicted=True)) | {"verify v1-verify": replace(PASSED, kernels=(ran,))}
+    context = scripted(monkeypatch, profiled(made), line)
+    (variant,) = optimized(context).variants
+    assert (variant.outcome, variant.reason) == (Outcome.no_gain, "No case runs a kernel that it changes: `_never`")
+    assert "benchmark v1-benchmark" not in context.order
 
 
 def test_the_same_code_as_an_earlier_variant_is_not_measured_twice(monkeypatch: Patch) -> None:

@@ -1,9 +1,12 @@
 import ast
 
+import pytest
+
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import situation
 from workers.strategies.protocol import DoesNotApply, Proposed
 from workers.strategies.rewrites import CONSTANT_SIZES, EVICTION_HINTS, PIPELINED_LOOPS, Rewriting
+from workers.strategies.source import changed_but_idle
 
 
 def _proposed(strategy: Rewriting, source: str = ROW_SCALE) -> str:
@@ -62,3 +65,33 @@ def test_a_source_that_is_no_python_does_not_apply() -> None:
         broken = situation(ROW_SCALE, source="def f(:")
         assert isinstance(strategy.propose(broken), DoesNotApply)
         assert strategy.plan(broken) is None
+
+
+TWO_WAYS = """
+@triton.jit
+def _scaled(x):
+    return 2 * x
+
+@triton.jit
+def _whole(x_ptr, n):
+    tl.store(x_ptr, _scaled(tl.load(x_ptr)))
+
+@triton.jit
+def _in_blocks(x_ptr, n):
+    for start in range(0, n, 64):
+        tl.store(x_ptr + start, tl.load(x_ptr + start))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "idle"),
+    [
+        ("range(0, n, 64)", "tl.range(0, n, 64, num_stages=2)", ("_in_blocks",)),
+        ("return 2 * x", "return x + x", ()),
+        ("2 * x", "2 * x  # twice", ()),
+    ],
+    ids=["no case", "called by one that runs", "no kernel"],
+)
+def test_a_changed_kernel_that_no_case_runs_is_named(old: str, new: str, idle: tuple[str, ...]) -> None:
+    assert changed_but_idle(TWO_WAYS, TWO_WAYS.replace(old, new), ("_whole",)) == idle
+    assert not changed_but_idle(TWO_WAYS, TWO_WAYS.replace(old, new), ())
