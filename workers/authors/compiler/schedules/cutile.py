@@ -44,6 +44,8 @@ DERIVED = re.compile(r" *(cols|rows|col_mask|row_mask|mask) = ")  # lines that a
 class CutileRefused(Schedule):
     """What has no schedule in this language yet."""
 
+    TARGET: ClassVar = "cuTile"
+
     @staticmethod
     def fits(task: KernelTask, program: ValueProgram) -> bool:
         return _lacking(task, program) is not None
@@ -56,7 +58,7 @@ class CutileRefused(Schedule):
             CannotCompileError: always.
         """
         what, operator = _lacking(task, program) or ("this", "")
-        raise CannotCompileError(f"the cuTile target has no schedule for {what}", operator)
+        raise CannotCompileError(f"the {cls.TARGET} target has no schedule for {what}", operator)
 
 
 def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
@@ -85,6 +87,16 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
                 value.op, f"`{value.datum}` of a row"
             ), str(value.datum)
     return None
+
+
+def without_unused(body: list[str], derived: re.Pattern[str]) -> list[str]:
+    """The lines of a kernel without definitions, as the pattern has them, of what none of the others reads."""
+    kept: list[str] = []
+    for line in reversed(body):
+        name = derived.match(line)
+        if name is None or re.search(rf"\b{name[1]}\b", "\n".join(kept)):
+            kept.insert(0, line)
+    return kept
 
 
 def _is_input(load: TileValue, program: ValueProgram) -> bool:
@@ -117,11 +129,7 @@ class CutileKernel(KernelWriter):
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """The kernel without masks, places and sizes that it does not use."""
-        kept: list[str] = []
-        for line in reversed(body):
-            name = DERIVED.match(line)
-            if name is None or re.search(rf"\b{name[1]}\b", "\n".join(kept)):
-                kept.insert(0, line)
+        kept = without_unused(body, DERIVED)
         used = set(re.findall(r"\w+", "\n".join(kept)))
         source = super().finish(kept, tuple(size for size in sizes if size in used), constants)
         return replace(source, tensors=tuple(f"{name}.view({self.view(name)})" for name in source.tensors))
