@@ -104,6 +104,22 @@ TILE_LANGUAGE = _under(
     """,
 )
 TILE_ATTRIBUTES = words("dtype shape strides ndim astype reshape permute transpose extract item")
+# CuTe DSL, as far as its kernels are interpreted here.
+THREAD_HOST = _under(
+    "cutlass.cute", "kernel jit compile runtime.make_fake_compact_tensor runtime.make_fake_stream sym_int64"
+)
+THREAD_LANGUAGE = _under("cutlass", "Constexpr range_constexpr Float32 BFloat16 Float16 Int64 Int32 Boolean") | _under(
+    "cutlass.cute",
+    """
+    Tensor ReductionOp ReductionOp.ADD ReductionOp.MAX ReductionOp.MIN
+    make_layout make_copy_atom make_rmem_tensor make_tensor assume copy full full_like where nvgpu.CopyUniversalOp
+    arch.thread_idx arch.block_idx arch.grid_dim arch.warp_idx arch.sync_threads arch.alloc_smem arch.warp_reduction
+    arch.warp_reduction_sum arch.fmax arch.fmin
+    math.abs math.exp math.exp2 math.log math.log2 math.log1p math.expm1 math.sqrt math.rsqrt math.tanh math.erf math.sin math.cos
+    math.floor math.ceil math.trunc math.roundeven
+    """,
+)
+THREAD_ATTRIBUTES = words("element_type iterator width inf to reduce load store fill launch")
 LIBDEVICE = """
     abs acos acosh add_rd add_rn add_ru add_rz asin asinh atan atan2 atanh brev byte_perm cbrt ceil clz copysign cos
     cosh cospi cyl_bessel_i0 cyl_bessel_i1 div_rd div_rn div_ru div_rz erf erfc erfcinv erfcx erfinv exp exp10 exp2
@@ -155,6 +171,8 @@ MEMBERS = (
     | TRITON_LANGUAGE
     | TILE_HOST
     | TILE_LANGUAGE
+    | THREAD_HOST
+    | THREAD_LANGUAGE
     | STANDARD
     | TYPING
     | frozenset(f"{path}.{name}" for path in _LIBDEVICES for name in LIBDEVICE.split())

@@ -1,0 +1,698 @@
+"""CuTe DSL's language in Triton's interpreter: what ``cutlass`` is where kernels are interpreted, whether or not it is installed.
+
+CuTe DSL has no interpreter of its own. What a thread has is a row of a block here, and a step of all threads is an operation of
+Triton on that block, so that what is watched of Triton kernels is watched of these too. A thread's number is a block of one
+column, its elements are a block of so many. Threads take each step together, as no GPU promises: shared memory is held against
+the barriers between a write and a read of other warps.
+
+Source: the docstrings of nvidia-cutlass-dsl 4.8. A test holds these signatures against the package's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import math
+import sys
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from gpu_runner.contracts.verify import Status
+from gpu_runner.program import language, nans, tiles
+from gpu_runner.program.objects import Violation, unproved
+
+if TYPE_CHECKING:
+    from gpu_runner.program.log import Log
+
+MODULE = "cutlass"
+WARP = 32  # threads
+MOST_THREADS = 1024
+ACCESSES = (8, 16, 32, 64, 128)  # bits
+_threads: list[int] = [0]  # of the block that runs
+
+
+class Dtype:
+    """A type of numbers; called, it converts one."""
+
+    def __init__(self, name: str, own: str, width: int) -> None:
+        self.name, self.own, self.width = name, own, width
+        self.inf = math.inf
+
+    @property
+    def tl(self) -> Any:
+        """Triton's."""
+        import triton.language as tl
+
+        return getattr(tl, self.own)
+
+    def __call__(self, number: Any) -> Any:
+        """A number in this type."""
+        import triton.language as tl
+        from triton.runtime.interpreter import np as numpy
+
+        if isinstance(number, tl.tensor):
+            return tl.cast(number, self.tl)
+        if not _threads[0]:
+            return number  # on the host
+        return _block(numpy.full((1, 1), number), self.tl)
+
+
+DTYPES = {
+    name: Dtype(name, own, width)
+    for name, own, width in (
+        ("Float32", "float32", 32), ("BFloat16", "bfloat16", 16), ("Float16", "float16", 16), ("Int64", "int64", 64),
+        ("Int32", "int32", 32), ("Boolean", "int1", 8),
+    )
+}  # fmt: skip
+
+
+def _dtype_of(own: Any) -> Dtype:
+    return next(dtype for dtype in DTYPES.values() if dtype.tl == own)
+
+
+class Constexpr:
+    """The annotation of a parameter that is known when a kernel is compiled."""
+
+    def __class_getitem__(cls, _: Any) -> type:
+        """The same with the type of the constant."""
+        return cls
+
+
+class Tensor:
+    """The annotation of a tensor."""
+
+
+class ReductionOp(Enum):
+    """How a thread's elements are reduced."""
+
+    ADD = "sum"
+    MAX = "max"
+    MIN = "min"
+
+
+class Layout(NamedTuple):
+    """Where elements lie: a shape, and how far apart elements are along each of its modes."""
+
+    shape: Any
+    stride: Any
+
+
+class Access(NamedTuple):
+    """How elements are copied."""
+
+    dtype: Dtype
+    bits: int
+
+
+class CopyUniversalOp:
+    """A copy by loads and stores."""
+
+
+def _scalar_of(index: Any) -> Any:
+    """A number that is the same in all threads, as Triton's scalar."""
+    import triton.language as tl
+
+    if not isinstance(index, tl.tensor) or not index.type.is_block():
+        return index
+    if index.handle.data.size != 1:
+        raise unproved("Where kernels of CuTe DSL are interpreted all threads load and store one element, or each its vectors.")
+    return _number(index.handle.data, index.dtype)
+
+
+def _number(data: Any, dtype: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    return tl.tensor(TensorHandle(data.reshape(1), dtype), dtype)
+
+
+def _block(data: Any, dtype: Any, like: Any = None) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle, _get_np_dtype
+
+    handle = TensorHandle(data.astype(_get_np_dtype(dtype)), dtype)
+    if like is not None:
+        handle = nans.mark(handle, like)
+        handle.is_loaded = getattr(like, "is_loaded", False)
+    return tl.tensor(handle, tl.block_type(dtype, list(data.shape)))
+
+
+def _size(shape: Any) -> int:
+    return math.prod(map(_size, shape)) if isinstance(shape, list | tuple) else int(shape)
+
+
+def _offsets(layout: Layout) -> list[int]:
+    """How far each element lies from the first, in order: the first mode is the innermost."""
+
+    def along(shape: Any, stride: Any) -> list[int]:
+        if not isinstance(shape, list | tuple):
+            return [number * int(stride) for number in range(int(shape))]
+        each = [along(*mode) for mode in zip(shape, stride, strict=True)]
+        found = [0]
+        for mode in each:
+            found = [outer + inner for outer in mode for inner in found]
+        return found
+
+    return along(layout.shape, layout.stride)
+
+
+class Place(NamedTuple):
+    """A thread's elements in memory: where the first lies, and how far from it the others do."""
+
+    first: Any
+    layout: Layout
+
+
+class Fragment:
+    """A thread's elements in registers."""
+
+    def __init__(self, shape: Any, dtype: Dtype) -> None:
+        self.shape, self.dtype, self.size = shape, dtype, _size(shape)
+        self.value: Any = None
+        self.filled: Any = None
+        self._columns: list[Any] = [None] * self.size
+
+    def fill(self, number: Any) -> None:
+        """Sets every element."""
+        self.filled = number
+        self.value = full(self.shape, number, self.dtype)
+
+    def store(self, value: Any) -> None:
+        """Sets the elements to a value's."""
+        import triton.language as tl
+
+        self.value, self.filled = tl.broadcast_to(value, [_threads[0], self.size]), None
+
+    def __setitem__(self, index: Any, number: Any) -> None:
+        """Sets one element."""
+        import triton.language as tl
+
+        place = index[-1] if isinstance(index, tuple) else index
+        self._columns[place] = tl.broadcast_to(number, [_threads[0], 1])
+        if all(column is not None for column in self._columns):
+            from triton.runtime.interpreter import np as numpy
+
+            data = numpy.concatenate([column.handle.data for column in self._columns], axis=1)
+            self.value = _block(data, self.dtype.tl)
+
+    def load(self) -> Any:
+        """The elements as a value."""
+        if self.value is None:
+            raise Violation(None, "A kernel reads registers that it did not set.", Status.out_of_bounds)
+        return self.value
+
+
+class Shared:
+    """Numbers in shared memory, which threads of other warps see behind a barrier."""
+
+    def __init__(self, size: int, dtype: Dtype, block: tuple[int, ...]) -> None:
+        self.size, self.dtype, self.block = size, dtype, block
+        self._numbers: list[Any] = [None] * size
+        self._handle: Any = None
+        self._unread: set[int] = set()  # written since the last barrier
+        self._read = False
+
+    def __setitem__(self, index: Any, number: Any) -> None:
+        """Sets one number a thread."""
+        from triton.runtime.interpreter import np as numpy
+
+        shape = (_threads[0], 1)
+        places = numpy.broadcast_to(index.handle.data, shape).reshape(-1, WARP)
+        values = numpy.broadcast_to(number.handle.data, shape).reshape(-1, WARP)
+        owners: dict[int, int] = {}
+        for warp, (own, each) in enumerate(zip(places, values, strict=True)):
+            for place in set(own.tolist()):
+                if not 0 <= place < self.size:
+                    raise Violation(None, "A kernel writes beyond its shared memory.", Status.out_of_bounds)
+                first = each[own == place]
+                is_torn = (first != first[0]).any() and not numpy.isnan(first).all()
+                if owners.setdefault(place, warp) != warp or place in self._unread or self._read or is_torn:
+                    raise _raced("writes shared memory that others read or write")
+                self._numbers[place] = first[0]
+        self._unread |= set(owners)
+        self._handle = number.handle
+
+    def load(self) -> Any:
+        """All numbers, in every thread."""
+        from triton.runtime.interpreter import np as numpy
+
+        if any(number is None for number in self._numbers):
+            raise Violation(None, "A kernel reads shared memory that nobody wrote.", Status.out_of_bounds)
+        if self._unread and (self.size > 1 or _threads[0] > WARP):
+            raise _raced("reads shared memory that others wrote")
+        self._read = True
+        return _block(numpy.array(self._numbers).reshape(1, -1), self.dtype.tl, self._handle)
+
+    def barrier(self) -> None:
+        """Lets all threads see what was written."""
+        self._unread, self._read = set(), False
+
+
+def _raced(what: str) -> Violation:
+    return Violation("race", f"A kernel {what}, without a barrier between.", Status.nondeterministic)
+
+
+_shared: list[Shared] = []  # of the block that runs
+
+# -- kernels
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel in the interpreter; ``fn`` is its Python function."""
+
+    fn: types.FunctionType
+
+    def __call__(self, *arguments: Any) -> Started:
+        """The kernel with its arguments, which ``launch`` starts."""
+        return Started(self, arguments)
+
+
+@dataclass
+class Started:
+    """A kernel with its arguments."""
+
+    kernel: Kernel
+    arguments: tuple[Any, ...]
+
+    def launch(self, *, grid: Any, block: Any, stream: Any = None) -> None:
+        """Runs every block of a grid."""
+        from triton.runtime import interpreter
+        import triton.language as tl
+
+        threads = int(block[0])
+        if threads % WARP or not WARP <= threads <= MOST_THREADS or threads & threads - 1 or tuple(block[1:]) != (1, 1):
+            raise unproved("Where kernels of CuTe DSL are interpreted a block has a power of two of threads, from 32 to 1024.")
+        fn = self.kernel.fn
+        fn.__globals__.setdefault("__kernelsmith_tl__", tl)  # by which Triton knows that it is to be interpreted
+        fn.__annotations__ = dict.fromkeys(_constants(fn), "constexpr")  # as Triton names them
+        _teach(tl)
+        _threads[0] = threads
+        try:
+            interpreter.GridExecutor(fn, list(inspect.signature(fn).parameters), tuple(map(int, grid)))(*self.arguments)
+        finally:
+            _threads[0] = 0
+
+
+def _constants(fn: types.FunctionType) -> list[str]:
+    return [name for name, hint in fn.__annotations__.items() if hint is Constexpr or "onstexpr" in str(hint)]
+
+
+@dataclass(eq=False)
+class Function:
+    """A function that kernels call, or that launches one."""
+
+    fn: types.FunctionType
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Its result."""
+        return self.fn(*arguments)
+
+
+def kernel(fn: Any) -> Kernel:
+    """The decorator of a kernel."""
+    return Kernel(fn)
+
+
+def jit(fn: Any) -> Function:
+    """The decorator of a function that kernels call, or that launches one."""
+    return Function(fn)
+
+
+@dataclass
+class Fake:
+    """What stands for an argument of a launcher when it is compiled."""
+
+    kind: str
+    align: int = 1
+
+
+def make_fake_compact_tensor(dtype: Any, shape: Any, *, assumed_align: int) -> Fake:
+    """A tensor of a dtype that begins at multiples of so many bytes."""
+    if not isinstance(dtype, Dtype) or len(shape) != 1:
+        raise unproved("Where kernels of CuTe DSL are interpreted tensors have one dimension.")
+    return Fake(dtype.name, assumed_align)
+
+
+def make_fake_stream(*, use_tvm_ffi_env_stream: bool) -> Fake:
+    """The current stream, which a call does not name."""
+    return Fake("stream")
+
+
+def sym_int64() -> str:
+    """A size that each call has."""
+    return "size"
+
+
+@dataclass
+class Compiled:
+    """A launcher with the arguments that it was compiled for."""
+
+    launch: Any
+    given: tuple[Any, ...]
+
+    def __call__(self, *arguments: Any) -> None:
+        """Launches it: tensors and numbers in order."""
+        left = list(arguments)
+        passed = []
+        for each in self.given:
+            if isinstance(each, Fake) and each.kind == "stream":
+                passed.append(None)
+            elif isinstance(each, Fake):
+                passed.append(_fits(left.pop(0), each))
+            else:
+                passed.append(each if isinstance(each, tuple) else left.pop(0))
+        if left:
+            raise TypeError("a launcher is given more than it was compiled for")
+        fn = function_of(self.launch)
+        log = _current[-1]() if _current else None
+        if log is None or fn is None:
+            self.launch(*passed)
+        else:
+            log.launch(fn, (1,), [passed, {}], lambda: self.launch(*passed))
+
+
+def _fits(tensor: Any, fake: Fake) -> Any:
+    own = {torch.float32: "Float32", torch.bfloat16: "BFloat16", torch.float16: "Float16", torch.int64: "Int64", torch.int32: "Int32"}
+    if not isinstance(tensor, torch.Tensor) or tensor.ndim != 1 or own.get(tensor.dtype) != fake.kind:
+        raise TypeError(f"a launcher is given something else than a tensor of {fake.kind}")
+    if tensor.numel() and (tensor.stride(0) != 1 and tensor.numel() > 1 or tensor.data_ptr() % fake.align):
+        raise ValueError("a launcher is given a tensor that begins elsewhere than it was compiled for")
+    return tensor
+
+
+def compile(launch: Any, *given: Any, options: str = "") -> Compiled:  # noqa: A001 - the package's name
+    """A launcher compiled for arguments of these kinds; a tuple is a constant."""
+    return Compiled(launch, given)
+
+
+_current: list[Callable[[], Log | None]] = []
+
+
+def watch(current: Callable[[], Log | None]) -> None:
+    """Report launches from now on to the log that ``current`` gives."""
+    _current[:] = [current]
+
+
+def function_of(value: Any) -> types.FunctionType | None:
+    """The Python function of a kernel, device function or launcher; None of anything else."""
+    return value.fn if isinstance(value, Kernel | Function) else None
+
+
+# -- memory
+
+
+def make_layout(shape: Any, *, stride: Any = None) -> Layout:
+    """A layout; without strides the elements of one mode lie next to each other."""
+    if stride is None and isinstance(shape, list | tuple):
+        raise unproved("Where kernels of CuTe DSL are interpreted `cute.make_layout` of several modes takes strides.")
+    return Layout(shape, 1 if stride is None else stride)
+
+
+def make_copy_atom(operation: Any, dtype: Dtype, *, num_bits_per_copy: int) -> Access:
+    """An access of so many bits."""
+    if not isinstance(operation, CopyUniversalOp) or num_bits_per_copy not in ACCESSES:
+        raise unproved("Where kernels of CuTe DSL are interpreted copies are `CopyUniversalOp`, of 8 to 128 bits.")
+    return Access(dtype, num_bits_per_copy)
+
+
+def make_rmem_tensor(shape: Any, dtype: Dtype) -> Fragment:
+    """A thread's elements in registers."""
+    return Fragment(shape, dtype)
+
+
+def make_tensor(first: Any, layout: Layout) -> Any:
+    """Elements from a place on."""
+    if isinstance(first, Shared):
+        if _size(layout.shape) != first.size or layout.stride != 1:
+            raise unproved("Where kernels of CuTe DSL are interpreted shared memory is one row of numbers.")
+        return first
+    return Place(first, layout)
+
+
+def alloc_smem(dtype: Dtype, size: int) -> Shared:
+    """Shared memory of a block."""
+    from triton.runtime import interpreter
+
+    block = tuple(interpreter.interpreter_builder.grid_idx)
+    if _shared and _shared[-1].block != block:
+        _shared.clear()
+    made = Shared(size, dtype, block)
+    _shared.append(made)
+    return made
+
+
+def assume(number: Any, *, divby: int) -> Any:
+    """The number, which is a multiple of another."""
+    if (number.handle.data % divby).any():
+        raise Violation(None, f"A kernel says that a place is a multiple of {divby}, which it is not.", Status.out_of_bounds)
+    return number
+
+
+def copy(access: Access, source: Any, target: Any, *, pred: Fragment) -> None:
+    """Copies a thread's vectors, each as one access where it is said to be there."""
+    import triton.language as tl
+    from triton.runtime.interpreter import np as numpy
+
+    place, registers = (source, target) if isinstance(source, Place) else (target, source)
+    if not (isinstance(place, Place) and isinstance(registers, Fragment) and isinstance(pred, Fragment)):
+        raise unproved("Where kernels of CuTe DSL are interpreted copies are between memory and registers.")
+    offsets = numpy.array(_offsets(place.layout), numpy.int64)
+    wide = access.bits // access.dtype.width
+    steps = offsets.reshape(-1, wide)
+    if access.bits % access.dtype.width or pred.size * wide != registers.size or (steps != steps[:, :1] + numpy.arange(wide)).any():
+        raise unproved("Where kernels of CuTe DSL are interpreted an access is one vector, which its predicate is for.")
+    pointers = place.first + _block(offsets.reshape(1, -1), tl.int64)
+    there = pred.load().handle.data
+    mask = _block(numpy.repeat(there, wide, axis=1), tl.int1)
+    begins = pointers.handle.data[:, ::wide]
+    if (begins[there.astype(bool)] % (access.bits // 8)).any():
+        raise Violation(None, "A kernel reads or writes a vector that does not begin at a multiple of its size.", Status.launch_error)
+    if place is target:
+        tl.store(pointers, registers.load(), mask=mask)
+    elif registers.filled is None:
+        raise unproved("Where kernels of CuTe DSL are interpreted registers are filled before a copy into them.")
+    else:
+        registers.value = tl.load(pointers, mask=mask, other=registers.filled)
+        registers.filled = None
+
+
+# -- values
+
+
+def full(shape: Any, number: Any, dtype: Dtype) -> Any:
+    """A number beside each of a thread's elements."""
+    import triton.language as tl
+
+    size = [_threads[0], _size(shape)]
+    if not isinstance(number, tl.tensor):
+        return tl.full(size, number, dtype.tl)
+    return tl.broadcast_to(tl.cast(number, dtype.tl), size)
+
+
+def full_like(value: Any, number: Any, dtype: Dtype) -> Any:
+    """A number beside each of a value's elements."""
+    return full(int(value.shape[1]), number, dtype)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """One of two, by element."""
+    import triton.language as tl
+
+    if not (isinstance(x, tl.tensor) or isinstance(y, tl.tensor)):
+        raise ValueError("at least one of x and y must be tensor")
+    return tl.where(condition, x, y)
+
+
+def _to(self: Any, dtype: Any, *rest: Any, **named: Any) -> Any:
+    from triton.runtime import interpreter
+
+    named.setdefault("_semantic", interpreter.interpreter_semantic)
+    return _original["to"](self, dtype.tl if isinstance(dtype, Dtype) else dtype, *rest, **named)
+
+
+def _reduce(self: Any, operation: Any, initial: Any, profile: Any, *rest: Any, **named: Any) -> Any:
+    import triton.language as tl
+
+    if not isinstance(operation, ReductionOp) or profile != 0:
+        raise unproved("Where kernels of CuTe DSL are interpreted a reduction is of all elements, by `cute.ReductionOp`.")
+    if operation is ReductionOp.ADD and initial == 0:
+        return tl.sum(self, axis=1, keep_dims=True)
+    if operation is ReductionOp.ADD or abs(initial) != math.inf:
+        raise unproved("Where kernels of CuTe DSL are interpreted sums begin with zero, and maxima with infinity.")
+    return tiles.with_nan(getattr(tl, operation.value)(self, axis=1, keep_dims=True), self, 1, True)
+
+
+def _item(self: Any, index: Any) -> Any:
+    import triton.language as tl
+
+    if self.dtype.is_ptr():  # an element of a tensor
+        return tl.load(self + _scalar_of(index))
+    if isinstance(index, int):  # a thread's element
+        return _block(self.handle.data[:, index : index + 1], self.dtype, self.handle)
+    from triton.runtime import interpreter
+
+    return _original["__getitem__"](self, index, _semantic=interpreter.interpreter_semantic)
+
+
+def _set_item(self: Any, index: Any, value: Any) -> None:
+    """Stores an element of a tensor, by every thread of the block."""
+    import triton.language as tl
+
+    shape = [_threads[0], 1]
+    tl.store(tl.broadcast_to(self + _scalar_of(index), shape), tl.broadcast_to(value, shape))
+
+
+_original: dict[str, Any] = {}
+
+
+def _teach(tl: Any) -> None:
+    """Give Triton's blocks the methods that CuTe DSL's values have; once."""
+    if _original:
+        return
+    _original.update({name: getattr(tl.tensor, name) for name in ("to", "__getitem__")})
+    tl.tensor.to, tl.tensor.reduce, tl.tensor.__getitem__, tl.tensor.__setitem__ = _to, _reduce, _item, _set_item
+    tl.tensor.iterator = property(lambda self: self)  # a tensor is where its first element lies
+    tl.tensor.element_type = property(lambda self: _dtype_of(self.dtype.element_ty))
+
+
+def thread_idx() -> tuple[Any, int, int]:
+    """The number of each thread of the block."""
+    from triton.runtime.interpreter import np as numpy
+    import triton.language as tl
+
+    return _block(numpy.arange(_threads[0]).reshape(-1, 1), tl.int32), 0, 0
+
+
+def warp_idx() -> Any:
+    """The number of the warp of each thread."""
+    from triton.runtime.interpreter import np as numpy
+    import triton.language as tl
+
+    return _block(numpy.arange(_threads[0]).reshape(-1, 1) // WARP, tl.int32)
+
+
+def block_idx() -> tuple[Any, Any, Any]:
+    """Which block this is."""
+    import triton.language as tl
+
+    return tl.program_id(0), tl.program_id(1), tl.program_id(2)
+
+
+def grid_dim() -> tuple[Any, Any, Any]:
+    """How many blocks there are."""
+    import triton.language as tl
+
+    return tl.num_programs(0), tl.num_programs(1), tl.num_programs(2)
+
+
+def sync_threads() -> None:
+    """The barrier of a block."""
+    for shared in _shared:
+        shared.barrier()
+
+
+def warp_reduction(value: Any, op: Any) -> Any:
+    """The numbers of a warp's threads, joined in pairs, in each of them."""
+    from triton.runtime.interpreter import np as numpy
+
+    lanes = numpy.arange(_threads[0])
+    for distance in (16, 8, 4, 2, 1):
+        other = value.handle.data[lanes ^ distance]
+        value = op(value, _block(other, value.dtype, value.handle))
+    return value
+
+
+def warp_reduction_sum(value: Any) -> Any:
+    """The sum of the numbers of a warp's threads, in each of them."""
+    return warp_reduction(value, lambda x, y: x + y)
+
+
+def fmax(x: Any, y: Any, *, nan: bool = False) -> Any:
+    """The larger of two numbers."""
+    import triton.language as tl
+
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL if nan else tl.PropagateNan.NONE)
+
+
+def fmin(x: Any, y: Any, *, nan: bool = False) -> Any:
+    """The smaller of two numbers."""
+    import triton.language as tl
+
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL if nan else tl.PropagateNan.NONE)
+
+
+def _by_triton(name: str) -> Callable[..., Any]:
+    def operation(x: Any) -> Any:
+        import triton.language as tl
+
+        return getattr(tl, name)(x)
+
+    operation.__name__ = name
+    return operation
+
+
+def _by_libdevice(name: str) -> Callable[..., Any]:
+    def operation(x: Any) -> Any:
+        from triton.language.extra import libdevice
+
+        return getattr(libdevice, name)(x)
+
+    operation.__name__ = name
+    return operation
+
+
+def _module(name: str, **members: Any) -> types.ModuleType:
+    made = types.ModuleType(name)
+    vars(made).update(members)
+    made.__getattr__ = functools.partial(_missing, name)  # type: ignore[method-assign]  # PEP 562
+    return made
+
+
+def _missing(module: str, name: str) -> Any:
+    if f"{module}.{name}" not in language.THREAD_LANGUAGE:
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    raise unproved(f"Where kernels of CuTe DSL are interpreted there is no `{module}.{name}`.")
+
+
+def stand_in() -> None:
+    """Have this process, which has no GPU, import this language as ``cutlass``; once."""
+    if getattr(sys.modules.get(MODULE), "DTYPES", None) is DTYPES:
+        return
+    modules = {
+        "cutlass.cute.arch": _module(
+            "cutlass.cute.arch",
+            **_named(thread_idx, warp_idx, block_idx, grid_dim, sync_threads, warp_reduction, warp_reduction_sum, fmax, fmin),
+            alloc_smem=alloc_smem,
+        ),
+        "cutlass.cute.math": _module(
+            "cutlass.cute.math",
+            **{name: _by_triton(name) for name in ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil", "erf")},
+            **{name: _by_libdevice(other) for name, other in (("tanh", "tanh"), ("log1p", "log1p"), ("expm1", "expm1"), ("trunc", "trunc"), ("roundeven", "rint"))},
+        ),
+        "cutlass.cute.nvgpu": _module("cutlass.cute.nvgpu", CopyUniversalOp=CopyUniversalOp),
+        "cutlass.cute.runtime": _module("cutlass.cute.runtime", **_named(make_fake_compact_tensor, make_fake_stream)),
+    }  # fmt: skip
+    parts = {name.rpartition(".")[2]: made for name, made in modules.items()}
+    modules["cutlass.cute"] = _module(
+        "cutlass.cute",
+        **_named(kernel, jit, compile, sym_int64, make_layout, make_copy_atom, make_rmem_tensor, make_tensor, assume, copy),
+        **_named(full, full_like, where),
+        Tensor=Tensor,
+        ReductionOp=ReductionOp,
+        **parts,
+    )
+    modules[MODULE] = _module(
+        MODULE, cute=modules["cutlass.cute"], Constexpr=Constexpr, range_constexpr=range, DTYPES=DTYPES, **DTYPES
+    )
+    sys.modules.update(modules)
+
+
+def _named(*members: Any) -> dict[str, Any]:
+    return {member.__name__: member for member in members}
