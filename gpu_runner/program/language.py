@@ -188,7 +188,10 @@ ANNOTATIONS_ONLY = TYPING - {
     "typing.TYPE_CHECKING",
     "typing.TypeVar",
     "typing.NewType",
-} | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"}
+} | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"} | {
+    "cutlass.Constexpr",
+    "cutlass.cute.Tensor",
+}
 
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
 REACHING = words("""
@@ -349,7 +352,15 @@ TILE_KERNELS = KernelLanguage(
     words("pi e inf log2 sqrt"),
     frozenset({"cuda.tile.kernel", "cuda.tile.function"}),
 )
-KERNEL_LANGUAGES = (TRITON_KERNELS, TILE_KERNELS)
+THREAD_KERNELS = KernelLanguage(
+    "CuTe DSL",
+    frozenset({"cutlass", "cutlass.cute", "math"}),
+    THREAD_LANGUAGE,
+    THREAD_ATTRIBUTES,
+    words("cute Constexpr range_constexpr Float32 BFloat16 Float16 Int64 Int32 Boolean pi e inf log2 sqrt"),
+    frozenset({"cutlass.cute.kernel", "cutlass.cute.jit"}),
+)
+KERNEL_LANGUAGES = (TRITON_KERNELS, TILE_KERNELS, THREAD_KERNELS)
 
 
 def exists(path: str) -> bool:

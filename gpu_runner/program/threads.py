@@ -58,8 +58,8 @@ class Dtype:
 
         if isinstance(number, tl.tensor):
             return tl.cast(number, self.tl)
-        if not _threads[0]:
-            return number  # on the host
+        if not _threads[0]:  # on the host
+            return Stand(self.name)
         return _block(numpy.full((1, 1), number), self.tl)
 
 
@@ -325,24 +325,33 @@ def jit(fn: Any) -> Function:
     return Function(fn)
 
 
-@dataclass
-class Fake:
+# -- the host's part
+
+
+class Stand(NamedTuple):
     """What stands for an argument of a launcher when it is compiled."""
 
-    kind: str
-    align: int = 1
+    kind: str  # of its elements, or of the number
+    align: int = 0  # of a tensor: its first element lies at a multiple of so many bytes
 
 
-def make_fake_compact_tensor(dtype: Any, shape: Any, *, assumed_align: int) -> Fake:
+STREAM = Stand("stream")
+OPTIONS = "--enable-tvm-ffi"
+
+
+def make_fake_compact_tensor(dtype: Any, shape: Any, *, assumed_align: int) -> Stand:
     """A tensor of a dtype that begins at multiples of so many bytes."""
-    if not isinstance(dtype, Dtype) or len(shape) != 1:
+    name = dtype.name.rpartition(".")[2]
+    if name not in DTYPES or len(shape) != 1:
         raise unproved("Where kernels of CuTe DSL are interpreted tensors have one dimension.")
-    return Fake(dtype.name, assumed_align)
+    return Stand(name, assumed_align)
 
 
-def make_fake_stream(*, use_tvm_ffi_env_stream: bool) -> Fake:
+def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False) -> Stand:
     """The current stream, which a call does not name."""
-    return Fake("stream")
+    if not use_tvm_ffi_env_stream:
+        raise unproved("Where kernels of CuTe DSL are interpreted launches are on the current stream.")
+    return STREAM
 
 
 def sym_int64() -> str:
@@ -350,46 +359,97 @@ def sym_int64() -> str:
     return "size"
 
 
-@dataclass
-class Compiled:
-    """A launcher with the arguments that it was compiled for."""
-
-    launch: Any
-    given: tuple[Any, ...]
-
-    def __call__(self, *arguments: Any) -> None:
-        """Launches it: tensors and numbers in order."""
-        left = list(arguments)
-        passed = []
-        for each in self.given:
-            if isinstance(each, Fake) and each.kind == "stream":
-                passed.append(None)
-            elif isinstance(each, Fake):
-                passed.append(_fits(left.pop(0), each))
-            else:
-                passed.append(each if isinstance(each, tuple) else left.pop(0))
-        if left:
-            raise TypeError("a launcher is given more than it was compiled for")
-        fn = function_of(self.launch)
-        log = _current[-1]() if _current else None
-        if log is None or fn is None:
-            self.launch(*passed)
-        else:
-            log.launch(fn, (1,), [passed, {}], lambda: self.launch(*passed))
-
-
-def _fits(tensor: Any, fake: Fake) -> Any:
-    own = {torch.float32: "Float32", torch.bfloat16: "BFloat16", torch.float16: "Float16", torch.int64: "Int64", torch.int32: "Int32"}
-    if not isinstance(tensor, torch.Tensor) or tensor.ndim != 1 or own.get(tensor.dtype) != fake.kind:
-        raise TypeError(f"a launcher is given something else than a tensor of {fake.kind}")
-    if tensor.numel() and (tensor.stride(0) != 1 and tensor.numel() > 1 or tensor.data_ptr() % fake.align):
-        raise ValueError("a launcher is given a tensor that begins elsewhere than it was compiled for")
-    return tensor
-
-
-def compile(launch: Any, *given: Any, options: str = "") -> Compiled:  # noqa: A001 - the package's name
+def compile(launcher: Any, *given: Any, options: str = "") -> Callable[..., None]:  # noqa: A001 - the package's name
     """A launcher compiled for arguments of these kinds; a tuple is a constant."""
-    return Compiled(launch, given)
+    return lambda *arguments: launch(launcher, given, arguments)
+
+
+def _stands(name: str) -> Callable[[Any], Stand]:
+    return lambda number: Stand(name)
+
+
+# What host code names, as the evaluator has it: nothing of it is the package's.
+HOST: dict[str, Callable[..., Any]] = {
+    "cutlass.cute.runtime.make_fake_compact_tensor": make_fake_compact_tensor,
+    "cutlass.cute.runtime.make_fake_stream": make_fake_stream,
+    "cutlass.cute.sym_int64": sym_int64,
+    **{f"cutlass.{name}": _stands(name) for name in DTYPES},
+}
+
+
+def launch(launcher: Any, given: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+    """Launch what was compiled for arguments of some kinds, interpreted or compiled, and note that in the log of the run."""
+    fn = function_of(launcher)
+    if fn is None:
+        raise TypeError(f"a {type(launcher).__name__} is no launcher of CuTe DSL")
+
+    def run() -> None:
+        if isinstance(launcher, Function):
+            launch_interpreted(launcher, given, arguments)
+            return
+        made = _compiled(launcher, given)
+        if log is None or log.ahead is None:
+            made(*arguments)
+
+    log = _current[-1]() if _current else None
+    if log is None:
+        run()
+    else:
+        log.launch(fn, (1,), [[*arguments, *(each for each in given if type(each) is tuple)], {}], run)
+
+
+def launch_interpreted(launcher: Any, given: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+    """Run a launcher: tensors and numbers in order, and the constants that it was compiled with."""
+    left = list(arguments)
+    passed: list[Any] = []
+    for each in given:
+        if each == STREAM:
+            passed.append(None)
+        elif type(each) is tuple:
+            passed.append(each)
+        else:
+            passed.append(_fits(left.pop(0), each))
+    if left:
+        raise TypeError("a launcher is given more than it was compiled for")
+    launcher(*passed)
+
+
+_OF_TORCH = {
+    torch.float32: "Float32", torch.bfloat16: "BFloat16", torch.float16: "Float16", torch.int64: "Int64",
+    torch.int32: "Int32",
+}  # fmt: skip
+
+
+def _fits(given: Any, stand: Stand) -> Any:
+    if isinstance(given, torch.Tensor) != bool(stand.align):
+        raise TypeError("a launcher is given a tensor for a number, or a number for a tensor")
+    if not stand.align:
+        return given
+    if given.ndim != 1 or _OF_TORCH.get(given.dtype) != stand.kind:
+        raise TypeError(f"a launcher is given something else than a tensor of {stand.kind}")
+    if given.numel() and (given.numel() > 1 and given.stride(0) != 1 or given.data_ptr() % stand.align):
+        raise ValueError("a launcher is given a tensor that begins elsewhere than it was compiled for")
+    return given
+
+
+@functools.cache
+def _compiled(launcher: Any, given: tuple[Any, ...]) -> Callable[..., None]:
+    """What the package compiles for arguments of these kinds."""
+    cutlass, cute = importlib.import_module(MODULE), importlib.import_module("cutlass.cute")
+    made: list[Any] = []
+    for each in given:
+        if each == STREAM:
+            made.append(cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True))
+        elif type(each) is tuple:
+            made.append(each)
+        elif each.align:
+            dtype = getattr(cutlass, each.kind)
+            made.append(
+                cute.runtime.make_fake_compact_tensor(dtype, (cute.sym_int64(),), assumed_align=each.align)
+            )
+        else:
+            made.append(getattr(cutlass, each.kind)(1))
+    return cute.compile(launcher, *made, options=OPTIONS)  # type: ignore[no-any-return]  # the package's own
 
 
 _current: list[Callable[[], Log | None]] = []
@@ -401,8 +461,12 @@ def watch(current: Callable[[], Log | None]) -> None:
 
 
 def function_of(value: Any) -> types.FunctionType | None:
-    """The Python function of a kernel, device function or launcher; None of anything else."""
-    return value.fn if isinstance(value, Kernel | Function) else None
+    """The Python function of a kernel, device function or launcher, interpreted or the package's own; None of anything else."""
+    if isinstance(value, Kernel | Function):
+        return value.fn
+    found = getattr(value, "__wrapped__", None)
+    is_own = isinstance(value, types.FunctionType) and "cutlass" in (value.__code__.co_filename or "")
+    return found if is_own and isinstance(found, types.FunctionType) else None
 
 
 # -- memory

@@ -242,9 +242,9 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
     kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
-    settings = _settings_in("\n".join([text, *kernels]))
-    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     functions_of = device_functions(values, LANGUAGES[style.target])
+    settings = _settings_in("\n".join([text, *kernels, *functions_of]))
+    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *functions_of, *settings, *dict.fromkeys(kernels), *functions]
     source = prefixed("\n\n\n".join(blocks) + "\n", style)
     if style.section:

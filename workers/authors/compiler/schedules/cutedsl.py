@@ -162,25 +162,28 @@ def _minimum(x, y):
 NOT = '''@cute.jit
 def _not(condition):
     return _where(condition, 0.0, 1.0) > 0.5'''
-COMPILED = '''@functools.cache
-def _compiled(launch, tensors, numbers, SHAPE):
-    """The launcher compiled for contiguous tensors, by dtype and the elements of an access, and for numbers of some types."""
-    dtypes = {
+LIKE = '''def _like(dtype, vector):
+    """What a launcher is compiled for: a contiguous tensor whose first element lies where an access of so many may begin."""
+    elements = {
         torch.float32: cutlass.Float32,
         torch.bfloat16: cutlass.BFloat16,
         torch.float16: cutlass.Float16,
         torch.int64: cutlass.Int64,
         torch.int32: cutlass.Int32,
     }
-    arguments = [
-        cute.runtime.make_fake_compact_tensor(
-            dtypes[dtype], (cute.sym_int64(),), assumed_align=vector * dtype.itemsize
-        )
-        for dtype, vector in tensors
-    ]
-    arguments += [number(1) for number in numbers]
-    stream = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True)
-    return cute.compile(launch, *arguments, SHAPE, stream, options="--enable-tvm-ffi")'''
+    align = vector * dtype.itemsize
+    return cute.runtime.make_fake_compact_tensor(elements[dtype], (cute.sym_int64(),), assumed_align=align)'''
+COMPILED = '''@functools.cache
+def _compiled(launch, tensors, numbers, SHAPE):
+    """The launcher compiled for tensors, by dtype and the elements of an access, and for numbers of some types."""
+    return cute.compile(
+        launch,
+        *(_like(dtype, vector) for dtype, vector in tensors),
+        *(number(1) for number in numbers),
+        SHAPE,
+        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
+        options="--enable-tvm-ffi",
+    )'''
 VECTOR = '''def _vector(n, size, *tensors):
     """The elements of an access of 16 bytes, if elements have ``size`` bytes at most and all begins at multiples of it; else 1."""
     vector = 16 // max(size, *(tensor.element_size() for tensor in tensors))
@@ -203,6 +206,13 @@ class CuteRefused(CutileRefused):
     """What has no schedule in this language yet."""
 
     TARGET = "CuTe DSL"
+
+    @classmethod
+    def lacking(cls, task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
+        """What cuTile's schedules lack, and tensors of truth values."""
+        if any(value.op == "load" and value.boolean for value in task.values):
+            return "tensors of truth values", "bool"
+        return super().lacking(task, program)
 
 
 class CuteKernel(KernelWriter):
@@ -269,6 +279,7 @@ class CuteSchedule(Schedule):
         "_maximum(": MAXIMUM,
         "_minimum(": MINIMUM,
         "_not(": NOT,
+        "_like(": LIKE,
         "_compiled(": COMPILED,
         "_vector(": VECTOR,
         "_flat_shape(": FLAT_SHAPE,

@@ -46,9 +46,14 @@ class CutileRefused(Schedule):
 
     TARGET: ClassVar = "cuTile"
 
-    @staticmethod
-    def fits(task: KernelTask, program: ValueProgram) -> bool:
-        return _lacking(task, program) is not None
+    @classmethod
+    def lacking(cls, task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
+        """What a task takes that no schedule here has, and its operator."""
+        return _lacking(task, program)
+
+    @classmethod
+    def fits(cls, task: KernelTask, program: ValueProgram) -> bool:
+        return cls.lacking(task, program) is not None
 
     @classmethod
     def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -57,7 +62,7 @@ class CutileRefused(Schedule):
         Raises:
             CannotCompileError: always.
         """
-        what, operator = _lacking(task, program) or ("this", "")
+        what, operator = cls.lacking(task, program) or ("this", "")
         raise CannotCompileError(f"the {cls.TARGET} target has no schedule for {what}", operator)
 
 
