@@ -68,8 +68,8 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         fill_compiled_lanes()
     if _any_text(state, meta, of_tiles):
         tiles.watch_real() if state.gpu else tiles.stand_in()
-    if not state.gpu and _any_text(state, meta, of_threads):
-        threads.stand_in()
+    if _any_text(state, meta, of_threads):
+        threads.watch_real() if state.gpu else threads.stand_in()
     watch_launches(lambda: _current[-1] if _current else None)
     state.values["meta"] = meta
     try:

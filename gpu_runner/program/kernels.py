@@ -358,7 +358,7 @@ def _made(plain: types.FunctionType, options: dict[str, Any], kind: str) -> Any:
     import triton
 
     if _KINDS.get(kind) is THREAD_KERNELS:
-        return getattr(importlib.import_module("cutlass.cute"), kind.removeprefix("cute."))(plain)
+        return threads.made(plain, kind.removeprefix("cute."))
     if kind in _KINDS:
         decorate = getattr(importlib.import_module(tiles.MODULE), kind)
         return decorate(**options)(plain) if options else decorate(plain)

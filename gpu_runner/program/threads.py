@@ -10,9 +10,11 @@ Source: the docstrings of nvidia-cutlass-dsl 4.8. A test holds these signatures 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import inspect
+import linecache
 import math
 import sys
 import types
@@ -449,7 +451,8 @@ def _compiled(launcher: Any, given: tuple[Any, ...]) -> Callable[..., None]:
             )
         else:
             made.append(getattr(cutlass, each.kind)(1))
-    return cute.compile(launcher, *made, options=OPTIONS)  # type: ignore[no-any-return]  # the package's own
+    compiled = cute.compile.real if isinstance(cute.compile, _Watched) else cute.compile
+    return compiled(launcher, *made, options=OPTIONS)  # type: ignore[no-any-return]  # the package's own
 
 
 _current: list[Callable[[], Log | None]] = []
@@ -460,13 +463,62 @@ def watch(current: Callable[[], Log | None]) -> None:
     _current[:] = [current]
 
 
+_PLAIN = "_kernelsmith_plain"  # an attribute of the package's functions
+
+
+def made(plain: types.FunctionType, kind: str) -> Any:
+    """The kernel or function of a Python function, interpreted or the package's own.
+
+    The package reads a function's text with its decorator, and puts other code in its place: it is given a function of its own.
+    """
+    decorate = getattr(importlib.import_module("cutlass.cute"), kind)
+    if decorate in (kernel, jit):
+        return decorate(plain)
+    place = f"{plain.__code__.co_filename}:{MODULE}"
+    text = f"@__kernelsmith_cutlass__.cute.{kind}\n{inspect.getsource(plain)}"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    names = plain.__globals__
+    exec(builtins.compile(text, place, "exec", dont_inherit=True), names)  # noqa: S102 - the checked text of ``plain``
+    real = names.pop(plain.__name__)
+    setattr(real, _PLAIN, plain)
+    return real
+
+
+def watch_real() -> None:
+    """Have the package's own ``compile`` note launches, where modules that are imported find it; once."""
+    cute = importlib.import_module("cutlass.cute")
+    if not isinstance(cute.compile, _Watched):
+        cute.compile = _Watched(cute.compile)  # type: ignore[attr-defined]  # it is a module's
+
+
+@dataclass
+class _Watched:
+    """The package's ``compile``, of whose results the log is told."""
+
+    real: Any
+
+    def __call__(self, launcher: Any, *given: Any, **options: Any) -> Callable[..., None]:
+        made = self.real(launcher, *given, **options)
+        constants = [each for each in given if type(each) is tuple]
+
+        def launch(*arguments: Any) -> None:
+            log, fn = _current[-1]() if _current else None, function_of(launcher)
+            if log is None or fn is None:
+                made(*arguments)
+            else:
+                log.launch(fn, (1,), [[*arguments, *constants], {}], lambda: made(*arguments))
+
+        return launch
+
+
 def function_of(value: Any) -> types.FunctionType | None:
     """The Python function of a kernel, device function or launcher, interpreted or the package's own; None of anything else."""
     if isinstance(value, Kernel | Function):
         return value.fn
-    found = getattr(value, "__wrapped__", None)
-    is_own = isinstance(value, types.FunctionType) and "cutlass" in (value.__code__.co_filename or "")
-    return found if is_own and isinstance(found, types.FunctionType) else None
+    if not isinstance(value, types.FunctionType):
+        return None
+    found = getattr(value, _PLAIN, None) or (value.__wrapped__ if hasattr(value, "_decorator_kind") else None)
+    return found if isinstance(found, types.FunctionType) else None
 
 
 # -- memory

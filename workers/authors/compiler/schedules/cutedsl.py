@@ -137,6 +137,42 @@ def _of_warps(number, slots):
 def _reduction(name: str, initial: str, pair: str) -> str:
     kind = {"sum": "ADD", "max": "MAX", "min": "MIN"}[name]
     return f'''@cute.jit
+def _pair_{name}(x, y):
+    return {pair}
+
+
+@cute.jit
+def _row_{name}(value, slots, SHAPE: cutlass.Constexpr):
+    """The {name} of a row, beside each of its elements."""
+{SHAPED}
+    own = value.reduce(cute.ReductionOp.{kind}, {initial}, 0)
+    own = cute.arch.warp_reduction(own, _pair_{name})
+    total = _of_warps(own, slots).reduce(cute.ReductionOp.{kind}, {initial}, 0)
+    return cute.full({SHAPE}, total, cutlass.Float32)'''
+
+
+WHERE = f'''@cute.jit
+def _everywhere(number, dtype: cutlass.Constexpr, SHAPE: cutlass.Constexpr):
+    """A number beside each of a thread's elements."""
+{SHAPED}
+    return cute.full({SHAPE}, number, dtype)'''
+SLOTS = '''@cute.jit
+def _slots(SHAPE: cutlass.Constexpr):
+    """Shared memory for a number of each warp."""
+    n_warps = SHAPE[2] // 32
+    return cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, n_warps), cute.make_layout(n_warps))'''
+OF_WARPS = '''@cute.jit
+def _of_warps(number, slots):
+    """The number of each warp, in every thread."""
+    cute.arch.sync_threads()  # nobody reads the last ones any more
+    slots[cute.arch.warp_idx()] = number
+    cute.arch.sync_threads()
+    return slots.load()'''
+
+
+def _reduction(name: str, initial: str, pair: str) -> str:
+    kind = {"sum": "ADD", "max": "MAX", "min": "MIN"}[name]
+    return f'''@cute.jit
 def _row_{name}(value, slots, SHAPE: cutlass.Constexpr):
     """The {name} of a row, beside each of its elements."""
 {SHAPED}
