@@ -17,7 +17,6 @@ from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedul
 from workers.authors.compiler.schedules.cutile import CutileRefused, without_unused
 from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
-    NUM_PROGRAMS,
     WIDEST_ALONE,
     WIDEST_TOGETHER,
     WIDEST_WITH_SUMS,
@@ -165,10 +164,14 @@ ROW_SHAPE = '''def _row_shape(n_cols, vector):
     elements = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
     threads = min(1024, max(32, elements // max(16, vector)))
     return vector, elements // (threads * vector), threads'''
+NUM_BLOCKS = '''def _num_blocks(device, n_rows, threads):
+    """Blocks that keep partial sums: as many as have 1024 threads on each multiprocessor."""
+    if device.type == "cuda":
+        return min(n_rows, 1024 // threads * torch.cuda.get_device_properties(device).multi_processor_count)
+    return min(n_rows, 8)'''
 
 DERIVED = re.compile(r" *(cols|rows|col_mask|inside|slots|offset|first) = ")  # left out where nothing reads them
 FITTING = {FULL: "offset", COL: "first"}
-MOST_THREADS = 1024
 
 
 class CuteRefused(CutileRefused):
@@ -253,7 +256,7 @@ class CuteSchedule(Schedule):
         "_vector(": VECTOR,
         "_flat_shape(": FLAT_SHAPE,
         "_row_shape(": ROW_SHAPE,
-        "_num_programs(": NUM_PROGRAMS,
+        "_num_blocks(": NUM_BLOCKS,
     }
 
     @property
@@ -414,7 +417,7 @@ class CuteTile(CuteSchedule, Tile):
         if not self.task.reduces_cols:
             lines.append("n_blocks = -(-n_cols // (SHAPE[0] * SHAPE[1] * SHAPE[2]))")
         if self.task.sums_rows:
-            lines.append(f"n_programs = _num_programs({self.source}.device, n_rows)")
+            lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows, SHAPE[2])")
         return lines
 
     def launch_lines(self) -> list[str]:
