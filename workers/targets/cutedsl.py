@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from gpu_runner.contracts import Problem
-from workers.authors.compiler.schedules.cutedsl import FLAT_SHAPE, ROW_SHAPE
+from workers.authors.compiler.schedules.cutedsl import ELEMENTS, FLAT_SHAPE, ROW_SHAPE
 from workers.authors.protocol import Proposal
 from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of
 
@@ -29,7 +29,7 @@ def launch_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
             assert isinstance(launch, ast.Name) and isinstance(tensors, ast.Tuple) and isinstance(numbers, ast.Tuple)
             columns = columns_of(problem, proposal, launch.id.replace("_launch", "_kernel"))
             for dtype in DTYPES:
-                shape = _shape(host, columns, dtype)
+                shape = shape_of(host, columns, dtype)
                 made = [_tensor(one, dtypes, dtype, shape[0]) for one in tensors.elts]
                 kinds = [ast.unparse(number).removeprefix("cutlass.") for number in numbers.elts]
                 requests.append(
@@ -38,11 +38,11 @@ def launch_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
     return requests
 
 
-def _shape(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int]:
+def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int]:
     """The vectors that a launcher chooses for rows of so many columns."""
     line = next(node for node in host.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SHAPE")
     tensors = {node.id for node in ast.walk(line) if isinstance(node, ast.Name)} - {"min"}
-    scope: dict[str, Any] = dict.fromkeys(tensors) | {"n_cols": columns, "_vector": lambda _, size, *__: 16 // max(size, ITEMSIZE[dtype])}
+    scope: dict[str, Any] = dict.fromkeys(tensors) | {"n_cols": columns, "_vector": lambda most, *_: most, "_widest": lambda *_: 16 // ITEMSIZE[dtype]}
     exec("\n".join([FLAT_SHAPE, ROW_SHAPE, ast.unparse(line)]), scope)  # noqa: S102 - the compiler author's own lines
     found: tuple[int, int, int] = scope["SHAPE"]
     return found
@@ -50,8 +50,10 @@ def _shape(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, i
 
 def _tensor(text: ast.expr, dtypes: dict[str, str], dtype: str, vector: int) -> dict[str, object]:
     assert isinstance(text, ast.Tuple)
-    name, elements = (ast.unparse(one) for one in text.elts)
-    return {"dtype": dtypes.get(name.removesuffix(".dtype"), dtype), "vector": 1 if elements == "1" else vector}
+    element, align = (ast.unparse(one) for one in text.elts)
+    name = align.rpartition(" * ")[2].removesuffix(".element_size()")
+    fixed = {own: plain for plain, own in ELEMENTS.items()}.get(element.removeprefix("cutlass."))
+    return {"dtype": fixed or dtypes.get(name, dtype), "vector": vector if align.startswith("SHAPE[0]") else 1}
 
 
 def compiled(

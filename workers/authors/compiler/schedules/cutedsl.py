@@ -14,7 +14,7 @@ from workers.authors.compiler.languages import CUTE
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
-from workers.authors.compiler.schedules.cutile import CutileRefused, without_unused
+from workers.authors.compiler.schedules.cutile import CutileRefused, is_input, without_unused
 from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
     WIDEST_ALONE,
@@ -130,35 +130,34 @@ def _minimum(x, y):
 NOT = '''@cute.jit
 def _not(condition):
     return _where(condition, 0.0, 1.0) > 0.5'''
-LIKE = '''def _like(dtype, vector):
-    """What a launcher is compiled for: a contiguous tensor whose first element lies where an access of so many may begin."""
-    elements = {
-        torch.float32: cutlass.Float32,
-        torch.bfloat16: cutlass.BFloat16,
-        torch.float16: cutlass.Float16,
-        torch.int64: cutlass.Int64,
-        torch.int32: cutlass.Int32,
-    }
-    align = vector * dtype.itemsize
-    return cute.runtime.make_fake_compact_tensor(elements[dtype], (cute.sym_int64(),), assumed_align=align)'''
+ELEMENT = '''def _element(dtype):
+    """CuTe DSL's name of a dtype."""
+    return {torch.float32: cutlass.Float32, torch.bfloat16: cutlass.BFloat16, torch.float16: cutlass.Float16}[dtype]'''
 COMPILED = '''@functools.cache
 def _compiled(launch, tensors, numbers, SHAPE):
-    """The launcher compiled for tensors, by dtype and the elements of an access, and for numbers of some types."""
+    """The launcher compiled for contiguous tensors, by their elements and bytes of an access, and for numbers of some types."""
     return cute.compile(
         launch,
-        *(_like(dtype, vector) for dtype, vector in tensors),
+        *(
+            cute.runtime.make_fake_compact_tensor(element, (cute.sym_int64(),), assumed_align=align)
+            for element, align in tensors
+        ),
         *(number(1) for number in numbers),
         SHAPE,
         cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
         options="--enable-tvm-ffi",
     )'''
-VECTOR = '''def _vector(n, size, *tensors):
-    """The elements of an access of 16 bytes, if elements have ``size`` bytes at most and all begins at multiples of it; else 1."""
-    vector = 16 // max(size, *(tensor.element_size() for tensor in tensors))
-    return vector if all(count % vector == 0 for count in (n, *(t.storage_offset() for t in tensors))) else 1'''
-FLAT_SHAPE = '''def _flat_shape(vector):
-    """Vectors of 8 elements, or as many single ones, for each of 256 threads."""
-    return vector, 8 // vector, 256'''
+WIDEST = '''def _widest(*tensors):
+    """The elements of an access of 16 bytes."""
+    return 16 // max(tensor.element_size() for tensor in tensors)'''
+VECTOR = '''def _vector(most, n, *tensors):
+    """The elements of an access: as many where rows and tensors begin at multiples of them, else one."""
+    return most if all(count % most == 0 for count in (n, *(t.storage_offset() for t in tensors))) else 1'''
+FLAT_ELEMENTS, FLAT_THREADS = 8, 256
+FLAT_BLOCK = FLAT_ELEMENTS * FLAT_THREADS
+FLAT_SHAPE = f'''def _flat_shape(vector):
+    """Vectors of {FLAT_ELEMENTS} elements, or as many single ones, for each of {FLAT_THREADS} threads."""
+    return vector, {FLAT_ELEMENTS} // vector, {FLAT_THREADS}'''
 ROW_SHAPE = '''def _row_shape(n_cols, vector):
     """The vectors of a thread, and threads for a row: of 16 elements each, more where rows are wide."""
     elements = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
@@ -171,6 +170,8 @@ NUM_BLOCKS = '''def _num_blocks(device, n_rows, threads):
     return min(n_rows, 8)'''
 
 DERIVED = re.compile(r" *(cols|rows|col_mask|inside|slots|offset|first) = ")  # left out where nothing reads them
+ELEMENTS = {"float32": "Float32", "bfloat16": "BFloat16", "float16": "Float16", "int64": "Int64", "int32": "Int32"}
+SUMS_OF_AN_ACCESS = 4  # sums over rows are float32
 FITTING = {FULL: "offset", COL: "first"}
 
 
@@ -181,9 +182,12 @@ class CuteRefused(CutileRefused):
 
     @classmethod
     def lacking(cls, task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
-        """What cuTile's schedules lack, and tensors of truth values."""
-        if any(value.op == "load" and value.boolean for value in task.values):
-            return "tensors of truth values", "bool"
+        """What cuTile's schedules lack, and tensors of dtypes that no launcher is compiled for."""
+        loaded = [str(value.datum) for value in task.values if value.op == "load" and is_input(value, program)]
+        nodes = [*loaded, *(store.node for store in task.stores if store.node is not None)]
+        other = [dtype for node in nodes if (dtype := program.fixed_dtype(node)) not in {None, *ELEMENTS}]
+        if other:
+            return f"tensors of `{other[0]}`", str(other[0])
         return super().lacking(task, program)
 
 
@@ -251,8 +255,9 @@ class CuteSchedule(Schedule):
         "_maximum(": MAXIMUM,
         "_minimum(": MINIMUM,
         "_not(": NOT,
-        "_like(": LIKE,
+        "_element(": ELEMENT,
         "_compiled(": COMPILED,
+        "_widest(": WIDEST,
         "_vector(": VECTOR,
         "_flat_shape(": FLAT_SHAPE,
         "_row_shape(": ROW_SHAPE,
@@ -270,28 +275,42 @@ class CuteSchedule(Schedule):
 
     def vector(self, size: str) -> str:
         """The call that chooses the elements of an access: every tensor of vectors has to allow it."""
-        names = self.vectored
-        wide = 4 if any(store.summed and store.space == COL for store in self.task.pieces) else 1
-        return f"_vector({', '.join([size, str(wide), *names])})"
+        names = ", ".join(self.vectored)
+        has_sums = any(store.summed and store.space == COL for store in self.task.pieces)
+        return f"_vector({SUMS_OF_AN_ACCESS if has_sums else f'_widest({names})'}, {size}, {names})"
 
     def started(self, size: str, grid: tuple[str, str]) -> list[str]:
         """Lines that start the kernel, unless there is nothing to do."""
         kernel = self.kernel
         vectors = {*self.vectored, *(store.buffer for store in self.task.pieces if store.space in FITTING)}
-        tensors = [f"({name}.dtype, {'SHAPE[0]' if name in vectors else '1'})" for name in kernel.tensors]
+        tensors = [self.stand(name, "SHAPE[0] * " if name in vectors else "") for name in kernel.tensors]
         numbers = ["cutlass.Float32"] * len(kernel.numbers)
         numbers += [_kind(name) for name in (*kernel.sizes, "n_programs", "n_blocks")]
         arguments = [*(f"{name}.view(-1)" for name in kernel.tensors), *(number.text for number in kernel.numbers)]
         lines = [
             "launch = _compiled(",
             f"{INDENT}{_launch(kernel)},",
-            f"{INDENT}({', '.join(tensors)},),",
+            f"{INDENT}(",
+            *(f"{INDENT * 2}{tensor}," for tensor in tensors),
+            f"{INDENT}),",
             f"{INDENT}({', '.join(numbers)}),",
             f"{INDENT}SHAPE,",
             ")",
             f"launch({', '.join([*arguments, *kernel.sizes, *grid])})",
         ]
         return [f"if {size}:", *(INDENT + line for line in lines)]
+
+    def stand(self, name: str, elements: str) -> str:
+        """The element of a tensor and the bytes of an access to it, as source."""
+        nodes = dict(self.host.tensors)
+        dtype = self.program.fixed_dtype(nodes[name]) if name in nodes else None
+        if name not in nodes:
+            store = next((store for store in self.task.stores if store.buffer == name), None)
+            own = store.node if store is not None and not store.summed else None
+            integer = any(v.integer for v in self.kernel.values if v.op == "load" and v.datum not in nodes.values())
+            dtype = self.program.fixed_dtype(own) if own is not None else "int64" if integer else "float32"
+        element = f"_element({name}.dtype)" if dtype is None else f"cutlass.{ELEMENTS[dtype]}"
+        return f"({element}, {elements}{name}.element_size())"
 
     @property
     def vectored(self) -> list[str]:
@@ -311,7 +330,7 @@ class CuteFlatKernel(CuteKernel, FlatKernel):
         return self.stored(store, text, "first")
 
     def _place(self) -> list[str]:
-        block = "cutlass.Int64(cute.arch.block_idx()[0]) * (SHAPE[0] * SHAPE[1] * SHAPE[2])"
+        block = f"cutlass.Int64(cute.arch.block_idx()[0]) * {FLAT_BLOCK}"
         return [
             f"{INDENT}first = {block} + cute.arch.thread_idx()[0] * SHAPE[0]",
             f"{INDENT}inside = _inside(first, n_elements, SHAPE)",
@@ -333,7 +352,7 @@ class CuteFlat(CuteSchedule, Flat):
         """Lines that choose the vectors."""
         return [
             f"SHAPE = _flat_shape({self.vector('n_elements')})",
-            "n_programs = -(-n_elements // (SHAPE[0] * SHAPE[1] * SHAPE[2]))",
+            f"n_programs = -(-n_elements // {FLAT_BLOCK})",
         ]
 
     def launch_lines(self) -> list[str]:

@@ -83,7 +83,7 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
     if any(
         load.space.rows and domain.rows_of(str(load.datum)) != domain.row_axes
         for load in loads
-        if _is_input(load, program)
+        if is_input(load, program)
     ):
         return "tensors that have some of the rows", "expand"
     for value in values:
@@ -104,7 +104,8 @@ def without_unused(body: list[str], derived: re.Pattern[str]) -> list[str]:
     return kept
 
 
-def _is_input(load: TileValue, program: ValueProgram) -> bool:
+def is_input(load: TileValue, program: ValueProgram) -> bool:
+    """Whether a load is of a tensor of the problem's graph, and of nothing that forward saved."""
     return str(load.datum) in program.domain.shapes
 
 
