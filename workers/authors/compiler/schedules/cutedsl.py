@@ -161,7 +161,7 @@ FLAT_SHAPE = f'''def _flat_shape(vector):
 ROW_SHAPE = '''def _row_shape(n_cols, vector):
     """The vectors of a thread, and threads for a row: of 16 elements each, more where rows are wide."""
     elements = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
-    threads = min(1024, max(32, elements // max(16, vector)))
+    threads = min(1024, max(32, elements // 16))
     return vector, elements // (threads * vector), threads'''
 NUM_BLOCKS = '''def _num_blocks(device, n_rows, threads):
     """Blocks that keep partial sums: as many as have 1024 threads on each multiprocessor."""
