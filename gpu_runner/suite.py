@@ -61,7 +61,10 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
 
 def _ran(session: ChildSession, request: TestsRequest) -> TestsResult:
     texts = [file.text for file in request.files]
-    languages = {"tiles": of_tiles, "threads": of_threads}  # by the module that stands in for each where there is no GPU
+    languages = {
+        "tiles": of_tiles,
+        "threads": of_threads,
+    }  # by the module that stands in for each where there is no GPU
     stands_in = [name for name, is_of in languages.items() if any(map(is_of, texts))]
     meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT, "stands_in": stands_in}
     exit_code: int | None = None

@@ -62,13 +62,13 @@ from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
 from workers.settings import Settings, WrongSettingsError, load_settings
+from workers.stages.compiling import compiled_for
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
 from workers.stylecheck import check_style
-from workers.stages.compiling import compiled_for
 from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 

@@ -234,22 +234,8 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
             raise TypeError("`ct.launch` takes a kernel of cuTile")
         kernel.launch_tiles(stream, grid, kernel_args)
 
-    def thread(kind: str) -> Callable[..., Any]:
-        return lambda function: make_kernel(function, {}, kind)
-
-    def compile_threads(launcher: Any, *given: Any, options: str = "") -> Native:
-        if not isinstance(launcher, Kernel) or launcher.spoken is not THREAD_KERNELS or options != threads.OPTIONS:
-            raise unproved(f"The evaluator knows `cute.compile` of a launcher with `{threads.OPTIONS}`.")
-        kinds = tuple(each if isinstance(each, tuple | threads.Stand) else None for each in given)
-        if None in kinds:
-            raise unproved("The evaluator compiles a launcher for tensors, numbers and a stream that stand for others.")
-        name = f"compiled {launcher.name} {kinds}"
-        return Native(name, lambda *args: launcher.launch_threads(kinds, args), launcher)
-
     evaluator.special |= {
-        "cutlass.cute.kernel": thread("cute.kernel"),
-        "cutlass.cute.jit": thread("cute.jit"),
-        "cutlass.cute.compile": compile_threads,
+        **_OF_THREADS,
         **threads.HOST,
         "triton.jit": jit,
         "triton.autotune": autotune,
@@ -262,6 +248,27 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         "cuda.tile.cdiv": tiles.cdiv,
     }
     evaluator.attribute_of.append(_attribute)
+
+
+def _thread(kind: str) -> Callable[[Any], Kernel]:
+    return lambda function: make_kernel(function, {}, kind)
+
+
+def _compile_threads(launcher: Any, *given: Any, options: str = "") -> Native:
+    """A launcher of CuTe DSL, compiled for what stands for its arguments."""
+    if not isinstance(launcher, Kernel) or launcher.spoken is not THREAD_KERNELS or options != threads.OPTIONS:
+        raise unproved(f"The evaluator knows `cute.compile` of a launcher with `{threads.OPTIONS}`.")
+    if not all(isinstance(each, tuple) for each in given):
+        raise unproved("The evaluator compiles a launcher for tensors, numbers and a stream that stand for others.")
+    name = f"compiled {launcher.name} {given}"
+    return Native(name, lambda *args: launcher.launch_threads(given, args), launcher)
+
+
+_OF_THREADS: dict[str, Callable[..., Any]] = {
+    "cutlass.cute.kernel": _thread("cute.kernel"),
+    "cutlass.cute.jit": _thread("cute.jit"),
+    "cutlass.cute.compile": _compile_threads,
+}
 
 
 def _pruning(evaluator: Evaluator, option: Any) -> Any:

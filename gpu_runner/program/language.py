@@ -182,16 +182,21 @@ PREFIXES = frozenset(
     ".".join(parts[:n]) for parts in (member.split(".") for member in MEMBERS) for n in range(1, len(parts))
 )
 # Members in the place of which the evaluator has a model of its own: what they do is not done by the real one.
-ANNOTATIONS_ONLY = TYPING - {
-    "typing.NamedTuple",
-    "typing.cast",
-    "typing.TYPE_CHECKING",
-    "typing.TypeVar",
-    "typing.NewType",
-} | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"} | {
-    "cutlass.Constexpr",
-    "cutlass.cute.Tensor",
-}
+ANNOTATIONS_ONLY = (
+    TYPING
+    - {
+        "typing.NamedTuple",
+        "typing.cast",
+        "typing.TYPE_CHECKING",
+        "typing.TypeVar",
+        "typing.NewType",
+    }
+    | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"}
+    | {
+        "cutlass.Constexpr",
+        "cutlass.cute.Tensor",
+    }
+)
 
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
 REACHING = words("""

@@ -18,8 +18,8 @@ import linecache
 import math
 import sys
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,7 +123,9 @@ def _scalar_of(index: Any) -> Any:
     if not isinstance(index, tl.tensor) or not index.type.is_block():
         return index
     if index.handle.data.size != 1:
-        raise unproved("Where kernels of CuTe DSL are interpreted all threads load and store one element, or each its vectors.")
+        raise unproved(
+            "Where kernels of CuTe DSL are interpreted all threads load and store one element, or each its vectors."
+        )
     return _number(index.handle.data, index.dtype)
 
 
@@ -285,12 +287,14 @@ class Started:
 
     def launch(self, *, grid: Any, block: Any, stream: Any = None) -> None:
         """Runs every block of a grid."""
-        from triton.runtime import interpreter
         import triton.language as tl
+        from triton.runtime import interpreter
 
         threads = int(block[0])
         if threads % WARP or not WARP <= threads <= MOST_THREADS or threads & threads - 1 or tuple(block[1:]) != (1, 1):
-            raise unproved("Where kernels of CuTe DSL are interpreted a block has a power of two of threads, from 32 to 1024.")
+            raise unproved(
+                "Where kernels of CuTe DSL are interpreted a block has a power of two of threads, from 32 to 1024."
+            )
         fn = self.kernel.fn
         fn.__globals__.setdefault("__kernelsmith_tl__", tl)  # by which Triton knows that it is to be interpreted
         fn.__annotations__ = dict.fromkeys(_constants(fn), "constexpr")  # as Triton names them
@@ -361,7 +365,7 @@ def sym_int64() -> str:
     return "size"
 
 
-def compile(launcher: Any, *given: Any, options: str = "") -> Callable[..., None]:  # noqa: A001 - the package's name
+def compile(launcher: Any, *given: Any, options: str = "") -> Callable[..., None]:
     """A launcher compiled for arguments of these kinds; a tuple is a constant."""
     return lambda *arguments: launch(launcher, given, arguments)
 
@@ -429,7 +433,7 @@ def _fits(given: Any, stand: Stand) -> Any:
         return given
     if given.ndim != 1 or _OF_TORCH.get(given.dtype) != stand.kind:
         raise TypeError(f"a launcher is given something else than a tensor of {stand.kind}")
-    if given.numel() and (given.numel() > 1 and given.stride(0) != 1 or given.data_ptr() % stand.align):
+    if given.numel() and ((given.numel() > 1 and given.stride(0) != 1) or given.data_ptr() % stand.align):
         raise ValueError("a launcher is given a tensor that begins elsewhere than it was compiled for")
     return given
 
@@ -446,9 +450,7 @@ def _compiled(launcher: Any, given: tuple[Any, ...]) -> Callable[..., None]:
             made.append(each)
         elif each.align:
             dtype = getattr(cutlass, each.kind)
-            made.append(
-                cute.runtime.make_fake_compact_tensor(dtype, (cute.sym_int64(),), assumed_align=each.align)
-            )
+            made.append(cute.runtime.make_fake_compact_tensor(dtype, (cute.sym_int64(),), assumed_align=each.align))
         else:
             made.append(getattr(cutlass, each.kind)(1))
     compiled = cute.compile.real if isinstance(cute.compile, _Watched) else cute.compile
@@ -517,7 +519,9 @@ def function_of(value: Any) -> types.FunctionType | None:
         return value.fn
     if not isinstance(value, types.FunctionType):
         return None
-    found = getattr(value, _PLAIN, None) or (value.__wrapped__ if hasattr(value, "_decorator_kind") else None)
+    found = getattr(value, _PLAIN, None) or (
+        getattr(value, "__wrapped__", None) if hasattr(value, "_decorator_kind") else None
+    )
     return found if isinstance(found, types.FunctionType) else None
 
 
@@ -567,7 +571,9 @@ def alloc_smem(dtype: Dtype, size: int) -> Shared:
 def assume(number: Any, *, divby: int) -> Any:
     """The number, which is a multiple of another."""
     if (number.handle.data % divby).any():
-        raise Violation(None, f"A kernel says that a place is a multiple of {divby}, which it is not.", Status.out_of_bounds)
+        raise Violation(
+            None, f"A kernel says that a place is a multiple of {divby}, which it is not.", Status.out_of_bounds
+        )
     return number
 
 
@@ -582,14 +588,22 @@ def copy(access: Access, source: Any, target: Any, *, pred: Fragment) -> None:
     offsets = numpy.array(_offsets(place.layout), numpy.int64)
     wide = access.bits // access.dtype.width
     steps = offsets.reshape(-1, wide)
-    if access.bits % access.dtype.width or pred.size * wide != registers.size or (steps != steps[:, :1] + numpy.arange(wide)).any():
+    if (
+        access.bits % access.dtype.width
+        or pred.size * wide != registers.size
+        or (steps != steps[:, :1] + numpy.arange(wide)).any()
+    ):
         raise unproved("Where kernels of CuTe DSL are interpreted an access is one vector, which its predicate is for.")
     pointers = place.first + _block(offsets.reshape(1, -1), tl.int64)
     there = pred.load().handle.data
     mask = _block(numpy.repeat(there, wide, axis=1), tl.int1)
     begins = pointers.handle.data[:, ::wide]
     if (begins[there.astype(bool)] % (access.bits // 8)).any():
-        raise Violation(None, "A kernel reads or writes a vector that does not begin at a multiple of its size.", Status.launch_error)
+        raise Violation(
+            None,
+            "A kernel reads or writes a vector that does not begin at a multiple of its size.",
+            Status.launch_error,
+        )
     if place is target:
         tl.store(pointers, registers.load(), mask=mask)
     elif registers.filled is None:
@@ -637,7 +651,9 @@ def _reduce(self: Any, operation: Any, initial: Any, profile: Any, *rest: Any, *
     import triton.language as tl
 
     if not isinstance(operation, ReductionOp) or profile != 0:
-        raise unproved("Where kernels of CuTe DSL are interpreted a reduction is of all elements, by `cute.ReductionOp`.")
+        raise unproved(
+            "Where kernels of CuTe DSL are interpreted a reduction is of all elements, by `cute.ReductionOp`."
+        )
     if operation is ReductionOp.ADD and initial == 0:
         return tl.sum(self, axis=1, keep_dims=True)
     if operation is ReductionOp.ADD or abs(initial) != math.inf:
@@ -680,16 +696,16 @@ def _teach(tl: Any) -> None:
 
 def thread_idx() -> tuple[Any, int, int]:
     """The number of each thread of the block."""
-    from triton.runtime.interpreter import np as numpy
     import triton.language as tl
+    from triton.runtime.interpreter import np as numpy
 
     return _block(numpy.arange(_threads[0]).reshape(-1, 1), tl.int32), 0, 0
 
 
 def warp_idx() -> Any:
     """The number of the warp of each thread."""
-    from triton.runtime.interpreter import np as numpy
     import triton.language as tl
+    from triton.runtime.interpreter import np as numpy
 
     return _block(numpy.arange(_threads[0]).reshape(-1, 1) // WARP, tl.int32)
 
@@ -777,6 +793,10 @@ def _missing(module: str, name: str) -> Any:
     raise unproved(f"Where kernels of CuTe DSL are interpreted there is no `{module}.{name}`.")
 
 
+_TRITON = ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil", "erf")
+_LIBDEVICE = {"tanh": "tanh", "log1p": "log1p", "expm1": "expm1", "trunc": "trunc", "roundeven": "rint"}
+
+
 def stand_in() -> None:
     """Have this process, which has no GPU, import this language as ``cutlass``; once."""
     if getattr(sys.modules.get(MODULE), "DTYPES", None) is DTYPES:
@@ -789,8 +809,8 @@ def stand_in() -> None:
         ),
         "cutlass.cute.math": _module(
             "cutlass.cute.math",
-            **{name: _by_triton(name) for name in ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil", "erf")},
-            **{name: _by_libdevice(other) for name, other in (("tanh", "tanh"), ("log1p", "log1p"), ("expm1", "expm1"), ("trunc", "trunc"), ("roundeven", "rint"))},
+            **{name: _by_triton(name) for name in _TRITON},
+            **{name: _by_libdevice(other) for name, other in _LIBDEVICE.items()},
         ),
         "cutlass.cute.nvgpu": _module("cutlass.cute.nvgpu", CopyUniversalOp=CopyUniversalOp),
         "cutlass.cute.runtime": _module("cutlass.cute.runtime", **_named(make_fake_compact_tensor, make_fake_stream)),
@@ -798,7 +818,9 @@ def stand_in() -> None:
     parts = {name.rpartition(".")[2]: made for name, made in modules.items()}
     modules["cutlass.cute"] = _module(
         "cutlass.cute",
-        **_named(kernel, jit, compile, sym_int64, make_layout, make_copy_atom, make_rmem_tensor, make_tensor, assume, copy),
+        **_named(
+            kernel, jit, compile, sym_int64, make_layout, make_copy_atom, make_rmem_tensor, make_tensor, assume, copy
+        ),
         **_named(full, full_like, where),
         Tensor=Tensor,
         ReductionOp=ReductionOp,

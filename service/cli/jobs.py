@@ -79,7 +79,9 @@ def create(
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
-    to: Annotated[str | None, typer.Option(help="The target: ascend, cutile or cutedsl; by default a GPU, in Triton.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="The target: ascend, cutile or cutedsl; by default a GPU, in Triton.")
+    ] = None,
     profile: Profiled = False,
     record: Recorded = None,
     out: Out = None,

@@ -49,7 +49,8 @@ INTERPRETED = (
     "compiled code."
 )
 STOOD_IN = (
-    "{language} has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no kernel."
+    "{language} has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no "
+    "kernel."
 )
 EXCUSED = "These pass only because what stands today errs as much:"
 MAX_EVIDENCE = 3
@@ -67,7 +68,9 @@ def verdict_words(verdict: Verdict) -> str:
 
 def interpreted_words(verdict: Verdict) -> str:
     """What is not known where kernels were interpreted."""
-    return INTERPRETED if verdict.language == "Triton" else f"{INTERPRETED} {STOOD_IN.format(language=verdict.language)}"
+    return (
+        INTERPRETED if verdict.language == "Triton" else f"{INTERPRETED} {STOOD_IN.format(language=verdict.language)}"
+    )
 
 
 def verdict_section(verdict: Verdict) -> str:

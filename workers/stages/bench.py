@@ -355,7 +355,9 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
     text = tree.read(existing.path) or ""
     if of_threads(text):
         message = f"`{existing.name}` is written in CuTe DSL, in which nothing is tried yet"
-        raise UserFacingError(Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it."))
+        raise UserFacingError(
+            Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it.")
+        )
     if of_tiles(text):
         _check_author("cutile", options.author)
     aim_of(known, options)

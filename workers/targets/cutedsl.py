@@ -42,7 +42,11 @@ def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int,
     """The vectors that a launcher chooses for rows of so many columns."""
     line = next(node for node in host.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SHAPE")
     tensors = {node.id for node in ast.walk(line) if isinstance(node, ast.Name)} - {"min"}
-    scope: dict[str, Any] = dict.fromkeys(tensors) | {"n_cols": columns, "_vector": lambda most, *_: most, "_widest": lambda *_: 16 // ITEMSIZE[dtype]}
+    scope: dict[str, Any] = dict.fromkeys(tensors) | {
+        "n_cols": columns,
+        "_vector": lambda most, *_: most,
+        "_widest": lambda *_: 16 // ITEMSIZE[dtype],
+    }
     exec("\n".join([FLAT_SHAPE, ROW_SHAPE, ast.unparse(line)]), scope)  # noqa: S102 - the compiler author's own lines
     found: tuple[int, int, int] = scope["SHAPE"]
     return found

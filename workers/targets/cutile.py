@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 
 from gpu_runner.contracts import Problem
@@ -103,7 +104,7 @@ def compiled(
     return compiled_by("cuTile", SCRIPT, request, python or PYTHON, FIX)
 
 
-def compiled_by(language: str, script_name: str, request: dict[str, object], python: str, fix: str) -> str:
+def compiled_by(language: str, script_name: str, request: Mapping[str, object], python: str, fix: str) -> str:
     """Has a script of ``workers.targets`` compile the kernels of a request, in a process of its own.
 
     Raises:

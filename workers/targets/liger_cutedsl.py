@@ -47,9 +47,9 @@ CUTEDSL = CuteDslBackend(
     helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
     impossible_here=(
         "Times need a GPU from sm_90 on: `kernelsmith bench` there takes the port as any candidate.",
-        "The kernels need the package `apache-tvm-ffi` beside `nvidia-cutlass-dsl`: without it they raise when they are first called.",
+        "The kernels need `apache-tvm-ffi` beside `nvidia-cutlass-dsl`: without it they raise when they are first called.",
     ),
-    since="The implementation in CuTe DSL is part of liger-kernel since 0.8.5",
+    since="The implementation in CuTe DSL is part of liger-kernel since 0.8.1",
     selects='os.environ.get("LIGER_KERNEL_IMPL") == "cutedsl"',
     selects_by="import os",
 )

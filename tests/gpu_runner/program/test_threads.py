@@ -103,13 +103,28 @@ def test_a_warps_numbers_are_summed_and_warps_meet_behind_a_barrier() -> None:
 
 
 WRONG = {
-    "no barrier": (REDUCED.replace("cute.arch.sync_threads()\n", ""), "nondeterministic", "reads shared memory that others wrote"),
-    "one place for all warps": (REDUCED.replace("cute.arch.warp_idx()]", "cute.arch.warp_idx() * 0]"), "nondeterministic", "writes shared"),
-    "a warp without a number": (REDUCED.replace("Float32, 2), cute.make_layout(2)", "Float32, 3), cute.make_layout(3)"), "out_of_bounds", "nobody wrote"),
+    "no barrier": (
+        REDUCED.replace("cute.arch.sync_threads()\n", ""),
+        "nondeterministic", "reads shared memory that others wrote",
+    ),
+    "one place for all warps": (
+        REDUCED.replace("cute.arch.warp_idx()]", "cute.arch.warp_idx() * 0]"),
+        "nondeterministic", "writes shared",
+    ),
+    "a warp without a number": (
+        REDUCED.replace("Float32, 2), cute.make_layout(2)", "Float32, 3), cute.make_layout(3)"),
+        "out_of_bounds", "nobody wrote",
+    ),
     "beyond shared memory": (REDUCED.replace("warp_idx()]", "warp_idx() + 1]"), "out_of_bounds", "beyond its shared memory"),
     "several numbers for one element": (REDUCED.replace("total[0]", "number"), "nondeterministic", "several numbers"),
-    "a place that is no multiple": (COPIED.replace("assume(thread * 4,", "assume(thread * 4 + 1,"), "out_of_bounds", "multiple of 4"),
-    "a vector at no multiple of its size": (COPIED.replace("cute.assume(thread * 4, divby=4)", "(thread * 4 + 1)"), "launch_error", "multiple of its size"),
+    "a place that is no multiple": (
+        COPIED.replace("assume(thread * 4,", "assume(thread * 4 + 1,"),
+        "out_of_bounds", "multiple of 4",
+    ),
+    "a vector at no multiple of its size": (
+        COPIED.replace("cute.assume(thread * 4, divby=4)", "(thread * 4 + 1)"),
+        "launch_error", "multiple of its size",
+    ),
     "registers that nobody set": (COPIED.replace("kept.store(values.load() * 2.0)\n", ""), "out_of_bounds", "did not set"),
     "a copy over registers as they are": (COPIED.replace("values.fill(0.0)\n", ""), "unproved", "filled before"),
     "what has no place here": ("cute.arch.fmax(cute.gemm, 0.0)", None, ""),

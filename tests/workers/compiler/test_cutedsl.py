@@ -38,7 +38,9 @@ def statements(name: str, timed: str, target: str) -> list[str]:
     assert isinstance(given, Proposal), given
     node = next(n for n in ast.parse(given.source).body if getattr(n, "name", "") == f"_{name}_{timed}_kernel")
     lines = [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AugAssign)]
-    places = r"_load|tl\.load|arange|program_id|block_idx|thread_idx|_inside|_slots|_columns|num_programs|zeros|_everywhere"
+    places = (
+        r"_load|tl\.load|arange|program_id|block_idx|thread_idx|_inside|_slots|_columns|num_programs|zeros|_everywhere"
+    )
     places += r"|^(offset|offsets|rows|row|mask|row_mask|col_mask|cols|eps|program|turn|n_tiles) = |_ptr"
     plain = [line for line in lines if not re.search(places, line)]
     plain = [re.sub(r"\b(tl|cute\.math)\.", "", line) for line in plain]

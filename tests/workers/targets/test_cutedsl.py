@@ -87,9 +87,7 @@ def test_what_is_missing_or_refused_is_a_sentence_and_leaves_nothing(
     assert compile_to(monkeypatch, "/nonexistent", tmp_path, to="cutedsl") == (code, words + "\n")
 
 
-@pytest.mark.skipif(
-    "CUTEDSL_PYTHON" not in os.environ, reason="CUTEDSL_PYTHON names no Python with CuTe DSL"
-)
+@pytest.mark.skipif("CUTEDSL_PYTHON" not in os.environ, reason="CUTEDSL_PYTHON names no Python with CuTe DSL")
 @pytest.mark.parametrize("name", EMITTED)
 def test_the_compiler_takes_what_is_emitted_and_refuses_what_is_not_its_language(name: str) -> None:
     named = os.environ["CUTEDSL_PYTHON"]

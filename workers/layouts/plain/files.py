@@ -112,7 +112,9 @@ def suite_source(
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
         opening(design) + _header((*imports, *SUITE_IMPORTS, *names), home, single_line),
-        ("" if lacks_interpreter(design) else INTERPRETED) + DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
+        ("" if lacks_interpreter(design) else INTERPRETED)
+        + DEVICE
+        + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         *code,
         *([f"\n{tables_source(design, width)}"] if imported is None else []),
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",

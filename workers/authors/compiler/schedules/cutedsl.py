@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
-from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import CUTE
@@ -127,9 +126,9 @@ MINIMUM = '''@cute.jit
 def _minimum(x, y):
     """The smaller of two, and NaN where one is."""
     return _where(x <= y, x, _where(y <= x, y, x + y))'''
-NOT = '''@cute.jit
+NOT = """@cute.jit
 def _not(condition):
-    return _where(condition, 0.0, 1.0) > 0.5'''
+    return _where(condition, 0.0, 1.0) > 0.5"""
 ELEMENT = '''def _element(dtype):
     """CuTe DSL's name of a dtype."""
     return {torch.float32: cutlass.Float32, torch.bfloat16: cutlass.BFloat16, torch.float16: cutlass.Float16}[dtype]'''
