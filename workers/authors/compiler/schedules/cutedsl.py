@@ -162,6 +162,12 @@ ROW_SHAPE = '''def _row_shape(n_cols, vector):
     elements = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
     threads = min(1024, max(32, elements // 16))
     return vector, elements // (threads * vector), threads'''
+WIDEST_BLOCK = 4096  # columns
+BLOCK_SHAPE = f'''def _block_shape(n_cols, vector):
+    """The vectors of a thread, and threads for a block of columns: of 16 elements each."""
+    elements = max(32 * vector, 1 << max(min(n_cols, {WIDEST_BLOCK}) - 1, 0).bit_length())
+    threads = max(32, elements // 16)
+    return vector, elements // (threads * vector), threads'''
 NUM_BLOCKS = '''def _num_blocks(device, n_rows, threads):
     """Blocks that keep partial sums: as many as have 1024 threads on each multiprocessor."""
     if device.type == "cuda":
@@ -260,6 +266,7 @@ class CuteSchedule(Schedule):
         "_vector(": VECTOR,
         "_flat_shape(": FLAT_SHAPE,
         "_row_shape(": ROW_SHAPE,
+        "_block_shape(": BLOCK_SHAPE,
         "_num_blocks(": NUM_BLOCKS,
     }
 
@@ -427,8 +434,8 @@ class CuteTile(CuteSchedule, Tile):
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the vectors by the number of columns, and the programs where they keep sums."""
-        width = "n_cols" if self.task.reduces_cols else "min(n_cols, 4096)"
-        lines = [f"SHAPE = _row_shape({width}, {self.vector('n_cols')})"]
+        shape = "_row_shape" if self.task.reduces_cols else "_block_shape"
+        lines = [f"SHAPE = {shape}(n_cols, {self.vector('n_cols')})"]
         if self.most is not None:
             message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a block holds")'
             lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
