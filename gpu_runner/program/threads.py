@@ -86,7 +86,7 @@ class Constexpr:
         return cls
 
 
-class Tensor:
+class TensorArgument:
     """The annotation of a tensor."""
 
 
@@ -98,7 +98,7 @@ class ReductionOp(Enum):
     MIN = "min"
 
 
-class Layout(NamedTuple):
+class VectorLayout(NamedTuple):
     """Where elements lie: a shape, and how far apart elements are along each of its modes."""
 
     shape: Any
@@ -151,7 +151,7 @@ def _size(shape: Any) -> int:
     return math.prod(map(_size, shape)) if isinstance(shape, list | tuple) else int(shape)
 
 
-def _offsets(layout: Layout) -> list[int]:
+def _offsets(layout: VectorLayout) -> list[int]:
     """How far each element lies from the first, in order: the first mode is the innermost."""
 
     def along(shape: Any, stride: Any) -> list[int]:
@@ -170,7 +170,7 @@ class Place(NamedTuple):
     """A thread's elements in memory: where the first lies, and how far from it the others do."""
 
     first: Any
-    layout: Layout
+    layout: VectorLayout
 
 
 class Fragment:
@@ -212,7 +212,7 @@ class Fragment:
         return self.value
 
 
-class Shared:
+class SharedNumbers:
     """Numbers in shared memory, which threads of other warps see behind a barrier."""
 
     def __init__(self, size: int, dtype: Dtype, block: tuple[int, ...]) -> None:
@@ -262,7 +262,7 @@ def _raced(what: str) -> Violation:
     return Violation("race", f"A kernel {what}, without a barrier between.", Status.nondeterministic)
 
 
-_shared: list[Shared] = []  # of the block that runs
+_shared: list[SharedNumbers] = []  # of the block that runs
 
 # -- kernels
 
@@ -311,7 +311,7 @@ def _constants(fn: types.FunctionType) -> list[str]:
 
 
 @dataclass(eq=False)
-class Function:
+class ThreadFunction:
     """A function that kernels call, or that launches one."""
 
     fn: types.FunctionType
@@ -326,9 +326,9 @@ def kernel(fn: Any) -> Kernel:
     return Kernel(fn)
 
 
-def jit(fn: Any) -> Function:
+def jit(fn: Any) -> ThreadFunction:
     """The decorator of a function that kernels call, or that launches one."""
-    return Function(fn)
+    return ThreadFunction(fn)
 
 
 # -- the host's part
@@ -390,7 +390,7 @@ def launch(launcher: Any, given: tuple[Any, ...], arguments: tuple[Any, ...]) ->
         raise TypeError(f"a {type(launcher).__name__} is no launcher of CuTe DSL")
 
     def run() -> None:
-        if isinstance(launcher, Function):
+        if isinstance(launcher, ThreadFunction):
             launch_interpreted(launcher, given, arguments)
             return
         made = _compiled(launcher, given)
@@ -453,7 +453,7 @@ def _compiled(launcher: Any, given: tuple[Any, ...]) -> Callable[..., None]:
             made.append(cute.runtime.make_fake_compact_tensor(dtype, (cute.sym_int64(),), assumed_align=each.align))
         else:
             made.append(getattr(cutlass, each.kind)(1))
-    compiled = cute.compile.real if isinstance(cute.compile, _Watched) else cute.compile
+    compiled = cute.compile.real if isinstance(cute.compile, _WatchedCompile) else cute.compile
     return compiled(launcher, *made, options=OPTIONS)  # type: ignore[no-any-return]  # the package's own
 
 
@@ -480,6 +480,7 @@ def made(plain: types.FunctionType, kind: str) -> Any:
     text = f"@__kernelsmith_cutlass__.cute.{kind}\n{inspect.getsource(plain)}"
     linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
     names = plain.__globals__
+    names["__builtins__"] = vars(builtins)  # what the package writes into the checked text names more of them
     exec(builtins.compile(text, place, "exec", dont_inherit=True), names)  # noqa: S102 - the checked text of ``plain``
     real = names.pop(plain.__name__)
     setattr(real, _PLAIN, plain)
@@ -489,12 +490,12 @@ def made(plain: types.FunctionType, kind: str) -> Any:
 def watch_real() -> None:
     """Have the package's own ``compile`` note launches, where modules that are imported find it; once."""
     cute = importlib.import_module("cutlass.cute")
-    if not isinstance(cute.compile, _Watched):
-        cute.compile = _Watched(cute.compile)  # type: ignore[attr-defined]  # it is a module's
+    if not isinstance(cute.compile, _WatchedCompile):
+        cute.compile = _WatchedCompile(cute.compile)  # type: ignore[attr-defined]  # it is a module's
 
 
 @dataclass
-class _Watched:
+class _WatchedCompile:
     """The package's ``compile``, of whose results the log is told."""
 
     real: Any
@@ -515,7 +516,7 @@ class _Watched:
 
 def function_of(value: Any) -> types.FunctionType | None:
     """The Python function of a kernel, device function or launcher, interpreted or the package's own; None of anything else."""
-    if isinstance(value, Kernel | Function):
+    if isinstance(value, Kernel | ThreadFunction):
         return value.fn
     if not isinstance(value, types.FunctionType):
         return None
@@ -528,11 +529,11 @@ def function_of(value: Any) -> types.FunctionType | None:
 # -- memory
 
 
-def make_layout(shape: Any, *, stride: Any = None) -> Layout:
+def make_layout(shape: Any, *, stride: Any = None) -> VectorLayout:
     """A layout; without strides the elements of one mode lie next to each other."""
     if stride is None and isinstance(shape, list | tuple):
         raise unproved("Where kernels of CuTe DSL are interpreted `cute.make_layout` of several modes takes strides.")
-    return Layout(shape, 1 if stride is None else stride)
+    return VectorLayout(shape, 1 if stride is None else stride)
 
 
 def make_copy_atom(operation: Any, dtype: Dtype, *, num_bits_per_copy: int) -> Access:
@@ -547,23 +548,23 @@ def make_rmem_tensor(shape: Any, dtype: Dtype) -> Fragment:
     return Fragment(shape, dtype)
 
 
-def make_tensor(first: Any, layout: Layout) -> Any:
+def make_tensor(first: Any, layout: VectorLayout) -> Any:
     """Elements from a place on."""
-    if isinstance(first, Shared):
+    if isinstance(first, SharedNumbers):
         if _size(layout.shape) != first.size or layout.stride != 1:
             raise unproved("Where kernels of CuTe DSL are interpreted shared memory is one row of numbers.")
         return first
     return Place(first, layout)
 
 
-def alloc_smem(dtype: Dtype, size: int) -> Shared:
+def alloc_smem(dtype: Dtype, size: int) -> SharedNumbers:
     """Shared memory of a block."""
     from triton.runtime import interpreter
 
     block = tuple(interpreter.interpreter_builder.grid_idx)
     if _shared and _shared[-1].block != block:
         _shared.clear()
-    made = Shared(size, dtype, block)
+    made = SharedNumbers(size, dtype, block)
     _shared.append(made)
     return made
 
@@ -822,7 +823,7 @@ def stand_in() -> None:
             kernel, jit, compile, sym_int64, make_layout, make_copy_atom, make_rmem_tensor, make_tensor, assume, copy
         ),
         **_named(full, full_like, where),
-        Tensor=Tensor,
+        Tensor=TensorArgument,
         ReductionOp=ReductionOp,
         **parts,
     )

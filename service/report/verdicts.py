@@ -69,7 +69,9 @@ def verdict_words(verdict: Verdict) -> str:
 def interpreted_words(verdict: Verdict) -> str:
     """What is not known where kernels were interpreted."""
     return (
-        INTERPRETED if verdict.language == "Triton" else f"{INTERPRETED} {STOOD_IN.format(language=verdict.language)}"
+        INTERPRETED
+        if verdict.language == "Triton"
+        else f"{INTERPRETED} {STOOD_IN.format(language=inline(verdict.language, 20))}"
     )
 
 
