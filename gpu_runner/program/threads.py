@@ -5,7 +5,7 @@ Triton on that block, so that what is watched of Triton kernels is watched of th
 column, its elements are a block of so many. Threads take each step together, as no GPU promises: shared memory is held against
 the barriers between a write and a read of other warps.
 
-Source: the docstrings of nvidia-cutlass-dsl 4.8. A test holds these signatures against the package's.
+Source: the docstrings of nvidia-cutlass-dsl 4.8.
 """
 
 from __future__ import annotations
