@@ -36,7 +36,7 @@ def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> 
     width, text = vector * vectors * threads, ast.unparse(launcher)
     blocks = -(-rows * columns // width) if "_flat_shape(" in text else rows * -(-columns // width)
     if "_num_blocks(" in text:
-        blocks = min(blocks, 1024 // threads * PROCESSORS)
+        blocks = min(blocks, PROCESSORS)
     return KernelTiling(launcher.name, workload.label(), 0.0, 1, width, blocks, 0)
 
 

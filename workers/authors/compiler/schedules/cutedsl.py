@@ -168,10 +168,10 @@ BLOCK_SHAPE = f'''def _block_shape(n_cols, vector):
     elements = max(32 * vector, 1 << max(min(n_cols, {WIDEST_BLOCK}) - 1, 0).bit_length())
     threads = max(32, elements // 16)
     return vector, elements // (threads * vector), threads'''
-NUM_BLOCKS = '''def _num_blocks(device, n_rows, threads):
-    """Blocks that keep partial sums: as many as have 1024 threads on each multiprocessor."""
+NUM_BLOCKS = '''def _num_blocks(device, n_rows):
+    """One block a multiprocessor, each with its own partial sums."""
     if device.type == "cuda":
-        return min(n_rows, 1024 // threads * torch.cuda.get_device_properties(device).multi_processor_count)
+        return min(n_rows, torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_rows, 8)'''
 
 DERIVED = re.compile(r" *(cols|rows|col_mask|inside|slots|offset|first) = ")  # left out where nothing reads them
@@ -442,7 +442,7 @@ class CuteTile(CuteSchedule, Tile):
         if not self.task.reduces_cols:
             lines.append("n_blocks = -(-n_cols // (SHAPE[0] * SHAPE[1] * SHAPE[2]))")
         if self.task.sums_rows:
-            lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows, SHAPE[2])")
+            lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows)")
         return lines
 
     def launch_lines(self) -> list[str]:
