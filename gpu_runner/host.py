@@ -13,7 +13,7 @@ from gpu_runner.settings import passed_variables, visible
 def facts() -> tuple[tuple[str, str], ...]:
     """Versions of Python, torch, triton and cuTile, and the GPU with its driver, without loading any of them."""
     versions = [("python", platform.python_version()), ("machine", platform.machine())]
-    for package in ("torch", "triton", "cuda-tile"):
+    for package in ("torch", "triton", "cuda-tile", "nvidia-cutlass-dsl"):
         try:
             versions.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:

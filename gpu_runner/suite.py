@@ -13,7 +13,7 @@ from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaseOutcome, Picture, SourceFile, TestCase, TestsRequest, TestsResult
-from gpu_runner.contracts.reading import of_tiles
+from gpu_runner.contracts.reading import of_threads, of_tiles
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import ChildSession
@@ -60,8 +60,13 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
 
 
 def _ran(session: ChildSession, request: TestsRequest) -> TestsResult:
-    tiled = any(of_tiles(file.text) for file in request.files)
-    meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT, "of_tiles": tiled}
+    texts = [file.text for file in request.files]
+    languages = {
+        "tiles": of_tiles,
+        "threads": of_threads,
+    }  # by the module that stands in for each where there is no GPU
+    stands_in = [name for name, is_of in languages.items() if any(map(is_of, texts))]
+    meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT, "stands_in": stands_in}
     exit_code: int | None = None
     ended = ""
     try:

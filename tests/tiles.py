@@ -1,9 +1,9 @@
-"""cuTile next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
+"""cuTile or CuTe DSL next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
 
-    python -m tests.tiles prepare FOLDER    writes a request for each operator and dtype; needs no GPU
-    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton, cuda-tile
+    python -m tests.tiles prepare FOLDER [--to cutile|cutedsl]    writes a request for each operator and dtype; needs no GPU
+    python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton and that language
 
-``run`` prints a row of a table as it has one, and the verdict of each cuTile candidate; results stay in FOLDER.
+``run`` prints a row of a table as it has one, and the verdict of each candidate; results stay in FOLDER.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_
 DTYPES = ("float32", "bfloat16")
 WHOLE = ("swiglu", "rms_norm")  # get a full verdict too, at the end: the others a quick look
 BUDGET_S = 4.0
-HEADER = "operator | dtype | pass | size | cuTile us | Triton us | eager us | torch.compile us | floor us"
+HEADER = "operator | dtype | pass | size | candidate us | Triton us | eager us | torch.compile us | floor us"
 
 
-def prepare(folder: Path) -> None:
-    """Write the requests: cuTile is the candidate, Triton's the original."""
+def prepare(folder: Path, target: str) -> None:
+    """Write the requests: the target's kernels are the candidate, Triton's the original."""
     from gpu_runner.contracts import Action, GpuRequest, Workload, to_json
     from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
     from gpu_runner.contracts.verify import CandidateSource, SourceFile, VerifyRequest
@@ -37,16 +37,16 @@ def prepare(folder: Path) -> None:
     for name in OPERATORS:
         problem = captured(name)[0]
         candidates = {
-            to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in ("cutile", "gpu")
+            to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in (target, "gpu")
         }
         largest = max(problem.workloads, key=lambda workload: _elements(dict(workload.sizes)))
         for what in ("verify", "whole") if name in WHOLE else ("verify",):
-            verdict = VerifyRequest(problem.source, candidates["cutile"], dtypes=DTYPES, quick=what == "verify")
+            verdict = VerifyRequest(problem.source, candidates[target], dtypes=DTYPES, quick=what == "verify")
             _write(folder / f"{name}-{what}.json", GpuRequest(f"{name}-{what}", Action.verify, to_json(verdict)))
         for dtype in DTYPES:
             timing = BenchmarkRequest(
                 problem.source,
-                candidates["cutile"],
+                candidates[target],
                 dtype,
                 (Pass.forward, Pass.backward),
                 (Workload(largest.sizes, None, largest.scalars),),
@@ -145,14 +145,15 @@ def _cell(timing: dict[str, Any] | None) -> str:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="cuTile next to Triton, eager and torch.compile.")
+    parser = argparse.ArgumentParser(description="cuTile or CuTe DSL next to Triton, eager and torch.compile.")
     parser.add_argument("what", choices=("prepare", "run"))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--to", choices=("cutile", "cutedsl"), default="cutile")
     parser.add_argument("--most-s", type=float, default=140.0)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     if options.what == "prepare":
-        prepare(options.folder)
+        prepare(options.folder, options.to)
     else:
         run(options.folder.resolve(), options.most_s, options.only)
 

@@ -62,13 +62,13 @@ from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
 from workers.settings import Settings, WrongSettingsError, load_settings
+from workers.stages.compiling import compiled_for
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
 from workers.stylecheck import check_style
-from workers.targets import cutile
 from workers.tree import read_tarball
 from workers.tuned_table import with_tuned
 
@@ -91,7 +91,7 @@ __all__ = [
 ]
 
 SEED = re.compile("[0-9a-f]{32}")
-COMPILED_TO = ("gpu", "cutile")
+COMPILED_TO = ("gpu", "cutile", "cutedsl")
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: 
     elements = _elements(problem)
     if isinstance(answer, AuthorRefusal):
         return CompiledProblem(None, None, answer.sentence, answer.operator, elements, problem)
-    note = cutile.compiled(answer.source, cutile.kernel_requests(problem, answer)) if target == "cutile" else None
+    note = compiled_for(target, problem, answer) if target != "gpu" else None
     return CompiledProblem(answer.source + tail, answer.plan, None, elements=elements, problem=problem, note=note)
 
 

@@ -98,6 +98,7 @@ class Settings(ProviderSettings):
     cutile_python: str | None = (
         None  # of an environment with cuTile, which compiles what is ported to it; None: this one
     )
+    cutedsl_python: str | None = None  # likewise of an environment with CuTe DSL
     gpu_dollars_per_hour: float | None = Field(default=None, ge=0)  # for --dry-run alone
     keep_artifacts_days: float = Field(default=90.0, gt=0)  # of a job that has ended and whose pull request is closed
     # What language models may use, in dollars where they have prices; a day is one in UTC.

@@ -26,8 +26,8 @@ from gpu_runner.child.compiling import compiling_ahead
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
-from gpu_runner.contracts.reading import of_tiles
-from gpu_runner.program import lookups, tiles
+from gpu_runner.contracts.reading import of_threads, of_tiles
+from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.kernels import tensors_in
@@ -66,8 +66,10 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         take_one_that_launches()
     if state.gpu and meta["mode"] == IMPORTED:
         fill_compiled_lanes()
-    if _is_of_tiles(state, meta):
+    if _any_text(state, meta, of_tiles):
         tiles.watch_real() if state.gpu else tiles.stand_in()
+    if _any_text(state, meta, of_threads):
+        threads.watch_real() if state.gpu else threads.stand_in()
     watch_launches(lambda: _current[-1] if _current else None)
     state.values["meta"] = meta
     try:
@@ -95,8 +97,8 @@ def select(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     return {}, []
 
 
-def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
-    """Whether a file of the candidate imports cuTile, which is not imported for others: libraries look whether it is there.
+def _any_text(state: ChildState, meta: dict[str, Any], is_of: Callable[[str], bool]) -> bool:
+    """Whether a file of the candidate imports a language, which is not imported for others: libraries look whether it is there.
 
     In the interpreter, where another stands in for it, so does a file of the library that one of these imports from.
     """
@@ -105,7 +107,7 @@ def _is_of_tiles(state: ChildState, meta: dict[str, Any]) -> bool:
         modules = {name.replace(".", "/") for text in texts for name in _FROM.findall(text)}
         paths = [state.work / root / f"{name}.py" for root in meta["roots"] for name in modules]
         texts += [path.read_text("utf-8", "replace") for path in paths if path.is_file()]
-    return any(map(of_tiles, texts))
+    return any(map(is_of, texts))
 
 
 def _evaluate(state: ChildState, device: Device | None) -> None:

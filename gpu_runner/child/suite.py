@@ -19,8 +19,8 @@ def run(
     """Run ``python -m MODULE`` or a script, its output going to the session's log."""
     roots = [path for path in sys.path if path.startswith(str(state.work))]
     environment = os.environ | {"PYTHONPATH": ":".join([*roots, os.environ.get("PYTHONPATH", "")])}
-    if meta["of_tiles"] and not state.gpu:
-        environment["KERNELSMITH_TILES"] = "interpreted"
+    if meta["stands_in"] and not state.gpu:
+        environment["KERNELSMITH_INTERPRETED"] = " ".join(meta["stands_in"])
     arguments = list(meta["arguments"])
     if meta["module"] in ("pytest", "imports"):
         environment["KERNELSMITH_REPORT"] = str(state.work / meta["report"])

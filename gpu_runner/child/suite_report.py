@@ -17,11 +17,9 @@ _WORST_CHARS = 2000
 
 
 def pytest_configure(config: Any) -> None:
-    """Have kernels of cuTile interpreted where tests of them run without a GPU."""
-    if os.environ.get("KERNELSMITH_TILES") == "interpreted":
-        from gpu_runner.program import tiles
-
-        tiles.stand_in()
+    """Have kernels of cuTile and CuTe DSL interpreted where tests of them run without a GPU."""
+    for name in os.environ.get("KERNELSMITH_INTERPRETED", "").split():
+        importlib.import_module(f"gpu_runner.program.{name}").stand_in()
 
 
 def pytest_runtest_logreport(report: Any) -> None:

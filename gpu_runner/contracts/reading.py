@@ -319,6 +319,21 @@ def _character_error(text: str, place: int, what: str, fix: str) -> SourceError:
     return SourceError("characters", f"The character {named} {what}.", line, fix)
 
 
+_THREADS_IMPORTED = re.compile(r"^\s*(import cutlass\b|from cutlass\b)", re.MULTILINE)
+
+
+def of_threads(text: str) -> bool:
+    """Whether a file imports CuTe DSL."""
+    return _THREADS_IMPORTED.search(text) is not None
+
+
 def of_tiles(text: str) -> bool:
     """Whether a file imports cuTile."""
     return _TILES_IMPORTED.search(text) is not None
+
+
+def language_of(texts: list[str]) -> str:
+    """The language of the kernels of some files, as reports say it."""
+    if any(map(of_threads, texts)):
+        return "CuTe DSL"
+    return "cuTile" if any(map(of_tiles, texts)) else "Triton"

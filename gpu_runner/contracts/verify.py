@@ -146,4 +146,4 @@ class Verdict:
     # The master seed of everything that was drawn, in hexadecimal, known only after the fact: every verdict draws a new one.
     seed: str | None = None
     repeated: bool = False  # the seed was given on a person's command line, so that this verdict opens no gate
-    language: str = "Triton"  # or "cuTile", whose operations the interpreter carries out as Triton's
+    language: str = "Triton"  # or "cuTile" or "CuTe DSL", whose operations the interpreter carries out as Triton's

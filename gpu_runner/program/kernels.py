@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import lanes, language, tiles
+from gpu_runner.program import lanes, language, threads, tiles
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.evaluator.calls import Calls
-from gpu_runner.program.language import TILE_KERNELS, TRITON_KERNELS, KernelLanguage
+from gpu_runner.program.language import THREAD_KERNELS, TILE_KERNELS, TRITON_KERNELS, KernelLanguage
 from gpu_runner.program.objects import FIXED, GIVEN, Facade, Function, Native, TypeAnnotation, Violation, unproved
 from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
@@ -88,6 +88,14 @@ class Kernel:
         args = tuple(_given(value, self.spoken) for value in self.evaluator.iterate(args))
         self.evaluator.decisions.launches(self.place, set())
         tiles.launch(stream, tuple(self.evaluator.iterate(grid)), self.real, args)
+
+    def launch_threads(self, given: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+        """Launch it as CuTe DSL does, compiled for arguments of some kinds: what each hangs on is not told apart."""
+        self.evaluator.argument_levels = None
+        self._begin({})
+        args = tuple(_given(value, self.spoken) for value in args)
+        self.evaluator.decisions.launches(self.place, set())
+        threads.launch(self.real, given, args)
 
     def _begin(self, named: dict[str, Any]) -> None:
         self.evaluator.launch()
@@ -153,7 +161,7 @@ def _given(value: Any, spoken: KernelLanguage, holder: str = "argument") -> Any:
     if isinstance(value, Native):
         if value.owner is not None or not spoken.has(value.name):
             raise Violation("kernel", f"A kernel has no use for `{value.name}`.")
-        return language.resolve(value.name) if spoken is TILE_KERNELS else value.call
+        return value.call if spoken is TRITON_KERNELS else language.resolve(value.name)
     if isinstance(value, Facade):
         if value.path not in spoken.modules and not value.path.endswith(".libdevice"):
             raise Violation("kernel", f"A kernel has no use for the module `{value.path}`.")
@@ -227,6 +235,8 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         kernel.launch_tiles(stream, grid, kernel_args)
 
     evaluator.special |= {
+        **_OF_THREADS,
+        **threads.HOST,
         "triton.jit": jit,
         "triton.autotune": autotune,
         "triton.heuristics": heuristics,
@@ -238,6 +248,27 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         "cuda.tile.cdiv": tiles.cdiv,
     }
     evaluator.attribute_of.append(_attribute)
+
+
+def _thread(kind: str) -> Callable[[Any], Kernel]:
+    return lambda function: make_kernel(function, {}, kind)
+
+
+def _compile_threads(launcher: Any, *given: Any, options: str = "") -> Native:
+    """A launcher of CuTe DSL, compiled for what stands for its arguments."""
+    if not isinstance(launcher, Kernel) or launcher.spoken is not THREAD_KERNELS or options != threads.OPTIONS:
+        raise unproved(f"The evaluator knows `cute.compile` of a launcher with `{threads.OPTIONS}`.")
+    if not all(isinstance(each, tuple) for each in given):
+        raise unproved("The evaluator compiles a launcher for tensors, numbers and a stream that stand for others.")
+    name = f"compiled {launcher.name} {given}"
+    return Native(name, lambda *args: launcher.launch_threads(given, args), launcher)
+
+
+_OF_THREADS: dict[str, Callable[..., Any]] = {
+    "cutlass.cute.kernel": _thread("cute.kernel"),
+    "cutlass.cute.jit": _thread("cute.jit"),
+    "cutlass.cute.compile": _compile_threads,
+}
 
 
 def _pruning(evaluator: Evaluator, option: Any) -> Any:
@@ -287,7 +318,12 @@ def _around(kernel: Any, decorate: Callable[[Any], Any]) -> Kernel:
     )
 
 
-_KINDS = {"kernel": TILE_KERNELS, "function": TILE_KERNELS}  # Triton's are the others
+_KINDS = {  # Triton's are the others
+    "kernel": TILE_KERNELS,
+    "function": TILE_KERNELS,
+    "cute.kernel": THREAD_KERNELS,
+    "cute.jit": THREAD_KERNELS,
+}
 
 
 def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Kernel:
@@ -328,6 +364,8 @@ def _made(plain: types.FunctionType, options: dict[str, Any], kind: str) -> Any:
     """The library's own kernel of a Python function."""
     import triton
 
+    if _KINDS.get(kind) is THREAD_KERNELS:
+        return threads.made(plain, kind.removeprefix("cute."))
     if kind in _KINDS:
         decorate = getattr(importlib.import_module(tiles.MODULE), kind)
         return decorate(**options)(plain) if options else decorate(plain)
@@ -366,6 +404,8 @@ def _compiled(function: Function, names: dict[str, Any], spoken: KernelLanguage,
     names |= {"__builtins__": _plain_builtins(), "__name__": function.closure.module.name, "__kernelsmith_tl__": tl}
     if spoken is TILE_KERNELS:
         names["__kernelsmith_ct__"] = importlib.import_module(tiles.MODULE)
+    if spoken is THREAD_KERNELS:
+        names["__kernelsmith_cutlass__"] = importlib.import_module(threads.MODULE)
     inner = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     exec(code, names)  # noqa: S102 - a definition whose every part was checked: it evaluates constant defaults and annotations
     made = names.pop(node.name)
@@ -383,7 +423,7 @@ def _settle_defaults(bare: ast.FunctionDef, function: Function, spoken: KernelLa
     for place, arg in enumerate(arguments.args[len(arguments.args) - len(arguments.defaults) :]):
         arguments.defaults[place] = _constant(parameters[arg.arg].default, arg.arg)
     for arg in arguments.args:
-        settled = _tile_annotation if spoken is TILE_KERNELS else _annotation
+        settled = _ANNOTATIONS.get(spoken.name, _annotation)
         arg.annotation = None if arg.annotation is None else settled(arg.annotation, function)
     bare.returns = None
     for node in ast.walk(bare):
@@ -441,6 +481,18 @@ def _tile_annotation(node: ast.expr, function: Function) -> ast.expr | None:
     if isinstance(found, TypeAnnotation | type):
         return None
     raise unproved(f"The evaluator does not know what cuTile makes of the annotation `{ast.unparse(node)}`.")
+
+
+def _thread_annotation(node: ast.expr, function: Function) -> ast.expr | None:
+    """What CuTe DSL reads of an annotation: the type of a number, a tensor, or that a parameter is a constant."""
+    found = function.evaluator.value(node, function.closure)
+    path = found.path if isinstance(found, TypeAnnotation) else getattr(found, "name", "")
+    if path.startswith("cutlass."):
+        return ast.parse(f"__kernelsmith_{path.replace('.', '__.', 1)}", mode="eval").body
+    raise unproved(f"The evaluator does not know what CuTe DSL makes of the annotation `{ast.unparse(node)}`.")
+
+
+_ANNOTATIONS = {TILE_KERNELS.name: _tile_annotation, THREAD_KERNELS.name: _thread_annotation}
 
 
 def _plain_builtins() -> dict[str, Any]:
@@ -504,7 +556,7 @@ def _of_statement(root: ast.stmt, spoken: KernelLanguage) -> Iterator[Violation]
             isinstance(node, ast.expr) and not isinstance(node, _EXPRESSIONS)
         ):
             yield _said(node, f"A kernel has no `{type(node).__name__}`.")
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and spoken is not THREAD_KERNELS:
             yield _said(node, "A kernel sets an item.")
         elif isinstance(node, ast.Attribute):
             yield from _of_attribute(node, spoken)

@@ -104,6 +104,22 @@ TILE_LANGUAGE = _under(
     """,
 )
 TILE_ATTRIBUTES = words("dtype shape strides ndim astype reshape permute transpose extract item")
+# CuTe DSL, as far as its kernels are interpreted here.
+THREAD_HOST = _under(
+    "cutlass.cute", "kernel jit compile runtime.make_fake_compact_tensor runtime.make_fake_stream sym_int64"
+)
+THREAD_LANGUAGE = _under("cutlass", "Constexpr range_constexpr Float32 BFloat16 Float16 Int64 Int32 Boolean") | _under(
+    "cutlass.cute",
+    """
+    Tensor ReductionOp ReductionOp.ADD ReductionOp.MAX ReductionOp.MIN
+    make_layout make_copy_atom make_rmem_tensor make_tensor assume copy full full_like where nvgpu.CopyUniversalOp
+    arch.thread_idx arch.block_idx arch.grid_dim arch.warp_idx arch.sync_threads arch.alloc_smem arch.warp_reduction
+    arch.warp_reduction_sum arch.fmax arch.fmin
+    math.abs math.exp math.exp2 math.log math.log2 math.log1p math.expm1 math.sqrt math.rsqrt math.tanh math.erf math.sin math.cos
+    math.floor math.ceil math.trunc math.roundeven
+    """,
+)
+THREAD_ATTRIBUTES = words("element_type iterator width inf to reduce load store fill launch")
 LIBDEVICE = """
     abs acos acosh add_rd add_rn add_ru add_rz asin asinh atan atan2 atanh brev byte_perm cbrt ceil clz copysign cos
     cosh cospi cyl_bessel_i0 cyl_bessel_i1 div_rd div_rn div_ru div_rz erf erfc erfcinv erfcx erfinv exp exp10 exp2
@@ -155,6 +171,8 @@ MEMBERS = (
     | TRITON_LANGUAGE
     | TILE_HOST
     | TILE_LANGUAGE
+    | THREAD_HOST
+    | THREAD_LANGUAGE
     | STANDARD
     | TYPING
     | frozenset(f"{path}.{name}" for path in _LIBDEVICES for name in LIBDEVICE.split())
@@ -164,13 +182,21 @@ PREFIXES = frozenset(
     ".".join(parts[:n]) for parts in (member.split(".") for member in MEMBERS) for n in range(1, len(parts))
 )
 # Members in the place of which the evaluator has a model of its own: what they do is not done by the real one.
-ANNOTATIONS_ONLY = TYPING - {
-    "typing.NamedTuple",
-    "typing.cast",
-    "typing.TYPE_CHECKING",
-    "typing.TypeVar",
-    "typing.NewType",
-} | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"}
+ANNOTATIONS_ONLY = (
+    TYPING
+    - {
+        "typing.NamedTuple",
+        "typing.cast",
+        "typing.TYPE_CHECKING",
+        "typing.TypeVar",
+        "typing.NewType",
+    }
+    | {"cuda.tile.Constant", "cuda.tile.Array", "cuda.tile.Tile", "cuda.tile.Scalar"}
+    | {
+        "cutlass.Constexpr",
+        "cutlass.cute.Tensor",
+    }
+)
 
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
 REACHING = words("""
@@ -331,7 +357,15 @@ TILE_KERNELS = KernelLanguage(
     words("pi e inf log2 sqrt"),
     frozenset({"cuda.tile.kernel", "cuda.tile.function"}),
 )
-KERNEL_LANGUAGES = (TRITON_KERNELS, TILE_KERNELS)
+THREAD_KERNELS = KernelLanguage(
+    "CuTe DSL",
+    frozenset({"cutlass", "cutlass.cute", "math"}),
+    THREAD_LANGUAGE,
+    THREAD_ATTRIBUTES,
+    words("cute Constexpr range_constexpr Float32 BFloat16 Float16 Int64 Int32 Boolean pi e inf log2 sqrt"),
+    frozenset({"cutlass.cute.kernel", "cutlass.cute.jit"}),
+)
+KERNEL_LANGUAGES = (TRITON_KERNELS, TILE_KERNELS, THREAD_KERNELS)
 
 
 def exists(path: str) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import lookups, tiles
+from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation, unproved
 from gpu_runner.program.sampling import Sample
@@ -437,6 +437,7 @@ def watch_launches(current: Callable[[], Log | None]) -> None:
         _wrap_run(kind, current)
     _wrap_tuning(Autotuner, current)
     tiles.watch(current)
+    threads.watch(current)
 
 
 def _check_grid(grid: Any) -> None:

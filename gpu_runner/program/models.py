@@ -15,6 +15,7 @@ import torch
 
 from gpu_runner.program import tiles
 from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.kernels import Kernel
 from gpu_runner.program.objects import (
     BoundFunction,
     Class,
@@ -143,7 +144,14 @@ def _is_key(value: Any) -> bool:
     if isinstance(value, Instance):
         of_fields = value.type.is_frozen and not (value.type.has("__eq__") or value.type.has("__hash__"))
         return of_fields and all(map(_is_key, value.declared_values()))
-    return isinstance(value, _KEYS)
+    return isinstance(value, _KEYS) or _is_of_kernels(value)
+
+
+def _is_of_kernels(value: Any) -> bool:
+    """Whether a value is a function of a library, or a launcher, compiled or not: none of them changes."""
+    if isinstance(value, Native):
+        return value.owner is None or isinstance(value.owner, Kernel)
+    return isinstance(value, Kernel)
 
 
 def _numbers(value: Any, place: tuple[int, ...] = ()) -> Iterator[tuple[object, int | float]]:
@@ -159,9 +167,9 @@ def _shape(value: Any) -> Any:
     """A value with the types in it, by which two that are equal can be told apart."""
     if isinstance(value, tuple):
         return type(value), tuple(map(_shape, value))
-    if not isinstance(value, _KEYS):
+    if not (isinstance(value, _KEYS) or _is_of_kernels(value)):
         raise Violation("remembers between calls", "A cached function gives what is no number, text or dtype.")
-    return type(value), str(value)
+    return type(value), value.name if isinstance(value, Native) else str(value)
 
 
 def _autocasts(*args: Any, cast_inputs: Any = None, **_: Any) -> Any:

@@ -540,11 +540,11 @@ def _sum(x: Any, /, axis: Any = None, *, keepdims: Any = False, **options: Any) 
 
 
 def _max(x: Any, /, axis: Any = None, *, keepdims: Any = False, propagate_nan: Any = False, **options: Any) -> Any:
-    return _with_nan(_reduced("max", x, axis, keepdims, options), x, axis, propagate_nan)
+    return with_nan(_reduced("max", x, axis, keepdims, options), x, axis, propagate_nan)
 
 
 def _min(x: Any, /, axis: Any = None, *, keepdims: Any = False, propagate_nan: Any = False, **options: Any) -> Any:
-    return _with_nan(_reduced("min", x, axis, keepdims, options), x, axis, propagate_nan)
+    return with_nan(_reduced("min", x, axis, keepdims, options), x, axis, propagate_nan)
 
 
 def _reduced(name: str, x: Any, axis: Any, keepdims: Any, options: dict[str, Any]) -> Any:
@@ -556,7 +556,7 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: Any, options: dict[str, Any
     return getattr(tl, name)(x, axis=axis, keep_dims=bool(keepdims))
 
 
-def _with_nan(result: Any, x: Any, axis: Any, propagate_nan: Any) -> Any:
+def with_nan(result: Any, x: Any, axis: Any, propagate_nan: Any) -> Any:
     """The result of a maximum or minimum, NaN where one is among the elements."""
     from triton.runtime.interpreter import np as numpy
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gpu_runner.program import lanes, tiles
+from gpu_runner.program import lanes, threads, tiles
 
 MOST_EVENTS = 4096  # of one case; of the rest there is one digest
 _LITERALS = frozenset({"lift_fresh", "lift_fresh_copy"})  # operators by which `torch.tensor` hands on what it was given
@@ -112,9 +112,9 @@ def _plain(value: Any) -> str:
 
 def function_of(value: Any) -> types.FunctionType | None:
     """The function of a kernel, which may stand within autotuners; None of anything else, and of Triton's own."""
-    of_tiles = tiles.function_of(value)
-    if of_tiles is not None:
-        return of_tiles
+    own = tiles.function_of(value) or threads.function_of(value)
+    if own is not None:
+        return own
     inner = getattr(value, "fn", None)
     while inner is not None and not isinstance(inner, types.FunctionType):
         inner = getattr(inner, "fn", None)

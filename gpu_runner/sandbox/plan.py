@@ -26,7 +26,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 GPU_DEVICES = ("nvidia*", "dri")
 # Before there are threads: of those that ask first at once, Python 3.11 gives all but one a table that is still being filled.
 LIBRARIES = {name: Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-PACKAGES = ("torch", "triton", "numpy", "pytest", "cuda")  # of the last cuTile is a part
+PACKAGES = ("torch", "triton", "numpy", "pytest", "cuda", "cutlass", "tvm_ffi")  # cuTile is a part of `cuda`
 
 
 @dataclass(frozen=True)

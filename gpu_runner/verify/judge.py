@@ -23,7 +23,7 @@ import torch
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
-from gpu_runner.contracts.reading import of_tiles
+from gpu_runner.contracts.reading import language_of
 from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
@@ -246,7 +246,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         interpreted=interpreted,
         seed=draws.master,
         repeated=context.seed is not None,
-        language="cuTile" if any(of_tiles(file.text) for file in screened_files(request.candidate)) else "Triton",
+        language=language_of([file.text for file in screened_files(request.candidate)]),
     )
     try:
         problem = parse_problem(request.problem_source)

@@ -32,7 +32,7 @@ def compile_(
     problem: ProblemFile,
     out: Annotated[Path | None, typer.Option(help="Where to write the candidate; standard output by default.")] = None,
     name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
-    to: Annotated[str, typer.Option(help="The language: `gpu` (Triton), or `cutile`.")] = "gpu",
+    to: Annotated[str, typer.Option(help="The language: `gpu` (Triton), `cutile` or `cutedsl`.")] = "gpu",
 ) -> None:
     """Have the compiler author write a kernel; exit 2 and one sentence where it must refuse."""
     from workers import byhand

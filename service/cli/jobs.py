@@ -79,7 +79,9 @@ def create(
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
-    to: Annotated[str | None, typer.Option(help="The target: ascend or cutile; by default a GPU, in Triton.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="The target: ascend, cutile or cutedsl; by default a GPU, in Triton.")
+    ] = None,
     profile: Profiled = False,
     record: Recorded = None,
     out: Out = None,
@@ -205,9 +207,9 @@ def modify(
 @app.command()
 def port(
     name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
-    to: Annotated[str, typer.Option(help="The target: ascend or cutile.")] = "ascend",
+    to: Annotated[str, typer.Option(help="The target: ascend, cutile or cutedsl.")] = "ascend",
     ported_from: Annotated[
-        str, typer.Option("--from", help="The implementation whose API is kept: default, ascend or cutile.")
+        str, typer.Option("--from", help="The implementation whose API is kept: default, ascend, cutile or cutedsl.")
     ] = DEFAULT_OPERATORS,
     repo: Repo = Path(),
     auto: Auto = False,

@@ -17,7 +17,7 @@ MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned", "fla")
-TARGETS = ("ascend", "cutile")
+TARGETS = ("ascend", "cutile", "cutedsl")
 ORIGINS = (DEFAULT_OPERATORS, *TARGETS)
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
@@ -310,7 +310,7 @@ GRAMMAR: tuple[Rule, ...] = (
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("migrate",),
-        suggested_for=("npu", "ascend", "cutile"),
+        suggested_for=("npu", "ascend", "cutile", "cutedsl"),
     ),
     Rule(
         Verb.fuse,

@@ -11,6 +11,7 @@ from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 NOT_MEASURED = {
     "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
     "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
+    "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
 }
 
 
@@ -57,6 +58,12 @@ def _optimizations(summary: PortSummary) -> list[str]:
         return [
             "A tile has as many elements whatever the width of a row: short rows share one. Its sizes are powers of two.",
             "What lies beyond the last row or column is padded by the load: masks stand only where a sum would count it.",
+            "Statistics and sums are kept in float32; results are cast where they are stored.",
+        ]
+    if summary.target == "cutedsl":
+        return [
+            "A thread takes vectors of 16 bytes where rows and tensors begin at multiples of them, else single elements.",
+            "A row is reduced by shuffles within warps and one number of each warp in shared memory; it stays in registers.",
             "Statistics and sums are kept in float32; results are cast where they are stored.",
         ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)

@@ -48,7 +48,10 @@ INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
 )
-TILES = "cuTile has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no kernel."
+STOOD_IN = (
+    "{language} has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no "
+    "kernel."
+)
 EXCUSED = "These pass only because what stands today errs as much:"
 MAX_EVIDENCE = 3
 MAX_EXCUSED = 6
@@ -65,7 +68,11 @@ def verdict_words(verdict: Verdict) -> str:
 
 def interpreted_words(verdict: Verdict) -> str:
     """What is not known where kernels were interpreted."""
-    return INTERPRETED if verdict.language == "Triton" else f"{INTERPRETED} {TILES}"
+    return (
+        INTERPRETED
+        if verdict.language == "Triton"
+        else f"{INTERPRETED} {STOOD_IN.format(language=inline(verdict.language, 20))}"
+    )
 
 
 def verdict_section(verdict: Verdict) -> str:

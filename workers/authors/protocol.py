@@ -33,7 +33,7 @@ class SourceStyle:
         False  # values are rounded where the reference's operators round, not at the stores alone
     )
     once_differentiable: bool = False  # a second derivative raises, where torch around it would take it for zero
-    target: str = "gpu"  # whose schedules write the kernels: "gpu", "ascend" or "cutile"
+    target: str = "gpu"  # whose schedules write the kernels: "gpu", "ascend", "cutile" or "cutedsl"
 
 
 @dataclass(frozen=True)

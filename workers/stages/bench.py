@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from gpu_runner.contracts.reading import of_tiles
+from gpu_runner.contracts.reading import of_threads, of_tiles
 from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -352,7 +352,13 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
         UserFacingError: it cannot be carried out.
     """
     existing, known = preflight_optimize(kernel, problem, tree, layout_for(options.layout, tree))
-    if of_tiles(tree.read(existing.path) or ""):
+    text = tree.read(existing.path) or ""
+    if of_threads(text):
+        message = f"`{existing.name}` is written in CuTe DSL, in which nothing is tried yet"
+        raise UserFacingError(
+            Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it.")
+        )
+    if of_tiles(text):
         _check_author("cutile", options.author)
     aim_of(known, options)
     return existing.name

@@ -25,7 +25,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.stages.bench import CreateBench, changes_from_json, merged, only_new, own_result, reopen_create
 from workers.stages.briefs import HEARD, kernel_brief, new_points
-from workers.stages.compiling import NOT_COMPILED, compiled_by_cutile
+from workers.stages.compiling import NOT_COMPILED, compiled_by_target
 from workers.stages.gate import ORIGINAL_ALONE, PAIRED_S, timing_budget_s
 from workers.stages.headroom import room, time_of
 from workers.stages.search import AttemptLog
@@ -88,7 +88,7 @@ def _compiled(bench: CreateBench) -> tuple[str, ...]:
         return ()
     proposal = bench.compiled()
     assert not isinstance(proposal, AuthorRefusal), "the compiler wrote what was proved"
-    return (compiled_by_cutile(bench.context, [(bench.problem, proposal)]) or NOT_COMPILED[to],)
+    return (compiled_by_target(to, bench.context, [(bench.problem, proposal)]) or NOT_COMPILED[to],)
 
 
 def _answered(context: StageContext, earlier: dict[str, Any] | None, made: ProvedKernel) -> tuple[str, ...]:

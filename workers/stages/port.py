@@ -47,7 +47,7 @@ from workers.stages.bench import (
     open_bench,
     own_result,
 )
-from workers.stages.compiling import NOT_COMPILED, compiled_by_cutile
+from workers.stages.compiling import NOT_COMPILED, compiled_by_target
 from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
 from workers.stages.problem import parse
 from workers.targets.contract import ApiContract
@@ -118,8 +118,8 @@ class Port:
         tilings = given.target.tilings(variants[0].problem, source)
         lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
         compiled_kernels = (
-            compiled_by_cutile(bench.context, [(one.problem, one.proposal) for one in variants])
-            if given.target.name == "cutile"
+            compiled_by_target(given.target.name, bench.context, [(one.problem, one.proposal) for one in variants])
+            if given.target.name != "ascend"
             else ""
         )
         summary = PortSummary(

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 
 from gpu_runner.contracts import Problem
@@ -33,20 +34,20 @@ def kernel_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
     tree = ast.parse(proposal.source)
     kernels = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for launcher in kernels.values():
-        dtypes = _dtypes(problem, proposal, launcher)
+        dtypes = dtypes_of(problem, proposal, launcher)
         for call in (node for node in ast.walk(launcher) if isinstance(node, ast.Call)):
             if ast.unparse(call.func) != "ct.launch":
                 continue
             kernel, arguments = call.args[2], call.args[3]
             assert isinstance(kernel, ast.Name) and isinstance(arguments, ast.Tuple)
-            constants = _constants(launcher, _columns(problem, proposal, kernel.id))
+            constants = _constants(launcher, columns_of(problem, proposal, kernel.id))
             parameters = zip(kernels[kernel.id].args.args, arguments.elts, strict=True)
             made = [_parameter(one, argument, dtypes, constants) for one, argument in parameters]
             requests.append({"name": kernel.id, "parameters": made})
     return requests
 
 
-def _dtypes(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -> dict[str, str]:
+def dtypes_of(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -> dict[str, str]:
     """Dtypes that do not follow the call, by the launcher's names; what backward is handed of forward is float32."""
     assert proposal.signature is not None
     own = {spec.name: spec.dtype for spec in problem.inputs if spec.dtype}
@@ -68,7 +69,7 @@ def _constants(launcher: ast.FunctionDef, columns: int) -> dict[str, object]:
     return scope
 
 
-def _columns(problem: Problem, proposal: Proposal, kernel: str) -> int:
+def columns_of(problem: Problem, proposal: Proposal, kernel: str) -> int:
     spaces = [sketch.iteration_space for sketch in proposal.plan.kernels if sketch.name == kernel]
     counts = [USUAL_COLUMNS] if not problem.workloads else [1]
     for text in (space.partition("columns ")[2] for space in spaces):
@@ -100,14 +101,23 @@ def compiled(
         UserFacingError: cuTile's compiler is missing or another one, or a kernel does not compile; with the compiler's words.
     """
     request = {"source": source, "kernels": requests, "dtypes": DTYPES, "architecture": architecture}
+    return compiled_by("cuTile", SCRIPT, request, python or PYTHON, FIX)
+
+
+def compiled_by(language: str, script_name: str, request: Mapping[str, object], python: str, fix: str) -> str:
+    """Has a script of ``workers.targets`` compile the kernels of a request, in a process of its own.
+
+    Raises:
+        UserFacingError: the compiler is missing or another one, or a kernel does not compile; with the compiler's words.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
-        as_file(files("workers.targets").joinpath(SCRIPT)) as script,
+        as_file(files("workers.targets").joinpath(script_name)) as script,
     ):
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "CUDA_TILE_TEMP_DIR": folder}
         try:
             done = subprocess.run(
-                [python or PYTHON, "-I", str(script)],
+                [python, "-I", str(script)],
                 input=json.dumps(request),
                 capture_output=True,
                 text=True,
@@ -117,17 +127,18 @@ def compiled(
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            message = f"cuTile's compiler cannot be run: {error}"
-            raise UserFacingError(Failure(FailureCode.environment, message, FIX)) from error
+            message = f"{language}'s compiler cannot be run: {error}"
+            raise UserFacingError(Failure(FailureCode.environment, message, fix)) from error
     if done.returncode != 0:
         log = done.stderr.strip()[-2000:] or None
-        raise UserFacingError(Failure(FailureCode.environment, "cuTile's compiler cannot be used", FIX, log=log))
+        raise UserFacingError(Failure(FailureCode.environment, f"{language}'s compiler cannot be used", fix, log=log))
     answer = json.loads(done.stdout)
     if "missing" in answer:
-        raise UserFacingError(Failure(FailureCode.environment, str(answer["missing"]), FIX))
+        raise UserFacingError(Failure(FailureCode.environment, str(answer["missing"]), fix))
+    architecture = request["architecture"]
     for kernel in answer["kernels"]:
         if "error" in kernel:
-            message = f"cuTile does not compile `{kernel['name']}` in {kernel['dtype']} for {architecture}"
+            message = f"{language} does not compile `{kernel['name']}` in {kernel['dtype']} for {architecture}"
             raise UserFacingError(
                 Failure(FailureCode.verdict, message, "Nothing was written.", log=str(kernel["error"]))
             )

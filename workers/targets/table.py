@@ -9,12 +9,13 @@ from typing import TypeVar
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.backend import DEFAULT
+from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
 from workers.targets.protocol import PortOrigin, PortTarget
 
 T = TypeVar("T")
-TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE)}
-ORIGINS: dict[str, PortOrigin] = {origin.name: origin for origin in (DEFAULT, ASCEND, CUTILE)}
+TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE, CUTEDSL)}
+ORIGINS: dict[str, PortOrigin] = {origin.name: origin for origin in (DEFAULT, ASCEND, CUTILE, CUTEDSL)}
 
 
 def target_named(name: str) -> PortTarget:

@@ -456,4 +456,8 @@ def test_a_port_names_its_target_or_goes_to_the_first() -> None:
     assert command("/kernel migrate rms_norm").verb is Verb.port
     assert command("/kernel port rms_norm --from cutile").options.ported_from == "cutile"
     refused = error("/kernel port rms_norm --to ascent")
-    assert (refused.code, refused.nearest, refused.choices) == (ErrorCode.unknown_value, "ascend", ("ascend", "cutile"))
+    assert (refused.code, refused.nearest, refused.choices) == (
+        ErrorCode.unknown_value,
+        "ascend",
+        ("ascend", "cutile", "cutedsl"),
+    )

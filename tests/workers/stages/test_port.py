@@ -26,6 +26,7 @@ from workers.contracts import (
 )
 from workers.stages.port import Port
 from workers.targets.ascend import ASCEND, EXPORTS, UB_MANAGER
+from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
 from workers.tree import Tree
 
@@ -157,6 +158,31 @@ def test_cutiles_compiler_sees_the_kernels_where_it_is_named(
         assert not any("No cuTile is installed" in risk for risk in summary.risks)
     else:
         assert failure(context).code is code
+
+
+CUTEDSL_LIBRARY = library(**{CUTEDSL.exports: BACKEND[EXPORTS].replace("backends._ascend", "cutedsl")})
+
+
+def test_a_port_to_cute_dsl_goes_into_the_librarys_own_implementation() -> None:
+    summary, texts = ported(porting(tree=CUTEDSL_LIBRARY, to="cutedsl"))
+    path = "src/liger_kernel/ops/cutedsl/ops/geglu.py"
+    assert list(texts) == [path, CUTEDSL.exports, "test/ops/test_cutedsl_geglu.py"]
+    assert "import cutlass.cute as cute" in texts[path] and "triton" not in texts[path]
+    assert "import functools" in texts[path] and "from liger_kernel.ops.utils import ensure_contiguous" in texts[path]
+    assert "from liger_kernel.ops.cutedsl.ops.geglu import LigerGELUMulFunction" in texts[CUTEDSL.exports]
+    assert 'os.environ.get("LIGER_KERNEL_IMPL") == "cutedsl"' in texts["test/ops/test_cutedsl_geglu.py"]
+    assert {(tiling.rows, tiling.columns) for tiling in summary.tilings} == {(1, 2048)}
+    assert (summary.language, summary.buffer_bits) == ("CuTe DSL", 0)
+    assert any("No CuTe DSL is installed" in risk for risk in summary.risks)
+
+
+def test_the_compiler_of_cute_dsl_sees_the_kernels_where_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = {"kernels": [{"name": "k", "dtype": "float32", "bytes": 9}]}
+    monkeypatch.setenv("KERNELSMITH_CUTEDSL_PYTHON", python(tmp_path, answer))
+    summary, _ = ported(porting(tree=CUTEDSL_LIBRARY, to="cutedsl"))
+    assert summary.compiled == "Compiled for sm_90a in float32 and bfloat16."
 
 
 OWN = """import torch

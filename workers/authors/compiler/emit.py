@@ -9,7 +9,7 @@ from itertools import chain
 
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import plain
-from workers.authors.compiler.languages import LANGUAGES, TRITON, Language
+from workers.authors.compiler.languages import CUTE, LANGUAGES, TRITON, Language
 from workers.authors.compiler.launchers import (
     backward_launcher,
     definition,
@@ -109,7 +109,10 @@ def device_functions(values: list[TileValue], language: Language = TRITON) -> li
     sources = [source for op, source in _SOURCES.items() if op in used - own]
     if language is TRITON:
         return sources
-    return [re.sub(r"\btl\.", f"{language.module}.", s).replace(TRITON.function, language.function) for s in sources]
+    own_words = {"tl.where": "_where", "tl.": "cute.math."} if language is CUTE else {"tl.": f"{language.module}."}
+    for word, other in own_words.items():
+        sources = [re.sub(rf"\b{re.escape(word)}", other, source) for source in sources]
+    return [source.replace(TRITON.function, language.function) for source in sources]
 
 
 CALCULATE_SETTINGS = '''def calculate_settings(n):
@@ -239,9 +242,9 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
     kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
-    settings = _settings_in("\n".join([text, *kernels]))
-    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     functions_of = device_functions(values, LANGUAGES[style.target])
+    settings = _settings_in("\n".join([text, *kernels, *functions_of]))
+    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *functions_of, *settings, *dict.fromkeys(kernels), *functions]
     source = prefixed("\n\n\n".join(blocks) + "\n", style)
     if style.section:
@@ -261,7 +264,10 @@ def _imports(style: SourceStyle, text: str, tanh: bool) -> Imports:
     offered = dict(style.helpers)
     used = [name for name in sorted({*HELPERS, *offered}) if name in text]
     missing = [name for name in used if name not in offered]
-    standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
+    standard = sorted(
+        {module for name in missing if (module := HELPERS[name][1]) is not None}
+        | {module for module in ("functools",) if f"@{module}." in text}
+    )
     lines = [f"import {module}" for module in standard]
     language = LANGUAGES[style.target].imports
     lines += [*([""] if standard else []), *sorted(["import torch", *language], key=lambda line: line.split()[1])]

@@ -101,6 +101,49 @@ CUTILE = Dialect(
     True,
     "cuTile",
 )
+# A value is a vector of a thread's elements, of which some operators take no number beside one, and CUDA's functions are at hand.
+CUTE = Dialect(
+    {
+        **{
+            op: f"cute.math.{name}({{0}})"
+            for op, name in {
+                "libdevice_tanh": "tanh",
+                "round": "roundeven",
+                **{
+                    name: name
+                    for name in [
+                        "abs",
+                        "exp",
+                        "exp2",
+                        "log",
+                        "log2",
+                        "log1p",
+                        "expm1",
+                        "sqrt",
+                        "rsqrt",
+                        "tanh",
+                        "erf",
+                        "sin",
+                        "cos",
+                        "floor",
+                        "ceil",
+                        "trunc",
+                    ]
+                },
+            }.items()
+        },
+        "sigmoid": "_sigmoid({0})",
+        "sign": "_sign({0})",
+        "maximum": "_maximum({0}, {1})",
+        "minimum": "_minimum({0}, {1})",
+        "where": "_where({0}, {1}, {2})",
+        "logical_not": "_not({0})",
+        "float": "cutlass.Float32({0})",
+    },
+    TRITON.logical,
+    True,
+    "CuTe DSL",
+)
 FORMULA = Dialect(
     {
         **{
@@ -179,7 +222,7 @@ def compose(value: TileValue, dialect: Dialect, operand: Callable[[TileValue], E
         return ExpressionText("-" + operand(value.args[0]).within(UNARY), UNARY)
     if value.op == "reciprocal":
         return ExpressionText("1 / " + operand(value.args[0]).within(UNARY), PRODUCT)
-    if value.op == "logical_not":
+    if value.op == "logical_not" and value.op not in dialect.calls:
         return ExpressionText(
             "~" + operand(value.args[0]).within(ATOM)
             if dialect.floats_in_calls

@@ -21,10 +21,11 @@ class Language:
     cast: str  # brings an expression to a dtype
     float32_of: str  # brings a number to float32
     dialect: Dialect
+    dtypes: str = ""  # the module that has the dtypes, where they are classes of another one
 
     def converted(self, text: str) -> str:
         """An expression in float32."""
-        return self.cast.format(text, f"{self.module}.float32")
+        return self.cast.format(text, f"{self.dtypes}.Float32" if self.dtypes else f"{self.module}.float32")
 
     def float32(self, name: str) -> str:
         """A number in float32."""
@@ -53,4 +54,16 @@ CUTILE = Language(
     "ct.astype({0}, ct.float32)",
     expressions.CUTILE,
 )
-LANGUAGES = {"gpu": TRITON, "ascend": TRITON, "cutile": CUTILE}  # by target
+CUTE = Language(
+    "cute",
+    ("import cutlass", "import cutlass.cute as cute"),
+    "@cute.kernel",
+    "@cute.jit",
+    "_tensor: cute.Tensor",
+    "cutlass.Constexpr",
+    "{0}.to({1})",
+    "cutlass.Float32({0})",
+    expressions.CUTE,
+    "cutlass",
+)
+LANGUAGES = {"gpu": TRITON, "ascend": TRITON, "cutile": CUTILE, "cutedsl": CUTE}  # by target

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gpu_runner.contracts.reading import of_tiles
+from gpu_runner.contracts.reading import language_of
 from workers.layouts.dimensions import assignments, axes_of, local
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.naming import source_of
@@ -88,9 +88,9 @@ def differentiable(outputs):
     return [output for output in outputs if output.requires_grad]"""
 
 
-def is_of_tiles(design: Design) -> bool:
-    """Whether a kernel is one of cuTile, which has no interpreter of its own."""
-    return of_tiles(design.source or "")
+def lacks_interpreter(design: Design) -> bool:
+    """Whether a kernel is one of a language that has no interpreter of its own."""
+    return language_of([design.source or ""]) != "Triton"
 
 
 def kernel_source(design: Design) -> str:
@@ -112,7 +112,9 @@ def suite_source(
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
         opening(design) + _header((*imports, *SUITE_IMPORTS, *names), home, single_line),
-        ("" if is_of_tiles(design) else INTERPRETED) + DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
+        ("" if lacks_interpreter(design) else INTERPRETED)
+        + DEVICE
+        + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         *code,
         *([f"\n{tables_source(design, width)}"] if imported is None else []),
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",

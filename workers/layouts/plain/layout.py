@@ -27,7 +27,7 @@ class PlainLayout(ExistingKernelLayout):
     """How kernels live in a small library."""
 
     name = "plain"
-    targets: tuple[str, ...] = ("cutile",)
+    targets: tuple[str, ...] = ("cutile", "cutedsl")
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""

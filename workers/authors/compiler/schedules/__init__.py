@@ -8,6 +8,7 @@ from __future__ import annotations
 from workers.authors.compiler.schedules.ascend import AscendFlat, AscendRefused, AscendTile
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.chained import ChainedSchedule
+from workers.authors.compiler.schedules.cutedsl import CuteFlat, CuteRefused, CuteTile
 from workers.authors.compiler.schedules.cutile import CutileFlat, CutileRefused, CutileTile
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
@@ -20,4 +21,5 @@ SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
     "gpu": (ProductSchedule, ChainedSchedule, Windowed, Segmented, Flat, Tile),
     "ascend": (AscendRefused, AscendFlat, AscendTile),
     "cutile": (CutileRefused, CutileFlat, CutileTile),
+    "cutedsl": (CuteRefused, CuteFlat, CuteTile),
 }

@@ -44,9 +44,16 @@ DERIVED = re.compile(r" *(cols|rows|col_mask|row_mask|mask) = ")  # lines that a
 class CutileRefused(Schedule):
     """What has no schedule in this language yet."""
 
-    @staticmethod
-    def fits(task: KernelTask, program: ValueProgram) -> bool:
-        return _lacking(task, program) is not None
+    TARGET: ClassVar = "cuTile"
+
+    @classmethod
+    def lacking(cls, task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
+        """What a task takes that no schedule here has, and its operator."""
+        return _lacking(task, program)
+
+    @classmethod
+    def fits(cls, task: KernelTask, program: ValueProgram) -> bool:
+        return cls.lacking(task, program) is not None
 
     @classmethod
     def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -55,8 +62,8 @@ class CutileRefused(Schedule):
         Raises:
             CannotCompileError: always.
         """
-        what, operator = _lacking(task, program) or ("this", "")
-        raise CannotCompileError(f"the cuTile target has no schedule for {what}", operator)
+        what, operator = cls.lacking(task, program) or ("this", "")
+        raise CannotCompileError(f"the {cls.TARGET} target has no schedule for {what}", operator)
 
 
 def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
@@ -76,7 +83,7 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
     if any(
         load.space.rows and domain.rows_of(str(load.datum)) != domain.row_axes
         for load in loads
-        if _is_input(load, program)
+        if is_input(load, program)
     ):
         return "tensors that have some of the rows", "expand"
     for value in values:
@@ -87,7 +94,18 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
     return None
 
 
-def _is_input(load: TileValue, program: ValueProgram) -> bool:
+def without_unused(body: list[str], derived: re.Pattern[str]) -> list[str]:
+    """The lines of a kernel without definitions, as the pattern has them, of what none of the others reads."""
+    kept: list[str] = []
+    for line in reversed(body):
+        name = derived.match(line)
+        if name is None or re.search(rf"\b{name[1]}\b", "\n".join(kept)):
+            kept.insert(0, line)
+    return kept
+
+
+def is_input(load: TileValue, program: ValueProgram) -> bool:
+    """Whether a load is of a tensor of the problem's graph, and of nothing that forward saved."""
     return str(load.datum) in program.domain.shapes
 
 
@@ -117,11 +135,7 @@ class CutileKernel(KernelWriter):
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """The kernel without masks, places and sizes that it does not use."""
-        kept: list[str] = []
-        for line in reversed(body):
-            name = DERIVED.match(line)
-            if name is None or re.search(rf"\b{name[1]}\b", "\n".join(kept)):
-                kept.insert(0, line)
+        kept = without_unused(body, DERIVED)
         used = set(re.findall(r"\w+", "\n".join(kept)))
         source = super().finish(kept, tuple(size for size in sizes if size in used), constants)
         return replace(source, tensors=tuple(f"{name}.view({self.view(name)})" for name in source.tensors))

@@ -1,0 +1,55 @@
+"""The target `cutedsl`: CuTe DSL in Liger-Kernel's own implementation, which `LIGER_KERNEL_IMPL=cutedsl` selects. Pure."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from gpu_runner.contracts import Problem, Workload
+from workers.contracts import KernelTiling
+from workers.layouts.liger import paths
+from workers.targets.backend import Backend
+from workers.targets.cutedsl import shape_of
+
+PROCESSORS = 132  # of an H100, for the blocks of kernels that keep sums
+
+
+class CuteDslBackend(Backend):
+    """GPUs of NVIDIA, through the files in ``ops/cutedsl``."""
+
+    def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
+        """What a block takes at each size in bfloat16, by the launcher's own lines, and how many blocks there are on an H100."""
+        launchers = [
+            node
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef) and "_compiled(" in ast.unparse(node) and node.name != "_compiled"
+        ]
+        return tuple(_tiling(node, problem, workload) for node in launchers for workload in problem.workloads)
+
+
+def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
+    sizes = dict(workload.sizes)
+    widest = max((spec.dims for spec in problem.inputs), key=len)
+    shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
+    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    vector, vectors, threads = shape_of(launcher, columns, "bfloat16")
+    width, text = vector * vectors * threads, ast.unparse(launcher)
+    blocks = -(-rows * columns // width) if "_flat_shape(" in text else rows * -(-columns // width)
+    if "_num_blocks(" in text:
+        blocks = min(blocks, PROCESSORS)
+    return KernelTiling(launcher.name, workload.label(), 0.0, 1, width, blocks, 0)
+
+
+CUTEDSL = CuteDslBackend(
+    name="cutedsl",
+    language="CuTe DSL",
+    inside="cutedsl/ops",
+    helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
+    impossible_here=(
+        "Times need a GPU from sm_90 on: `kernelsmith bench` there takes the port as any candidate.",
+        "The kernels need `apache-tvm-ffi` beside `nvidia-cutlass-dsl`: without it they raise when they are first called.",
+    ),
+    since="The implementation in CuTe DSL is part of liger-kernel since 0.8.1",
+    selects='os.environ.get("LIGER_KERNEL_IMPL") == "cutedsl"',
+    selects_by="import os",
+)
