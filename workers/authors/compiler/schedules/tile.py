@@ -30,7 +30,7 @@ WARPS = (4, 8, 16, 32)
 ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
 # Elements: of the tiles that the rules choose where rows are short, and the most that is tried.
 TILE_ELEMENTS, PERSISTENT_ELEMENTS, LARGEST_TILE = 4096, 8192, 16384
-WIDEST_BLOCK = 4096  # columns
+WIDEST_BLOCK, NARROWEST_BLOCK = 4096, 128  # columns
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
@@ -51,8 +51,11 @@ PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
     return max(1, {PERSISTENT_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
 BLOCK_SETTINGS = f'''def _block_settings(n_cols):
-    """A tile is a block of columns of one row, or of several where rows are short."""
+    """A tile is a block of columns of one row, or of several where rows are short: the widest of which an eighth at most lies
+    beyond the row."""
     BLOCK_SIZE, _ = calculate_settings(min(n_cols, {WIDEST_BLOCK}))
+    while BLOCK_SIZE > {NARROWEST_BLOCK} and -n_cols % BLOCK_SIZE > n_cols // 8:
+        BLOCK_SIZE //= 2
     return max(1, {TILE_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
@@ -259,6 +262,14 @@ class Tile(Schedule):
         return [*choices, *self.streamed_knobs]
 
 
+def _block(n_cols: int) -> int:
+    """The launcher's ``_block_settings``."""
+    block = 1 << (min(n_cols, WIDEST_BLOCK) - 1).bit_length()
+    while block > NARROWEST_BLOCK and -n_cols % block > n_cols // 8:
+        block //= 2
+    return block
+
+
 def _counts(most: int, fitting: int) -> tuple[int, ...]:
     counts = tuple(1 << power for power in range(most.bit_length()) if 1 << power <= min(most, fitting))
     return counts if len(counts) > 1 else ()
@@ -345,7 +356,7 @@ class TileKernel(KernelWriter):
         n_cols = math.prod(sizes) if sizes and len(sizes) == len(domain.col_axes) else 0
         if not n_cols or self.form.tunable or self.form.strides_the_grid:
             return False, False
-        block = 1 << ((min(n_cols, WIDEST_BLOCK) if self._blocks else n_cols) - 1).bit_length()
+        block = _block(n_cols) if self._blocks else 1 << (n_cols - 1).bit_length()
         elements = PERSISTENT_ELEMENTS if self.task.is_persistent and not self._blocks else TILE_ELEMENTS
         return elements // block <= 1, n_cols % block == 0
 
