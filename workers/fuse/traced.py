@@ -11,6 +11,7 @@ from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Prob
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Arg, Dim, TensorMeta
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.fuse.einsums import pairwise
 from workers.fuse.operators import (
     ACTIVATIONS,
     LIBRARY,
@@ -166,7 +167,7 @@ def traced_of(source: str, captured: CaptureResult) -> Traced:
         message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
         raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
     known = parse_problem(captured.problem_source or source)
-    graph, biased = split(upright(captured.graph))
+    graph, biased = split(upright(pairwise(captured.graph)))
     return Traced(graph, known, captured.problem_source is not None, captured.tied, biased)
 
 
