@@ -53,10 +53,13 @@ def divided(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
     return completed(traced, found, kept)
 
 
-def unbiased(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
-    """The cut with one part cut again without the biases of layers outside of it, which they add then; as it is without such."""
+def simpler(traced: Traced, chosen: Cut, name: str, holds: Holds) -> Cut:
+    """The cut with one part cut again without the biases of layers outside of it, which they add then, or else without the products
+    in it; as it is without either.
+    """
     within = {node for where in chosen.places[name] for node in where.nodes}
     added = {node for node in within & traced.biased.keys() if traced.product_of(node) not in within}
+    added = added or {node for node in within if traced.kind(node) is OperatorKind.library}
     if not added:
         return chosen
     found = [(part, where) for other, part in chosen.parts.items() if other != name for where in chosen.places[other]]

@@ -47,7 +47,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.engine.questions import NO_MODEL
-from workers.fuse.cut import Cut, cut, cut_again, divided, unbiased
+from workers.fuse.cut import Cut, cut, cut_again, divided, simpler
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, moves_more, style_of
@@ -448,7 +448,7 @@ class Dispatch:
                     proved[part.name] = list(verdict.kernels)
                 else:
                     reasons[part.name] = why(verdict)
-                    chosen = unbiased(bench.traced, chosen, part.name, bench.compilers_refusal)
+                    chosen = simpler(bench.traced, chosen, part.name, bench.compilers_refusal)
         if not proved:
             message = "none of the parts could be proved, so that all of the model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
