@@ -133,8 +133,8 @@ def groups(traced: Traced) -> list[tuple[str, ...]]:
 
 
 def _attention(traced: Traced, group: tuple[str, ...]) -> tuple[str, ...]:
-    """The group of a softmax between two products, with both products and what moves dimensions before and behind them: as one kernel
-    it stores no scores. Empty for any other group.
+    """The group of a softmax between two products, with both and with what moves dimensions before and behind them: one kernel of
+    that stores no scores. Empty for any other group.
     """
     inside = set(group)
     softmax = [name for name in group if packet_of(traced.nodes[name].op) == "softmax"]

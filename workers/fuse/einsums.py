@@ -31,7 +31,7 @@ class _Step:
 
 
 def pairwise(graph: Graph) -> Graph:
-    """The graph in which einsums take two operands: where two share no index that is summed over, they are multiplied element by element.
+    """The graph in which einsums take two operands; two that share no index that is summed over are multiplied element by element.
 
     ``torch.einsum`` writes such a multiplication as a batch of products of one number each.
     """
@@ -60,7 +60,10 @@ def _taken_apart(node: Node, nodes: Mapping[str, Node]) -> list[Node] | None:
             written = f"{pair[0].letters},{pair[1].letters}->{step.letters}"
             made.append(Node(name, "aten.einsum.default", (written, tuple(NodeRef(one.name) for one in pair)), meta))
         else:
-            seen = [_seen(one, step.letters, f"{name}_{side}", sizes, node.meta.dtype) for one, side in zip(pair, "ab", strict=True)]
+            seen = [
+                _seen(one, step.letters, f"{name}_{side}", sizes, node.meta.dtype)
+                for one, side in zip(pair, "ab", strict=True)
+            ]
             made += [view for views in seen for view in views]
             ends = [views[-1].name if views else one.name for views, one in zip(seen, pair, strict=True)]
             made.append(Node(name, "aten.mul.Tensor", tuple(map(NodeRef, ends)), meta))

@@ -41,7 +41,9 @@ LIBRARY = (
     | dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), "recurrence")
     | dict.fromkeys(("sort", "topk", "argsort", "unique", "nonzero"), "sorting")
 )
-ACTIVATIONS = frozenset(("gelu", "relu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "hardswish", "mish"))
+ACTIVATIONS = frozenset(
+    ("gelu", "relu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "hardswish", "mish")
+)
 # Norms whose backward is two kernels in torch, each of which reads the gradient and the input: one for the weights' gradients.
 READ_TWICE = frozenset(("layer_norm",))
 # Whose gradient is that of an operand as it stands, or a view of it; added up where the operand was broadcast.

@@ -118,12 +118,14 @@ def _bytes_apart(traced: Traced, computed: Iterable[str]) -> int:
 
 
 def moves_more(part: Part, plan: KernelPlan) -> str | None:
-    """Why a part is torch's although it can be written: its kernels would move more bytes than torch's operators do, or so many more
-    than one kernel that ``torch.compile`` comes nearer to that.
+    """Why a part is torch's although it can be written: its kernels would move more bytes than torch's operators do, or so many
+    more than one kernel that ``torch.compile`` comes nearer to that.
     """
     values = dict(part.sizes) | {"E": bytes_of((), "float32")}
     try:
-        planned = sum(evaluate_expression(term, values) for term in _terms(f"{plan.forward_bytes} + {plan.backward_bytes}"))
+        planned = sum(
+            evaluate_expression(term, values) for term in _terms(f"{plan.forward_bytes} + {plan.backward_bytes}")
+        )
     except ExpressionError:
         return None
     most, least = part.bytes_apart + part.backward_apart, part.bytes_fused + part.backward_fused

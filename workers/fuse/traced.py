@@ -9,7 +9,7 @@ from functools import cached_property
 
 from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Problem, parse_problem
 from gpu_runner.contracts.expressions import evaluate_expression
-from gpu_runner.contracts.graph import Arg, Dim, TensorMeta
+from gpu_runner.contracts.graph import Arg, Atom, Dim, TensorMeta
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.fuse.einsums import pairwise
 from workers.fuse.operators import (
@@ -234,7 +234,9 @@ def _from_the_left(node: Node, nodes: Mapping[str, Node]) -> list[Node]:
     assert isinstance(weight, NodeRef), "a weight is a tensor"
     known, dtype = nodes[weight.name].meta.shape, node.meta.dtype
     shape = (node.meta.shape[0], *known)
-    shared = Node(_free(f"{node.name}_weights", nodes), "aten.expand.default", (weight, shape), TensorMeta(shape, dtype))
+    shared = Node(
+        _free(f"{node.name}_weights", nodes), "aten.expand.default", (weight, shape), TensorMeta(shape, dtype)
+    )
     product = replace(node, op="aten.bmm.default", args=(NodeRef(shared.name), given))
     if not bias or bias[0] is None:
         return [shared, product]
@@ -252,10 +254,11 @@ def _free(name: str, taken: Container[str]) -> str:
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:
     """The node with other names for what it reads."""
 
-    def own(value: Arg) -> Arg:
-        if isinstance(value, tuple):
-            return tuple(own(item) for item in value)
+    def atom(value: Atom) -> Atom:
         return NodeRef(names.get(value.name, value.name)) if isinstance(value, NodeRef) else value
+
+    def own(value: Arg) -> Arg:
+        return tuple(map(atom, value)) if isinstance(value, tuple) else atom(value)
 
     return replace(node, args=tuple(map(own, node.args)), kwargs=tuple((key, own(value)) for key, value in node.kwargs))
 
