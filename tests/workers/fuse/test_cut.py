@@ -173,6 +173,17 @@ def test_a_part_whose_kernels_move_more_bytes_than_torch_is_none() -> None:
     assert sentence is not None and sentence.startswith("its kernels would move ") and "times as many bytes" in sentence
 
 
+def test_a_part_of_many_kernels_is_none_where_they_move_twice_what_one_does() -> None:
+    text = "y = torch.exp(x) * 2 + 1\ny = torch.sin(y) * y + torch.cos(y)\nreturn y * torch.exp(y)"
+    [part] = cut(traced(problem(text, {"x": "4 8"})), anything).parts.values()
+    terms = ["2 * (4 * 8) * E"] * 4
+    assert moves_more(part, replace(plan(), forward_bytes=" + ".join(terms), backward_bytes="0")) is None
+    sentence = moves_more(part, replace(plan(), forward_bytes=" + ".join(terms * 2), backward_bytes="0"))
+    assert sentence == "its kernels would move 3.2 times as many bytes as one that fuses all of it"
+    long = moves_more(part, replace(plan(), forward_bytes=" + ".join(terms * 20), backward_bytes="0"))
+    assert long is not None and long.endswith("as torch's operators")
+
+
 def test_equal_parts_are_one() -> None:
     chosen = cut(traced(SHARED), anything)
     [name] = chosen.parts
