@@ -24,6 +24,7 @@ from gpu_runner.contracts import (
     CaptureResult,
     Composed,
     DoctorRequest,
+    Evidence,
     GpuRequest,
     GpuResult,
     HostReport,
@@ -32,6 +33,7 @@ from gpu_runner.contracts import (
     ProfileRequest,
     ProfileResult,
     SourceFile,
+    Status,
     TuneRequest,
     TuneResult,
     Verdict,
@@ -55,7 +57,7 @@ from workers.fuse import run as fuse_run
 from workers.fuse.asking import asker
 from workers.fuse.part import Part, style_of
 from workers.fuse.run import BY_COMPILER, Authors
-from workers.gpu_host.execute import execute
+from workers.gpu_host.execute import RunnerKilledError, execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
 from workers.layouts.ruff import ruff_check
@@ -297,6 +299,12 @@ def fuse(
         request = VerifyRequest(problem, candidate, ("float32",), composed=composed)
         return _run(Action.verify, request, limit_s=left()).verdict()
 
+    def proved(problem: str, text: str, symbol: str) -> Verdict:
+        try:
+            return judged(problem, text, symbol)
+        except RunnerKilledError as killed:  # by lack of memory: a smaller part may do, so that the run goes on
+            return Verdict(Status.out_of_memory, (Evidence("memory", str(killed)),))
+
     def brief(part: Part) -> KernelBrief | None:
         problem = parse(part.source)
         graph = _run(Action.capture, CaptureRequest(part.source), limit_s=left()).captured().graph
@@ -309,7 +317,7 @@ def fuse(
     tools = fuse_run.Tools(
         lambda model: _run(Action.capture, CaptureRequest(model, whole=True), limit_s=left()).captured(),
         proposed,
-        judged,
+        proved,
         judged,
         say,
         version("kernelsmith"),

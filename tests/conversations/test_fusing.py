@@ -107,19 +107,20 @@ The same on the command line: `kernelsmith fuse model.py --out run`
     text = decided(talk, number, "APPROVE")
     assert rows(text) == snapshot(
         [
-            "1. `gelu_mul_linear_8082f7`, gelu, mul, linear, add, relu, mul, add: stays with torch: unproved: \\`element\\_size &gt; 2\\` was always true, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave i…",
-            "2. `layer_norm_6848f6`, layer\\_norm: stays with torch: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
-            "3. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
-            "4. `add_gelu_mul_af5236`, add, gelu, mul, linear, add, relu, mul, add: cut again: incorrect\\_values: It is off.",
-            "5. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
+            "1. `relu_mul_add_cabd2f`, relu, mul, add: proved",
+            "2. `gelu_mul_a40c02`, gelu, mul: proved",
+            "3. `layer_norm_6848f6`, layer\\_norm: stays with torch: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
+            "4. `sigmoid_mul_dbba4a`, sigmoid, mul: proved",
+            "5. `add_gelu_mul_af5236`, add, gelu, mul, linear, add, relu, mul, add: cut again: incorrect\\_values: It is off.",
+            "6. `add_sigmoid_mul_297356`, add, sigmoid, mul: cut again: unproved: \\`8\\` was never the minimum, so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out.",
         ]
     )
     assert text.splitlines()[0] == snapshot(
-        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 37.8 KiB saved; torch computes 2 parts that could not be proved."
+        "**`stack` is composed of 3 proved parts, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 6.38 KiB of 37.8 KiB saved; torch computes 1 part that could not be proved."
     )
     text = decided(talk, number, "APPROVE")
     assert text.splitlines()[0] == snapshot(
-        "**`stack` is composed of 1 proved part, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 1.12 KiB of 37.8 KiB saved; torch computes 2 parts that could not be proved. Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed."
+        "**`stack` is composed of 3 proved parts, and proved as a whole in Triton's interpreter:** values and gradients match the reference, 6.38 KiB of 37.8 KiB saved; torch computes 1 part that could not be proved. Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed."
     )
     talk.clock[0] += 10
     talk.review("APPROVE")
@@ -129,14 +130,14 @@ The same on the command line: `kernelsmith fuse model.py --out run`
         [
             "small/kernels/fused/__init__.py +0 -0",
             "small/kernels/fused/stack/__init__.py +0 -0",
-            "small/kernels/fused/stack/composed_kernel.py +225 -0",
+            "small/kernels/fused/stack/composed_kernel.py +513 -0",
             "small/kernels/fused/stack/original.py +30 -0",
             "tests/test_fused_stack.py +49 -0",
         ]
     )
     names = {artifact.name for artifact in talk.job().artifacts}
     assert {"subgraphs.json", "cut.md", "orchestrator/model.py", "compose_out/composed_kernel.py"} <= names
-    assert sum(name.endswith("/verdict.json") for name in names) == 6  # of each part that was tried, and of the whole
+    assert sum(name.endswith("/verdict.json") for name in names) == 9  # of each part that was tried, and of the whole
 
 
 @pytest.mark.long  # in `make test` one is fused with reviews, above

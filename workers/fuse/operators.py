@@ -25,6 +25,7 @@ RESHAPES = frozenset(
     ("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "alias")
 )
 MOVES = ("transpose", "permute", "t", "movedim", "swapaxes", "swapdims", "expand", "expand_as", "detach", "as_strided")
+COPIES = ("contiguous", "clone")
 _PIECES = ("slice", "select", "split", "split_with_sizes", "chunk", "unbind", "getitem", "narrow", "diagonal", "unfold")
 VIEWS = RESHAPES.union(MOVES, _PIECES)
 _PRODUCT, _CONVOLUTION, _POOLING, _LOOKUP = "matrix product", "convolution", "pooling", "lookup"
@@ -40,10 +41,13 @@ LIBRARY = (
     | dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), "recurrence")
     | dict.fromkeys(("sort", "topk", "argsort", "unique", "nonzero"), "sorting")
 )
+ACTIVATIONS = frozenset(
+    ("gelu", "relu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "hardswish", "mish")
+)
 # Norms whose backward is two kernels in torch, each of which reads the gradient and the input: one for the weights' gradients.
 READ_TWICE = frozenset(("layer_norm",))
 # Whose gradient is that of an operand as it stands, or a view of it; added up where the operand was broadcast.
-PASSES_GRADIENT = frozenset(("add", "sub", "contiguous", "clone", "cat"))
+PASSES_GRADIENT = frozenset(("add", "sub", "cat", *COPIES))
 _ELEMENT_BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from workers.fuse.operators import PASSES_GRADIENT, OperatorKind, bytes_of, pack
 from workers.fuse.traced import Traced, arguments, names_in, sources
 
 _MOST_NAMED = 3
+MOST_OF_FLOOR = 2  # times one kernel's; a backward of two kernels, each of which reads all, has 1.9
 MOST_BYTES = 1.1  # times torch's, which are an estimate; of what moves as many a kernel is faster at sums over rows
 
 
@@ -45,6 +46,7 @@ class Part:
     bytes_fused: int  # moved by one kernel: the floor
     flops: int
     backward_apart: int = 0  # moved by torch's backward
+    backward_fused: int = 0  # moved by one kernel: gradients of the outputs, inputs that want one, and theirs
     sizes: tuple[tuple[str, int], ...] = ()  # of its named dimensions
 
     @cached_property
@@ -90,6 +92,7 @@ def part_of(traced: Traced, where: Occurrence) -> Part:
     stem = "_".join(dict.fromkeys(packet.strip("_") for packet in packets[:_MOST_NAMED]))
     name = f"{stem}_{digest_of(source)[:6]}"
     parameters = {spec.name for spec in traced.problem.inputs if spec.parameter}
+    wanted = [value for value in where.inputs if value in traced.differentiable]
     return Part(
         name,
         source,
@@ -97,11 +100,12 @@ def part_of(traced: Traced, where: Occurrence) -> Part:
         tuple(packets),
         tuple((traced.shape(value), traced.nodes[value].meta.dtype) for value in where.inputs),
         sum(value in parameters for value in where.inputs),
-        any(value in traced.differentiable for value in where.inputs),
+        bool(wanted),
         _bytes_apart(traced, computed),
         sum(map(traced.bytes, (*where.inputs, *where.outputs))),
         sum(map(traced.flops, computed)),
         sum(map(traced.backward_apart, computed)),
+        sum(map(traced.bytes, (*where.outputs, *wanted, *wanted))) if wanted else 0,
         text.workload(),
     )
 
@@ -114,16 +118,32 @@ def _bytes_apart(traced: Traced, computed: Iterable[str]) -> int:
 
 
 def moves_more(part: Part, plan: KernelPlan) -> str | None:
-    """Why a part is torch's although it can be written: its kernels would move more bytes than torch's operators do."""
+    """Why a part is torch's although it can be written: its kernels would move more bytes than torch's operators do, or so many
+    more than one kernel that ``torch.compile`` comes nearer to that.
+    """
     values = dict(part.sizes) | {"E": bytes_of((), "float32")}
     try:
-        planned = sum(evaluate_expression(text, values) for text in (plan.forward_bytes, plan.backward_bytes))
+        planned = sum(
+            evaluate_expression(term, values) for term in _terms(f"{plan.forward_bytes} + {plan.backward_bytes}")
+        )
     except ExpressionError:
         return None
-    most = part.bytes_apart + part.backward_apart
-    if planned <= MOST_BYTES * most:
-        return None
-    return f"its kernels would move {planned / most:.2g} times as many bytes as torch's operators"
+    most, least = part.bytes_apart + part.backward_apart, part.bytes_fused + part.backward_fused
+    if planned > MOST_BYTES * most:
+        return f"its kernels would move {planned / most:.2g} times as many bytes as torch's operators"
+    if planned > MOST_OF_FLOOR * least:
+        return f"its kernels would move {planned / least:.2g} times as many bytes as one that fuses all of it"
+    return None
+
+
+def _terms(text: str) -> Iterator[str]:
+    """The terms of a sum: as a whole it may be longer than an expression is."""
+    term = ""
+    for piece in text.split(" + "):
+        term = f"{term} + {piece}" if term else piece
+        if term.count("(") == term.count(")"):
+            yield term
+            term = ""
 
 
 @dataclass(frozen=True)

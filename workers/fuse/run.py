@@ -27,7 +27,7 @@ from workers.authors.llm import (
 from workers.authors.llm.protocol import CompositionBrief, CutBrief, Failed, KernelBrief, UnusableAnswer
 from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
-from workers.fuse.cut import Cut, Holds, cut, divided, unbiased
+from workers.fuse.cut import Cut, Holds, cut, divided, simpler
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, shares, subgraphs, totals
 from workers.fuse.part import Part, digest_of, moves_more
@@ -173,7 +173,7 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
             for result in pool.map(lambda part: _proved(part, out, answers, tools), new):
                 tried[result.name] = result
                 if result.source is None and not result.by_model:
-                    chosen = unbiased(traced, chosen, result.name, refusal)
+                    chosen = simpler(traced, chosen, result.name, refusal)
                 elif result.source is None and authors.dispatch is AuthorName.auto:
                     chosen = divided(traced, chosen, result.name, refusal)
     parts = tuple(tried.values())

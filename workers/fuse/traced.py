@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gpu_runner.contracts import CaptureResult, Expr, Graph, Node, NodeRef, Problem, parse_problem
 from gpu_runner.contracts.expressions import evaluate_expression
-from gpu_runner.contracts.graph import Arg, Dim
+from gpu_runner.contracts.graph import Arg, Atom, Dim, TensorMeta
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.fuse.einsums import pairwise
 from workers.fuse.operators import (
+    ACTIVATIONS,
     LIBRARY,
     MOVES,
     PASSES_GRADIENT,
@@ -23,6 +25,9 @@ from workers.fuse.operators import (
     flops_of,
     packet_of,
 )
+
+_LINEAR = "aten.linear.default"
+_FULL_TILE = 128  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -162,8 +167,100 @@ def traced_of(source: str, captured: CaptureResult) -> Traced:
         message = f"the number `{captured.graph.specialised[0]}` of the call changes what is computed"
         raise UserFacingError(Failure(FailureCode.problem, message, "Write the number into the model."))
     known = parse_problem(captured.problem_source or source)
-    graph, biased = split(captured.graph)
+    graph, biased = split(upright(pairwise(captured.graph)))
     return Traced(graph, known, captured.problem_source is not None, captured.tied, biased)
+
+
+def upright(graph: Graph) -> Graph:
+    """The graph without pairs of transposes of the last two of three dimensions that have linear layers between them:
+    ``linear(x.mT, w).mT`` is ``w @ x``, products that read and write ``x`` as it lies.
+
+    A linear layer of a transposed tensor copies it, and so does its backward.
+    """
+    while (chain := next(_between_transposes(graph), None)) is not None:
+        graph = _untransposed(graph, chain)
+    return graph
+
+
+def _between_transposes(graph: Graph) -> Iterator[list[Node]]:
+    """Chains from one transpose to the next, in which each node is read by the following one alone."""
+    users = dict[str, list[Node]]()
+    for node in graph.nodes:
+        for source in dict.fromkeys(sources(node)):
+            users.setdefault(source, []).append(node)
+    for first in filter(_is_transpose, graph.nodes):
+        chain = [first]
+        while chain[-1].name not in graph.outputs and len(following := users.get(chain[-1].name, [])) == 1:
+            node = following[0]
+            if _is_transpose(node) and node.name not in graph.outputs and any(n.op == _LINEAR for n in chain):
+                yield [*chain, node]
+            if not (_is_large_layer(node, chain[-1]) or packet_of(node.op) in ACTIVATIONS):
+                break
+            chain.append(node)
+
+
+def _is_transpose(node: Node) -> bool:
+    places = {place % 3 for place in node.args[1:] if isinstance(place, int)}
+    return node.op == "aten.transpose.int" and len(node.meta.shape) == 3 and places == {1, 2}
+
+
+def _is_large_layer(node: Node, given: Node) -> bool:
+    """Whether a node is a linear layer of another one, with matrices that fill the tiles of a product."""
+    sizes = [size for size in (*given.meta.shape[1:], node.meta.shape[-1]) if isinstance(size, int)]
+    reads = sources(node)
+    is_layer = node.op == _LINEAR and reads[0] == given.name and given.name not in reads[1:]
+    return is_layer and len(sizes) == 3 and min(sizes) >= _FULL_TILE
+
+
+def _untransposed(graph: Graph, chain: list[Node]) -> Graph:
+    """The graph with a chain's nodes computed on what its first transpose reads; what reads its last one reads the one before."""
+    nodes = {node.name: node for node in graph.nodes}
+    made: dict[str, list[Node]] = {chain[0].name: [], chain[-1].name: []}
+    given = sources(chain[0])[0]
+    for node in chain[1:-1]:
+        batch, columns, rows = node.meta.shape
+        meta = replace(node.meta, shape=(batch, rows, columns))
+        changed = replace(node, args=(NodeRef(given), *node.args[1:]), meta=meta)
+        made[node.name] = _from_the_left(changed, nodes) if node.op == _LINEAR else [changed]
+        given = node.name
+    ended = {chain[-1].name: given}
+    new = (own for node in graph.nodes for own in made.get(node.name, [_renamed(node, ended)]))
+    return replace(graph, nodes=tuple(new))
+
+
+def _from_the_left(node: Node, nodes: Mapping[str, Node]) -> list[Node]:
+    """A linear layer as its weight, the same for the whole batch, times what it is given, and the bias of each row."""
+    given, weight, *bias = node.args
+    assert isinstance(weight, NodeRef), "a weight is a tensor"
+    known, dtype = nodes[weight.name].meta.shape, node.meta.dtype
+    shape = (node.meta.shape[0], *known)
+    shared = Node(
+        _free(f"{node.name}_weights", nodes), "aten.expand.default", (weight, shape), TensorMeta(shape, dtype)
+    )
+    product = replace(node, op="aten.bmm.default", args=(NodeRef(shared.name), given))
+    if not bias or bias[0] is None:
+        return [shared, product]
+    product = replace(product, name=_free(f"{node.name}_product", nodes))
+    column = TensorMeta((known[0], 1), dtype)
+    of_rows = Node(_free(f"{node.name}_column", nodes), "aten.unsqueeze.default", (bias[0], -1), column)
+    added = replace(node, op="aten.add.Tensor", args=(NodeRef(product.name), NodeRef(of_rows.name)))
+    return [shared, product, of_rows, added]
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    return _free(f"{name}_", taken) if name in taken else name
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The node with other names for what it reads."""
+
+    def atom(value: Atom) -> Atom:
+        return NodeRef(names.get(value.name, value.name)) if isinstance(value, NodeRef) else value
+
+    def own(value: Arg) -> Arg:
+        return tuple(map(atom, value)) if isinstance(value, tuple) else atom(value)
+
+    return replace(node, args=tuple(map(own, node.args)), kwargs=tuple((key, own(value)) for key, value in node.kwargs))
 
 
 def split(graph: Graph) -> tuple[Graph, dict[str, Node]]:
@@ -175,7 +272,7 @@ def split(graph: Graph) -> tuple[Graph, dict[str, Node]]:
     names, nodes, biased = {node.name for node in graph.nodes}, list[Node](), dict[str, Node]()
     moved = {source for node in graph.nodes if packet_of(node.op) in MOVES for source in sources(node)}
     for node in graph.nodes:
-        has_bias = node.op == "aten.linear.default" and len(node.args) == 3 and isinstance(node.args[2], NodeRef)
+        has_bias = node.op == _LINEAR and len(node.args) == 3 and isinstance(node.args[2], NodeRef)
         if has_bias and node.name not in moved:  # where rows become columns, the sum is no longer over rows
             product = replace(node, name=f"{node.name}_product", args=node.args[:2])
             if product.name not in names:

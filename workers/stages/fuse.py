@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gpu_runner.contracts import (
+    BenchmarkResult,
     CandidateSource,
     CaptureResult,
     CaseOutcome,
@@ -47,7 +48,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.engine.questions import NO_MODEL
-from workers.fuse.cut import Cut, cut, cut_again, divided, unbiased
+from workers.fuse.cut import Cut, cut, cut_again, divided, simpler
 from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, moves_more, style_of
@@ -60,6 +61,7 @@ from workers.fuse.program import (
     moved,
     refactored,
     torch_anywhere,
+    under_compile,
     why,
 )
 from workers.fuse.review import revised
@@ -448,7 +450,7 @@ class Dispatch:
                     proved[part.name] = list(verdict.kernels)
                 else:
                     reasons[part.name] = why(verdict)
-                    chosen = unbiased(bench.traced, chosen, part.name, bench.compilers_refusal)
+                    chosen = simpler(bench.traced, chosen, part.name, bench.compilers_refusal)
         if not proved:
             message = "none of the parts could be proved, so that all of the model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
@@ -532,13 +534,18 @@ class ValidateFused:
         context.note("measuring")
         text = next(c.text or "" for c in changes if c.path.endswith("/composed_kernel.py"))
         problem = bench.traced.problem  # with the parameters as inputs: a module is timed without its backward
-        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", ENTRY)
         budget_s = timing_budget_s(max(1, len(problem.workloads)))
-        measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
+
+        def measured(key: str, source: str) -> BenchmarkResult:
+            candidate = CandidateSource((SourceFile(FILE, source),), "candidate", ENTRY)
+            return bench.gate.benchmark(key, problem, candidate, budget_s=budget_s, lasting=False)
+
+        alone = measured("benchmark", text)
         summary = replace(
             from_json(FuseSummary, composed["summary"]),
             tests=replace(tests, collected=()),
-            benchmark=measured,
-            provenance=provenance(context.request, measured),
+            benchmark=alone,
+            compiled=None if alone.predicted else measured("benchmark-compiled", under_compile(text)),
+            provenance=provenance(context.request, alone),
         )
         return bench.result(self.name, summary, changes, changes)

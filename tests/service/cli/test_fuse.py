@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gpu_runner.contracts import Evidence, Status, Verdict
+from gpu_runner.contracts import Action, Composed, Evidence, GpuResult, Status, Verdict
 from service.cli import app
 from tests.workers.fuse.models import MLP
 from workers import byhand
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.fuse import run as fuse_run
 from workers.fuse.run import Authors, FuseResult
+from workers.gpu_host.execute import RunnerKilledError
 
 SUMMARY: dict[str, Any] = {
     "bytes": 4096,
@@ -74,6 +75,26 @@ def test_who_does_what_is_the_options(
     model.write_text(MLP)
     result = CliRunner().invoke(app, ["fuse", str(model), "--out", str(tmp_path / "run"), *options])
     assert (result.exit_code, asked) == (0, [authors])
+
+
+def test_a_part_whose_verdict_takes_more_memory_than_there_is_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def killed(*_: object, **__: object) -> GpuResult:
+        raise RunnerKilledError(GpuResult("one", Action.verify, None, "the runner ended with exit code -9"))
+
+    def verified(source: str, out: Path, tools: fuse_run.Tools, **_: object) -> FuseResult:
+        verdict = tools.verify("problem", "text", "symbol")
+        assert (verdict.status, verdict.evidence[0].message) == (
+            Status.out_of_memory, "the runner ended with exit code -9",
+        )  # fmt: skip
+        with pytest.raises(RunnerKilledError):
+            tools.judge("problem", "text", "symbol", Composed((), ()))
+        return FuseResult(verdict, (), SUMMARY)
+
+    monkeypatch.setattr(byhand, "execute", killed)
+    monkeypatch.setattr(fuse_run, "fuse", verified)
+    byhand.fuse(MLP, tmp_path, 1, lambda _: None)
 
 
 def test_its_json_is_the_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

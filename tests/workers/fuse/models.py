@@ -89,6 +89,21 @@ TWO_OUTPUTS = problem(
 VIEW = problem("h = torch.exp(x) * 2 + 1\nreturn h, h[:, :4], x.t()", {"x": "4 8"})
 IN_PLACE = problem("h = F.linear(x, w)\nh.mul_(2).add_(1).relu_()\nreturn h * h", {"x": "4 8", "w": "8 8"})
 NO_GRADIENT = problem("with torch.no_grad():\n    s = x.abs().mean() + 1\nreturn torch.tanh(x / s) * 2", {"x": "4 8"})
+TRANSPOSED = problem(
+    """
+y = F.silu(F.linear(F.gelu(F.linear(x.transpose(1, 2), w, a)), u))
+return x * 0.5 + torch.tanh(F.linear(y, v, b).transpose(-1, -2))
+""",
+    {"x": "2 128 130", "w": "129 128", "a": "129", "u": "131 129", "v": "128 131", "b": "128"},
+)
+EINSUMS = problem(
+    """
+y = torch.einsum("bcln,bcsn,bhcls,bcshp->bclhp", c, b, torch.exp(a), x)
+z = torch.einsum("bcln, bhcl, bclhp -> bchpn", b, a[..., 0], x)
+return torch.relu(y) + 1.0, torch.einsum("bcln,bchpn->bclhp", c, z)
+""",
+    {"c": "2 3 4 5", "b": "2 3 4 5", "a": "2 6 3 4 4", "x": "2 3 4 6 7"},
+)
 
 MODELS = {
     "mlp": MLP,
@@ -103,6 +118,8 @@ MODELS = {
     "view": VIEW,
     "in_place": IN_PLACE,
     "no_gradient": NO_GRADIENT,
+    "transposed": TRANSPOSED,
+    "einsums": EINSUMS,
 }
 
 

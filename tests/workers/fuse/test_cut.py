@@ -12,11 +12,13 @@ from gpu_runner.tracing.whole import CannotFollow, random_operator, trace
 from tests.workers.fuse.models import (
     BIASED,
     CHAIN,
+    EINSUMS,
     MLP,
     MODELS,
     RESNET,
     SHARED,
     TRANSFORMER,
+    TRANSPOSED,
     TWO_OUTPUTS,
     VIEW,
     inputs_of,
@@ -26,7 +28,8 @@ from tests.workers.fuse.models import (
     traced,
 )
 from tests.workers.layouts.designs import plan
-from workers.fuse.cut import Cut, cut, unbiased
+from workers.fuse.cut import Cut, cut, simpler
+from workers.fuse.operators import packet_of
 from workers.fuse.pages import picture, subgraphs, totals
 from workers.fuse.part import Part, moves_more
 from workers.fuse.program import faults, program, split
@@ -70,6 +73,43 @@ def test_a_part_is_a_problem_that_can_be_read(name: str) -> None:
         known = parse_problem(part.source)
         assert known.dtypes == ("float32",)
         assert module_of(part.source).reference is not None
+
+
+def test_layers_between_transposes_read_and_write_what_lies_there() -> None:
+    model = traced(TRANSPOSED)
+    packets = [packet_of(node.op) for node in model.graph.nodes]
+    assert packets.count("bmm") == 3
+    assert not {"transpose", "linear"} & set(packets)
+    assert operators(cut(model, anything)) == [("add", "gelu"), ("mul", "add", "tanh", "add")]
+
+
+def test_transposes_stay_where_something_else_reads_between_them() -> None:
+    twice = TRANSPOSED.replace("return x * 0.5", "return y.sum() + x * 0.5")
+    assert [packet_of(node.op) for node in traced(twice).graph.nodes].count("transpose") == 2
+    small = TRANSPOSED.replace("130", "100")
+    assert [packet_of(node.op) for node in traced(small).graph.nodes].count("transpose") == 2
+
+
+def test_einsums_are_products_of_two_and_what_shares_no_sum_is_multiplied() -> None:
+    nodes = traced(EINSUMS).graph.nodes
+    written = [node.args[0] for node in nodes if packet_of(node.op) == "einsum"]
+    assert all(str(equation).count(",") == 1 for equation in written)
+    assert [packet_of(node.op) for node in nodes].count("mul") == 2
+
+
+def test_attention_is_one_part_where_it_can_be_written() -> None:
+    model = traced(TRANSFORMER)
+    whole = next(part for part in cut(model, anything).parts.values() if "softmax" in part.operators)
+    assert whole.operators == ("matmul", "mul", "eq", "masked_fill", "softmax", "matmul")
+    apart = cut(model, lambda part: "too much" if "matmul" in part.operators else None)
+    assert ("mul", "eq", "masked_fill", "softmax") in operators(apart)
+
+
+def test_attention_that_is_not_proved_is_cut_again_around_its_products() -> None:
+    model = traced(TRANSFORMER)
+    chosen = cut(model, anything)
+    name = next(name for name, part in chosen.parts.items() if "softmax" in part.operators)
+    assert ("mul", "eq", "masked_fill", "softmax") in operators(simpler(model, chosen, name, anything))
 
 
 def test_products_and_convolutions_stay_with_torch_and_say_so() -> None:
@@ -131,6 +171,17 @@ def test_a_part_whose_kernels_move_more_bytes_than_torch_is_none() -> None:
     assert moves_more(part, known) is None
     sentence = moves_more(part, replace(known, backward_bytes="50 * 4 * 8 * E"))
     assert sentence is not None and sentence.startswith("its kernels would move ") and "times as many bytes" in sentence
+
+
+def test_a_part_of_many_kernels_is_none_where_they_move_twice_what_one_does() -> None:
+    text = "y = torch.exp(x) * 2 + 1\ny = torch.sin(y) * y + torch.cos(y)\nreturn y * torch.exp(y)"
+    [part] = cut(traced(problem(text, {"x": "4 8"})), anything).parts.values()
+    terms = ["2 * (4 * 8) * E"] * 4
+    assert moves_more(part, replace(plan(), forward_bytes=" + ".join(terms), backward_bytes="0")) is None
+    sentence = moves_more(part, replace(plan(), forward_bytes=" + ".join(terms * 2), backward_bytes="0"))
+    assert sentence == "its kernels would move 3.2 times as many bytes as one that fuses all of it"
+    long = moves_more(part, replace(plan(), forward_bytes=" + ".join(terms * 20), backward_bytes="0"))
+    assert long is not None and long.endswith("as torch's operators")
 
 
 def test_equal_parts_are_one() -> None:
@@ -256,10 +307,12 @@ def test_a_part_is_cut_again_without_the_biases_of_layers_outside_of_it() -> Non
     )
     model = traced(source)
     joined, _ = revised(model, cut(model, anything), ["keep 1 and 2 together"], anything)
-    again = unbiased(model, joined, next(iter(joined.parts)), anything)
+    again = simpler(model, joined, next(iter(joined.parts)), anything)
     [part] = again.parts.values()
     assert part.operators == ("gelu", "mul", "linear", "add", "relu", "mul")
-    assert unbiased(model, again, part.name, anything) is again
+    apart = simpler(model, again, part.name, anything)
+    assert operators(apart) == [("add", "relu", "mul"), ("gelu", "mul")]
+    assert simpler(model, apart, next(iter(apart.parts)), anything) is apart
     given, wanted = inputs_of(parse_problem(source)), range(5)
     found, right = (
         results(call, given, wanted)

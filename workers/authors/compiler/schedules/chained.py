@@ -36,6 +36,8 @@ from workers.authors.compiler.schedules.product import nearest
 from workers.authors.compiler.statements import INDENT, ScopeStatements, worth_naming
 from workers.authors.compiler.values import TileValue, ValueNumbering, topological, use_counts
 
+# Measured: H200, bfloat16, 8 x 12 heads of 64, 1024 tokens, a mask: 123 us forward, 397 us for all gradients with blocks of 64 x 64
+# and 4 warps; 137 and 456 us with 128 rows, and 8 warps for the gradients.
 CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, element_size, n_scores):
     """Blocks of rows and of inner rows that registers hold, and as many stages as shared memory does, by the width of a row.
 
@@ -48,9 +50,10 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
         BLOCK_M, BLOCK_N, num_warps, num_stages = (64, 32, 4, 2) if width <= 128 else (32, 16, 4, 1)
     elif n_scores == 1:
         BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 2)
-        num_warps = 4 if width <= 64 else num_warps
     else:
         BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 2) if width <= 128 else (64, 16, 8, 1)
+    if element_size <= 2 and width <= 64:
+        BLOCK_M, BLOCK_N, num_warps = 64, 64, 4
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_inner)))
     row_bytes = triton.next_power_of_2(width) * element_size
