@@ -7,9 +7,9 @@ from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Status, Word
 from service.escape import BLOCK_LIMIT, code, code_block, inline, sentence
-from service.report.benchmarks import benchmark_table, by_pass, overall_speedup, speed_sentence
+from service.report.benchmarks import benchmark_table, by_pass, speed_sentence
 from service.report.create import review_answered
-from service.report.layout import bullets, counted, folded, paragraphs, percent, ratio, size_bytes, table
+from service.report.layout import bullets, counted, folded, paragraphs, percent, size_bytes, table
 from service.report.verdicts import (
     Conclusion,
     provenance_line,
@@ -47,20 +47,8 @@ def fused_verdict(summary: FuseSummary, job: JobView) -> str:
     kept = sum(part.proved is False and part.places > 0 for part in summary.parts)
     left = f"; torch computes {counted(kept, 'part')} that could not be proved" if kept else ""
     proved = f"**{model} is composed of {counted(len(parts), 'proved part')}, and proved as a whole{where}:** "
-    return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{_speed(summary)}"
-
-
-def _speed(summary: FuseSummary) -> str:
-    """The times of the program as it is, or under ``torch.compile`` where it gains more over the compiled original."""
-    alone, compiled = summary.benchmark, summary.compiled
-    if alone is None:
-        return ""
-    gains = [overall_speedup(result.rows, "torch_compile") or 0.0 for result in (alone, compiled) if result]
-    if compiled is None or gains[1] <= gains[0]:
-        return f" {speed_sentence(alone)}{speed_advice(alone)}"
-    found = f"{ratio(gains[1])} against the original under it, where the module as it is has {ratio(gains[0])}"
-    advice = f"Compile the fused module: under {COMPILED}, which fuses what is left to torch, its speedup is {found}."
-    return f" {advice} {speed_sentence(compiled)}{speed_advice(compiled)}"
+    speed = f" {speed_sentence(summary.benchmark)}{speed_advice(summary.benchmark)}" if summary.benchmark else ""
+    return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{speed}"
 
 
 def speed_advice(result: BenchmarkResult) -> str:
@@ -102,7 +90,6 @@ def fused_sections(summary: FuseSummary) -> str:
         review_answered(summary.answered),
         bullets([sentence(fact) for fact in summary.route]),
         benchmark_table(summary.benchmark) if summary.benchmark is not None else "",
-        folded("The program under torch.compile", benchmark_table(summary.compiled)) if summary.compiled else "",
         table(header, numbered, numeric=(3, 4, 5, 6)),
         f"Bytes are of one forward, saved ones of all places of a part: {share} of the model's together. Time is not predicted.",
         code_block(summary.picture, "mermaid") if len(summary.picture) <= BLOCK_LIMIT else TOO_LARGE,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from workers.fuse.operators import COPIES, LIBRARY, MOVES, RESHAPES, OperatorKind, packet_of
+from workers.fuse.operators import LIBRARY, RESHAPES, OperatorKind, packet_of
 from workers.fuse.part import Occurrence, Part, occurrence_of, part_of
 from workers.fuse.traced import Traced, sources
 
@@ -36,11 +36,7 @@ def cut(traced: Traced, holds: Holds) -> Cut:
     found: list[tuple[Part, Occurrence]] = []
     kept: dict[str, str] = {}
     for group in groups(traced):
-        whole = _attention(traced, group)
-        if whole and holds(part_at(traced, whole)[0]) is None:
-            found.append(part_at(traced, whole))
-        else:
-            _divide(traced, group, holds, found, kept)
+        _divide(traced, group, holds, found, kept)
     return completed(traced, found, kept)
 
 
@@ -130,37 +126,6 @@ def groups(traced: Traced) -> list[tuple[str, ...]]:
             _join(traced, owner, members, owner[source], name)
     trimmed = (part for group in members.values() for part in connected(traced, trim(traced, group)))
     return sorted(trimmed, key=lambda group: list(traced.nodes).index(group[0]))
-
-
-def _attention(traced: Traced, group: tuple[str, ...]) -> tuple[str, ...]:
-    """The group of a softmax between two products, with both and with what moves dimensions before and behind them: one kernel of
-    that stores no scores. Empty for any other group.
-    """
-    inside = set(group)
-    softmax = [name for name in group if packet_of(traced.nodes[name].op) == "softmax"]
-    scores = {s for name in group for s in sources(traced.nodes[name]) if s not in inside and _is_product(traced, s)}
-    read = {user for name in group for user in traced.users[name]} - inside
-    if len(softmax) != 1 or len(scores) != 1 or len(read) != 1 or not all(_is_product(traced, name) for name in read):
-        return ()
-    whole = inside | scores | read
-    if set(traced.users[softmax[0]]) != read or not inside.issuperset(*(traced.users[name] for name in scores)):
-        return ()
-    for name in reversed(traced.nodes):
-        if packet_of(traced.nodes[name].op) in MOVES and traced.users[name] and whole.issuperset(traced.users[name]):
-            whole.add(name)
-    moved = list(read)
-    while len(traced.users[moved[-1]]) == 1 and moved[-1] not in traced.graph.outputs:
-        moved += traced.users[moved[-1]]
-        if packet_of(traced.nodes[moved[-1]].op) in COPIES:
-            whole |= set(moved)
-        if packet_of(traced.nodes[moved[-1]].op) not in (*MOVES, *COPIES):
-            break
-    owner = {name: softmax[0] if name in whole else name for name in traced.nodes}
-    return traced.in_order(whole) if is_acyclic(traced, owner) else ()
-
-
-def _is_product(traced: Traced, name: str) -> bool:
-    return packet_of(traced.nodes[name].op) in ("matmul", "bmm")
 
 
 def _join(traced: Traced, owner: dict[str, str], members: dict[str, set[str]], one: str, name: str) -> None:

@@ -69,11 +69,6 @@ def composed_of(traced: Traced, cut: Cut, bodies: Mapping[str, str]) -> Program:
     return program(traced, cut, bodies, "The model, with its parts computed by the kernels below.")
 
 
-def under_compile(source: str) -> str:
-    """A program that torch compiles: it fuses what is left to torch around the parts, which it takes as they are."""
-    return f"{source}\n\n{ENTRY} = torch.compile({ENTRY})\n"
-
-
 @dataclass(frozen=True)
 class Claim:
     """What is to be judged of a program: a callable in it against a problem, and where torch computes."""

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gpu_runner.contracts import (
-    BenchmarkResult,
     CandidateSource,
     CaptureResult,
     CaseOutcome,
@@ -61,7 +60,6 @@ from workers.fuse.program import (
     moved,
     refactored,
     torch_anywhere,
-    under_compile,
     why,
 )
 from workers.fuse.review import revised
@@ -534,18 +532,13 @@ class ValidateFused:
         context.note("measuring")
         text = next(c.text or "" for c in changes if c.path.endswith("/composed_kernel.py"))
         problem = bench.traced.problem  # with the parameters as inputs: a module is timed without its backward
+        candidate = CandidateSource((SourceFile(FILE, text),), "candidate", ENTRY)
         budget_s = timing_budget_s(max(1, len(problem.workloads)))
-
-        def measured(key: str, source: str) -> BenchmarkResult:
-            candidate = CandidateSource((SourceFile(FILE, source),), "candidate", ENTRY)
-            return bench.gate.benchmark(key, problem, candidate, budget_s=budget_s, lasting=False)
-
-        alone = measured("benchmark", text)
+        measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
         summary = replace(
             from_json(FuseSummary, composed["summary"]),
             tests=replace(tests, collected=()),
-            benchmark=alone,
-            compiled=None if alone.predicted else measured("benchmark-compiled", under_compile(text)),
-            provenance=provenance(context.request, alone),
+            benchmark=measured,
+            provenance=provenance(context.request, measured),
         )
         return bench.result(self.name, summary, changes, changes)

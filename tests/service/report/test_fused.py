@@ -102,19 +102,6 @@ def test_where_nothing_is_gained_the_first_line_says_so_and_what_to_use(
     assert said in line if said else not any(word in line for word in ("do not merge", "nothing to gain"))
 
 
-def test_the_faster_way_to_run_it_is_advised_and_both_are_shown() -> None:
-    steps = [
-        replace(MEASURED.rows[0], timed_pass=Pass.full, comparisons=(compared(gain, word, baseline="torch_compile"),))
-        for gain, word in ((0.9, Word.slower), (1.1, Word.faster))
-    ]
-    alone, compiled = (replace(MEASURED, rows=(step,)) for step in steps)
-    line = fused_verdict(replace(FUSED, benchmark=alone, compiled=compiled), JOB)
-    assert "Compile the fused module" in line and "1.10×" in line and "0.90×" in line and "do not merge" not in line
-    other = fused_verdict(replace(FUSED, benchmark=compiled, compiled=alone), JOB)
-    assert "Compile the fused module" not in other and "do not merge" not in other
-    assert "The program under torch.compile" in fused_sections(replace(FUSED, benchmark=alone, compiled=compiled))
-
-
 def test_a_picture_that_no_comment_holds_is_left_out_whole() -> None:
     text = fused_sections(replace(CUT, picture=CUT.picture + "    n0 --> n1\n" * 2_000))
     assert TOO_LARGE in text and "mermaid" not in text

@@ -97,21 +97,6 @@ def test_einsums_are_products_of_two_and_what_shares_no_sum_is_multiplied() -> N
     assert [packet_of(node.op) for node in nodes].count("mul") == 2
 
 
-def test_attention_is_one_part_where_it_can_be_written() -> None:
-    model = traced(TRANSFORMER)
-    whole = next(part for part in cut(model, anything).parts.values() if "softmax" in part.operators)
-    assert whole.operators == ("matmul", "mul", "eq", "masked_fill", "softmax", "matmul")
-    apart = cut(model, lambda part: "too much" if "matmul" in part.operators else None)
-    assert ("mul", "eq", "masked_fill", "softmax") in operators(apart)
-
-
-def test_attention_that_is_not_proved_is_cut_again_around_its_products() -> None:
-    model = traced(TRANSFORMER)
-    chosen = cut(model, anything)
-    name = next(name for name, part in chosen.parts.items() if "softmax" in part.operators)
-    assert ("mul", "eq", "masked_fill", "softmax") in operators(simpler(model, chosen, name, anything))
-
-
 def test_products_and_convolutions_stay_with_torch_and_say_so() -> None:
     reasons = cut(traced(RESNET), anything).kept.values()
     assert set(reasons) == {"convolution"}
