@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from gpu_runner.contracts.reading import of_threads, of_tiles
+from gpu_runner.contracts.reading import language_of, of_threads, of_tiles
 from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -407,6 +407,10 @@ def preflight_modify(
         changeable = layout.changeable(existing, tree)
     except UserFacingError as error:
         missing.append(error.failure)
+    language = language_of([tree.read(existing.path) or ""])
+    if language != "Triton":
+        message = f"`{existing.name}` is written in {language}, which no model is asked to write"
+        missing.append(Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it."))
     if not words.strip():
         message = f"nothing says what to change in `{existing.name}`"
         missing.append(Failure(FailureCode.problem, message, SAY_WHAT.format(name=existing.name)))

@@ -48,6 +48,13 @@ def test_all_that_is_missing_is_named_together() -> None:
     )
 
 
+@pytest.mark.parametrize(("module", "language"), [("cuda.tile as ct", "cuTile"), ("cutlass", "CuTe DSL")])
+def test_a_kernel_in_another_language_is_changed_by_no_model(module: str, language: str) -> None:
+    tree = Tree(TREE.files | {PATH: f"import {module}\n".encode() + TREE.files[PATH]})
+    with pytest.raises(UserFacingError, match=f"`geglu` is written in {language}, which no model is asked to write"):
+        open_modify(modifying(tree=tree))
+
+
 def test_a_problem_says_how_the_kernel_is_called() -> None:
     with pytest.raises(UserFacingError, match="does not say how the kernel is called"):
         open_modify(modifying(problem=PROBLEM[: PROBLEM.index("CALL")]))
