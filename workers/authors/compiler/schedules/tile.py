@@ -53,8 +53,7 @@ PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
     return max(1, {PERSISTENT_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
 BLOCK_SETTINGS = f'''def _block_settings(n_cols):
-    """A tile is a block of columns of one row, or of several where rows are short: the widest of which an eighth at most lies
-    beyond the row."""
+    """A tile is a block of columns of one row, or of several where rows are short; at most an eighth lies beyond the row."""
     BLOCK_SIZE, _ = calculate_settings(min(n_cols, {WIDEST_BLOCK}))
     while BLOCK_SIZE > {NARROWEST_BLOCK} and -n_cols % BLOCK_SIZE > n_cols // 8:
         BLOCK_SIZE //= 2
