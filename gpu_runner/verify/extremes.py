@@ -277,9 +277,8 @@ def _filled_by_a_mask(values: torch.Tensor, stream: torch.Generator) -> torch.Te
 
 
 def _partly(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """In every second row some elements, up to half, are what masks fill with; the smallest number in the first such row, the
-    largest in the next."""
-    return _filled_with((LOWEST, -LOWEST, *FILLS), values, stream)
+    """In every second row some elements, up to half, are what masks fill with; the smallest number in the first such row."""
+    return _filled_with((LOWEST, *FILLS), values, stream)
 
 
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
