@@ -285,7 +285,8 @@ def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The same, and every third row holds the smallest number alone or the largest, in turn; never all that hold it with others."""
     found = _partly(values, stream).reshape(-1, values.shape[-1])
     partly = int((found == LOWEST).any(-1).nonzero()[0])
-    starts = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
+    able = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
+    starts = [start for start in able if start + 3 < len(found)] or able
     start = starts[int(torch.randint(len(starts), (), generator=stream))]
     found[start::3] = LOWEST
     found[start + 3 :: 6] = -LOWEST

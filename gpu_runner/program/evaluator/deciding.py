@@ -147,7 +147,7 @@ class Deciding(Effects):
                 if isinstance(bound, int):
                     *where, text = place_of(frame.module.path, node)
                     self.decisions.cut((*where, text), f"{end} {at}", bound, size)  # type: ignore[arg-type]
-            if isinstance(part, slice) and part.step not in (None, 1):
+            if isinstance(part, slice) and part.step not in (None, 1) and size:
                 self._note_size(node, f"{at}", [size, part], len(range(size)[part]), frame)
 
     def _note_size(self, node: ast.expr, what: str, operands: Sequence[Any], size: int, frame: CallFrame) -> None:
@@ -157,7 +157,8 @@ class Deciding(Effects):
     def _note_sizes(
         self, node: ast.Call, function: Any, given: tuple[Sequence[Any], dict[str, Any]], value: Any, frame: CallFrame
     ) -> None:
-        """Note the sizes of what is cut of a tensor, or counted, but for those that it had and those that the call names."""
+        """Note the sizes of what is cut of a tensor, or counted, but for those that it had and those that the call names; nothing
+        where there is nothing to cut or count."""
         values = [function.owner, *given[0], *given[1].values()]
         sizes = next((tuple(each.shape) for each in values if isinstance(each, torch.Tensor)), ())
         numbers = [each for each in values if isinstance(each, int | float | tuple | list)]
@@ -166,7 +167,10 @@ class Deciding(Effects):
             *itertools.chain(*(n for n in numbers if isinstance(n, tuple | list))),
         }
         is_unfolded = function_name(function) == "unfold"  # into windows, whose size is the last
-        for at, part in enumerate(value if isinstance(value, tuple) else (value,)):
+        parts = value if isinstance(value, tuple) else (value,)
+        if 0 in sizes or not any(part.numel() for part in parts):
+            return
+        for at, part in enumerate(parts):
             for dimension, size in enumerate(part.shape[: part.dim() - is_unfolded]):
                 if (is_unfolded or size not in named) and sizes[dimension : dimension + 1] != (size,):
                     self._note_size(node, f"{dimension} of part {at}", [sizes, numbers], size, frame)

@@ -449,6 +449,15 @@ def test_what_never_changes_though_it_is_computed_of_what_does_is_seen(name: str
     assert [text for text, outcome in found.items() if outcome == FAILED] == [wanted]
 
 
+@pytest.mark.parametrize("name", ["every so many", "windows", "a count in steps", "the rest of a tensor"])
+def test_that_nothing_is_cut_of_nothing_hides_no_size(name: str) -> None:
+    body, wanted = CONSTANT[name]
+    tensors = [torch.zeros(size) for size in (7, 8)]
+    if name != "windows":  # which are not asked of nothing
+        tensors.append(torch.zeros(0))
+    assert [text for text, outcome in decided(body, *tensors).items() if outcome == FAILED] == [wanted]
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_changes_or_need_not_is_no_decision(name: str) -> None:
     found = decided(CHANGES[name], torch.zeros(7), torch.zeros(8))
