@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from gpu_runner.contracts import CandidateSource, Problem
+from gpu_runner.contracts import CandidateSource, Problem, Workload
 from workers.authors.protocol import SourceStyle
 from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
@@ -250,3 +252,17 @@ def test_package_resolves_to_the_port_and_the_module_to_the_default():
     assert getattr(package, "{function}").__module__ == "{package}"
     assert getattr(module, "{function}").__module__ == "liger_kernel.ops.{name}"
 '''
+
+
+def launchers(source: str, call: str) -> list[ast.FunctionDef]:
+    """The functions of a module in which a call stands, such as ``ct.launch(``."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [node for node in functions if call in ast.unparse(node)]
+
+
+def rows_and_columns(problem: Problem, workload: Workload) -> tuple[int, int]:
+    """Rows and columns of the input of most dimensions at a workload."""
+    sizes = dict(workload.sizes)
+    widest = max((spec.dims for spec in problem.inputs), key=len)
+    shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
+    return math.prod(shape[:-1]), shape[-1] if shape else 1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import math
 
 from gpu_runner.contracts import Problem, Workload
 from workers.contracts import KernelTiling
 from workers.layouts.liger import paths
-from workers.targets.backend import Backend
+from workers.targets.backend import Backend, launchers, rows_and_columns
 from workers.targets.cutedsl import shape_of
 
 PROCESSORS = 132  # of an H100, for the blocks of kernels that keep sums
@@ -19,19 +18,12 @@ class CuteDslBackend(Backend):
 
     def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
         """What a block takes at each size in bfloat16, by the launcher's own lines, and how many blocks there are on an H100."""
-        launchers = [
-            node
-            for node in ast.parse(source).body
-            if isinstance(node, ast.FunctionDef) and "_compiled(" in ast.unparse(node) and node.name != "_compiled"
-        ]
-        return tuple(_tiling(node, problem, workload) for node in launchers for workload in problem.workloads)
+        found = [node for node in launchers(source, "_compiled(") if node.name != "_compiled"]
+        return tuple(_tiling(node, problem, workload) for node in found for workload in problem.workloads)
 
 
 def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
-    sizes = dict(workload.sizes)
-    widest = max((spec.dims for spec in problem.inputs), key=len)
-    shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
-    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    rows, columns = rows_and_columns(problem, workload)
     vector, vectors, threads = shape_of(launcher, columns, "bfloat16")
     width, text = vector * vectors * threads, ast.unparse(launcher)
     blocks = -(-rows * columns // width) if "_flat_shape(" in text else rows * -(-columns // width)

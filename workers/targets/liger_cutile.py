@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import math
 from typing import Any
 
 from gpu_runner.contracts import Problem, Workload
 from workers.authors.compiler.schedules.cutile import TILE_SHAPE
 from workers.contracts import KernelTiling
 from workers.layouts.liger import paths
-from workers.targets.backend import Backend
+from workers.targets.backend import Backend, launchers, rows_and_columns
 
 PROCESSORS = 132  # of an H100, for the programs of kernels that keep sums
 
@@ -20,19 +19,12 @@ class CutileBackend(Backend):
 
     def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
         """The tiles of each launcher at each size, by the launcher's own lines, and its programs on an H100."""
-        launchers = [
-            node
-            for node in ast.parse(source).body
-            if isinstance(node, ast.FunctionDef) and "ct.launch(" in ast.unparse(node)
-        ]
-        return tuple(_tiling(node, problem, workload) for node in launchers for workload in problem.workloads)
+        found = launchers(source, "ct.launch(")
+        return tuple(_tiling(node, problem, workload) for node in found for workload in problem.workloads)
 
 
 def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
-    sizes = dict(workload.sizes)
-    widest = max((spec.dims for spec in problem.inputs), key=len)
-    shape = [int(dim) if dim.isdigit() else sizes.get(dim, 1) for dim in widest]
-    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    rows, columns = rows_and_columns(problem, workload)
     scope: dict[str, Any] = {"n_rows": rows, "n_cols": columns, "n_elements": rows * columns}
     lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
     chosen = [line for line in lines if line.startswith("BLOCK_")]
