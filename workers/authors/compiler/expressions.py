@@ -101,37 +101,13 @@ CUTILE = Dialect(
     True,
     "cuTile",
 )
+_CUTE_FUNCTIONS = "abs exp exp2 log log2 log1p expm1 sqrt rsqrt tanh erf sin cos floor ceil trunc"
 # A value is a vector of a thread's elements, of which some operators take no number beside one, and CUDA's functions are at hand.
 CUTE = Dialect(
     {
-        **{
-            op: f"cute.math.{name}({{0}})"
-            for op, name in {
-                "libdevice_tanh": "tanh",
-                "round": "roundeven",
-                **{
-                    name: name
-                    for name in [
-                        "abs",
-                        "exp",
-                        "exp2",
-                        "log",
-                        "log2",
-                        "log1p",
-                        "expm1",
-                        "sqrt",
-                        "rsqrt",
-                        "tanh",
-                        "erf",
-                        "sin",
-                        "cos",
-                        "floor",
-                        "ceil",
-                        "trunc",
-                    ]
-                },
-            }.items()
-        },
+        **{name: f"cute.math.{name}({{0}})" for name in _CUTE_FUNCTIONS.split()},
+        "libdevice_tanh": "cute.math.tanh({0})",
+        "round": "cute.math.roundeven({0})",
         "sigmoid": "_sigmoid({0})",
         "sign": "_sign({0})",
         "maximum": "_maximum({0}, {1})",
