@@ -20,9 +20,7 @@ LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
 HALF_NUMBERS = 0.5  # of them, in float16
-ROOM = (
-    2.0**-6
-)  # of the dtype's largest number: who multiplies or adds in another order may pass that on the way to more
+ROOM = 2.0**-6  # of the dtype's largest number: beyond it another order of the same operations may overflow on the way
 SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
 
 
