@@ -58,6 +58,7 @@ HIDDEN = {
     "the bounds of a block pointer": (
         "tl.load(tl.make_block_ptr(x_ptr, (1,), (1,), (n - 9999,), (1,), (0,)), boundary_check=(0,), padding_option='zero')"
     ),
+    "the bounds of a descriptor": ("tl.make_tensor_descriptor(x_ptr, (n,), (1,), (BLOCK,)).load([n * 16 + 9984])"),
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
     "a branch on a quotient of constants": "x if tl.full((), 1.0, tl.float32) / 3.0 > 0.4 else x + 1",
     "the second part of a branch on constants": "x if 2 > 1 and tl.full((), 2.0, tl.float32) > 3.0 else x + 1",
