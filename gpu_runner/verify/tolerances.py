@@ -61,16 +61,17 @@ class Floor:
     tensor: float
     row: float
     element: float
-    smallest: float  # half the distance between the smallest numbers of the dtype
+    smallest: float  # half the distance between the smallest numbers of the dtype that every kernel keeps
 
 
 # Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element
-# may be off by one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
+# may be off by one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23,
+# and what is below its smallest normal number, bfloat16's too, is zero to instructions that flush.
 FLOORS: dict[torch.dtype, Floor] = {
     torch.float64: Floor(1e-12, 4e-12, 2e-11, 0.0),
-    torch.float32: Floor(4e-6, 5e-6, 2e-5, 2.0**-149),
+    torch.float32: Floor(4e-6, 5e-6, 2e-5, 2.0**-127),
     torch.float16: Floor(4e-4, 8e-4, 2e-3, 2.0**-24),
-    torch.bfloat16: Floor(3e-3, 6e-3, 1.2e-2, 2.0**-133),
+    torch.bfloat16: Floor(3e-3, 6e-3, 1.2e-2, 2.0**-127),
 }
 
 

@@ -54,6 +54,13 @@ def test_rows_of_zeros_do_not_lower_what_the_other_rows_are_allowed() -> None:
     assert not compare((exact - 30 * lost).float(), truth).passed
 
 
+@pytest.mark.parametrize(("size", "passes"), [(2.0**-140, True), (2.0**-120, False)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_below_the_smallest_normal_number_may_be_zero(dtype: torch.dtype, size: float, passes: bool) -> None:
+    exact = size * torch.rand(7, 47, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    assert compare(torch.zeros(7, 47, dtype=dtype), Truth(exact, exact.to(dtype))).passed is passes
+
+
 def test_float16_arithmetic_is_not_good_enough_for_float32() -> None:
     truth = truth_of(torch.float32)
     assert not compare(truth.exact.half().float(), truth).passed
