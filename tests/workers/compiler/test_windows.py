@@ -1,9 +1,6 @@
-"""Convolutions and pools: what their graphs mean, how they are cut into steps, and problems of them at random."""
+"""Convolutions and pools: what their graphs mean and how they are cut into steps."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,10 +8,8 @@ import torch
 from gpu_runner.contracts import Pass
 from gpu_runner.contracts.graph import NodeRef
 from gpu_runner.evaluate import evaluate
-from tests.few import few
 from tests.workers.compiler.captured import captured, proposal, style
 from tests.workers.compiler.interpreted import loaded
-from tests.workers.compiler.processes import run
 from tests.workers.compiler.suited import graph_of
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.compiler.graph import CannotCompileError, require_well_formed
@@ -94,13 +89,3 @@ def test_windows_of_another_form_than_the_capture_gives_are_refused() -> None:
         nodes = (*graph.nodes[:place], type(node)(node.name, node.op, args, node.meta), *graph.nodes[place + 1 :])
         with pytest.raises(CannotCompileError):
             require_well_formed(problem, type(graph)(**{**vars(graph), "nodes": nodes}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", few((4, 10), (4,)))
-def test_problems_at_random_are_right_or_refused(tmp_path: Path, count: int) -> None:
-    path = tmp_path / "results.json"
-    run("windows_at_random", "100", str(count), str(path), folder=tmp_path)
-    results = json.loads(path.read_text())
-    assert {number: result for number, result in results.items() if result.get("complaints")} == {}
-    assert sum("complaints" in result for result in results.values()) > len(results) // 2  # not all are refused

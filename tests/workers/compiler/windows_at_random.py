@@ -9,6 +9,7 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +159,8 @@ class Draw:
         )
 
 
-def main() -> None:
-    """Judge some of them."""
+def judge_drawn(draw: Callable[[int], Any]) -> None:
+    """Judge the problems that the command line numbers, each the source of a draw."""
     from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
@@ -167,12 +168,17 @@ def main() -> None:
     suited.FOLDER = Path(tempfile.mkdtemp())
     results: dict[str, Any] = {}
     for number in range(first, first + count):
-        (suited.FOLDER / f"at_random_{number}.py").write_text(Draw(number).source())
+        (suited.FOLDER / f"at_random_{number}.py").write_text(draw(number).source())
         try:
             results[str(number)] = suited.judged(f"at_random_{number}")
         except Exception as error:
             results[str(number)] = {"complaints": [f"{type(error).__name__}: {error}"[:2000]]}
     Path(sys.argv[3]).write_text(json.dumps(results))
+
+
+def main() -> None:
+    """Judge some of them."""
+    judge_drawn(Draw)
 
 
 if __name__ == "__main__":

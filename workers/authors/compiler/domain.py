@@ -187,7 +187,7 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
         )
         # Segments of one length alone are numbered: the groups of a norm and their channels are two.
         lengths = {axes for name in stored if (axes := domain.segments_of(name)) is not None}
-        if len(lengths) < 2 and all(_fits(domain, node) for node in graph.nodes):
+        if len(lengths) < 2 and _chunks_lead(domain) and all(_fits(domain, node) for node in graph.nodes):
             fitting.append(_with_chunks(domain, graph))
     if not order:
         fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
@@ -319,6 +319,12 @@ def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Sh
             # A tensor with columns has all rows, or none: only then one rule says where its elements lie.
             if all(not axes & set(cols) or axes in (set(order), set(cols)) for axes in stored):
                 yield domain
+
+
+def _chunks_lead(domain: Domain) -> bool:
+    """Whether chunks are outermost in the columns of a row, which kernels find them by: their columns are all there are."""
+    behind = {domain.shapes[name][-1][1:] for name in domain.shapes if domain.is_chunked(name)}
+    return all(columns == domain.col_axes for columns in behind)
 
 
 def _rows_adjoin(domain: Domain, name: str) -> bool:

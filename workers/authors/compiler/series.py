@@ -469,6 +469,13 @@ def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
     return _chain(name, nodes)[-1]
 
 
+def _held_against(graph: Graph, nodes: Mapping[str, Node]) -> set[str]:
+    """The reductions whose results are looked for among what they reduce: rounded they would equal none of it."""
+    compared = {ref.name for node in graph.nodes if node.op in {"eq", "ne"} for ref in references(node.args)}
+    ends = {link for name in compared for link in _chain(name, nodes)}
+    return {name for name in ends if nodes[name].op in {"amax", "amin"}}
+
+
 def _chain(name: str, nodes: Mapping[str, Node]) -> list[str]:
     """A node and what it is a view of, one after the other."""
     chain = [name]
@@ -497,8 +504,8 @@ class StepCutter:
     ) -> None:
         self.problem, self.graph, self.narrow, self.timed = problem, graph, narrow, timed
         self.available, self.chains = available, chains
-        self.wide = frozenset(kept_numbers(chains))
         self.nodes = {node.name: node for node in graph.nodes}
+        self.wide = frozenset((*kept_numbers(chains), *_held_against(graph, self.nodes)))
         self._turns, self._stored = breaks.turns, breaks.stored
         self._users_in_turns: dict[str, list[str]] = {}  # by what they take
         for user in self._turns:
@@ -813,7 +820,8 @@ class _Part:
     def _seen(self, name: str) -> str:
         """The dtype of a tensor that is stored where the call's is bfloat16."""
         graph, narrow = self._cut.graph, self._cut.narrow
-        if name in graph.outputs and graph.output_dtypes:
+        is_computed_again = self._cut.timed is Pass.backward and name in self._cut.wide
+        if name in graph.outputs and graph.output_dtypes and not is_computed_again:
             return graph.output_dtypes[graph.outputs.index(name)]
         stored = self._cut.available.get(name)
         if stored is not None:

@@ -65,11 +65,12 @@ NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
         return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_tiles, 8)'''
 
-NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks):
-    """Programs that share the rows of a block of columns: on all blocks four a multiprocessor, each with its own partial sums."""
+NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, bytes_ahead):
+    """Programs that share the rows of a block of columns: as many a multiprocessor as its shared memory serves, at most four."""
     if device.type == "cuda":
-        n_programs = 4 * torch.cuda.get_device_properties(device).multi_processor_count
-        return min(n_tiles, triton.cdiv(n_programs, n_blocks))
+        properties = torch.cuda.get_device_properties(device)
+        together = max(1, min(4, properties.shared_memory_per_multiprocessor // bytes_ahead))
+        return min(n_tiles, triton.cdiv(together * properties.multi_processor_count, n_blocks))
     return min(n_tiles, 8)'''
 
 NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
@@ -202,7 +203,8 @@ class Tile(Schedule):
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
             if self.task.is_persistent and not self.form.tunable and not self._gives_sums:
-                lines.append(f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks)")
+                ahead = "NUM_STAGES * tile_bytes"
+                lines.append(f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {ahead})")
         if self._gives_sums:
             programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
             lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, n_blocks{programs})")
