@@ -26,8 +26,24 @@ UNARY = (
     "torch.relu({x})",
     "torch.clamp({x}, -1.0, 1.5)",
     "torch.where({x} > 0.3, {x}, 0.1 * {x})",
+    "F.hardswish({x})",
+    "F.elu({x}, 0.7)",
+    "F.leaky_relu({x}, 0.2)",
+    "torch.log1p({x}.abs())",
+    "torch.sin({x}) + torch.erf({x})",
+    "({x} * 0.5) ** 3",
+    "1.0 - {x}",
+    "F.mish({x})",
 )
-BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / (1.0 + {y} * {y})", "torch.maximum({x}, {y})")
+BINARY = (
+    "{x} + {y}",
+    "{x} - {y}",
+    "{x} * {y}",
+    "{x} / (1.0 + {y} * {y})",
+    "torch.maximum({x}, {y})",
+    "torch.lerp({x}, {y}, 0.3)",
+    "torch.where({y} > 0, {x}, {y})",
+)
 SUMS = ("{x}.sum(dim={dims}, keepdim={keep})", "{x}.mean(dim={dims}, keepdim={keep})")
 REDUCTIONS = (
     *SUMS,
@@ -35,6 +51,9 @@ REDUCTIONS = (
     "torch.logsumexp({x}, dim={dims}, keepdim={keep})",
     "{x}.var(dim={dims}, keepdim={keep}, unbiased=False)",
     "torch.linalg.vector_norm({x}, dim={dims}, keepdim={keep})",
+    "torch.amin({x}, dim={dims}, keepdim={keep})",
+    "{x}.std(dim={dims}, keepdim={keep})",
+    "{x}.abs().sum(dim={dims}, keepdim={keep})",
 )
 ALONG = (
     "torch.softmax({x}, dim={dim})",
@@ -166,6 +185,33 @@ class Draw:
             merged = (*shape[:first], shape[first] * shape[first + 1], *shape[first + 2 :])
             self._let(f"{x}.flatten({first}, {first + 1})", merged)
 
+    def norm(self) -> None:
+        """A norm over the last dimensions, with a weight or without."""
+        x = self._value()
+        shape = self.values[x][-self._pick(1, 1, 2) :]
+        if math.prod(shape) < 3:
+            return
+        weight = ""
+        if self._random.random() < 0.5:
+            weight = f"p{len(self.parameters)}"
+            self.parameters.append(f"{weight} = nn.Parameter(torch.randn{self._tuple(shape)})")
+            self.values[f"self.{weight}"] = shape
+            weight = f", self.{weight}"
+        self._let(f"F.{self._pick('layer', 'rms')}_norm({x}, {self._tuple(shape)}{weight})", self.values[x])
+
+    def mask(self) -> None:
+        """What lies on one side of the diagonal, or repeated rows."""
+        x = self._value()
+        shape = self.values[x]
+        if len(shape) < 2:
+            return
+        if self._random.random() < 0.5:
+            self._let(f"torch.tril({x}, {self._pick(-1, 0, 1)})", shape)
+        else:
+            dim = self._random.randrange(len(shape))
+            repeated = (*shape[:dim], 2 * shape[dim], *shape[dim + 1 :])
+            self._let(f"{x}.repeat_interleave(2, dim={dim})", repeated)
+
     def product(self) -> None:
         """A product with a matrix of parameters."""
         x = self._value()
@@ -179,7 +225,14 @@ class Draw:
     def source(self) -> str:
         """The problem as a file."""
         often = (self.unary, self.unary, self.binary, self.binary, self.binary, self.reduction, self.along)
-        steps = (*often, self.parts, self.view, *([self.product] if self._random.random() < 0.3 else []))
+        steps = (
+            *often,
+            self.parts,
+            self.view,
+            self.norm,
+            self.mask,
+            *([self.product] if self._random.random() < 0.3 else []),
+        )
         wanted = self._random.randint(2, 7)
         while len(self.lines) < wanted:
             self._pick(*steps)()

@@ -190,7 +190,7 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
         if len(lengths) < 2 and _chunks_lead(domain) and all(_fits(domain, node) for node in graph.nodes):
             fitting.append(_with_chunks(domain, graph))
     if not order:
-        fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
+        fitting.append(_with_chunks(Domain((), (), sizes, shapes, element_axes=elements), graph))
     if chunking is None and not moved and not elements:
         fitting[1:1] = _strided(
             order, sizes, shapes, graph
