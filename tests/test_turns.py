@@ -58,10 +58,11 @@ def test_of_what_was_changed_all_is_run(listed: list[Item], whole: str, left: in
     assert len(out) == left * (TURNS - 1)
 
 
-def test_what_make_test_never_runs_takes_no_turn(listed: list[Item]) -> None:
-    long = Item("tests/verify/test_a.py::test_cases[long]", ("long",))
+@pytest.mark.parametrize("mark", ["long", "every_turn"])
+def test_what_make_test_never_or_always_runs_takes_no_turn(listed: list[Item], mark: str) -> None:
+    marked = Item("tests/verify/test_a.py::test_cases[marked]", (mark,))
     for turn in range(TURNS):
-        assert out_of([long, *listed], turn) == out_of(listed, turn)
+        assert out_of([marked, *listed], turn) == out_of(listed, turn)
 
 
 def test_what_takes_long_with_all_its_cases_is_listed_first(listed: list[Item]) -> None:

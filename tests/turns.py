@@ -40,7 +40,7 @@ def left_out(items: Iterable[pytest.Item], turn: int, whole: Collection[str]) ->
     out = set[pytest.Item]()
     for item in items:
         function = item.nodeid.partition("[")[0]
-        if function not in place or item.get_closest_marker("long"):
+        if function not in place or any(map(item.get_closest_marker, ("long", "every_turn"))):
             continue
         if place[function] % TURNS != turn and not {_own(item.path), item.path.parent.name} & {*whole}:
             out.add(item)
