@@ -10,12 +10,13 @@ KEEP ?=
 COUNT ?= 500
 MINUTES ?= 5
 SEED ?=
+TURN ?=
 DEMO ?= create
 LIBRARY := liger-kernel==0.8.5
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-all library cheats honest chaos check lint types architecture format migrate docs clean
+.PHONY: help demo test turns test-all library cheats honest chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -29,8 +30,11 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; DEMO=nightly: a month of nights; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
-test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest candidates a sixteenth, of what says the same of many cases a part
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long"
+test: $(VENV)/installed ## Run the tests but the longest; of those that take long a third, by the commit or TURN=0, 1 or 2
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long" $(if $(TURN),--turn $(TURN))
+
+turns: $(VENV)/installed ## Run the tests of all turns, and list anew what takes long; on a quiet machine
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long" --write-turns
 
 test-all: $(VENV)/installed ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

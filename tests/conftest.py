@@ -8,10 +8,10 @@ import logging
 import os
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
@@ -38,13 +38,14 @@ sys.dont_write_bytecode = False
 os.environ["KERNELSMITH_REQUIRE_ISOLATION"] = '["process"]'
 
 from gpu_runner.verify.draws import MASTER_BYTES, Draws  # noqa: E402 - after the environment is set
-from tests import run_folder  # noqa: E402
+from tests import run_folder, turns  # noqa: E402
 from workers import redaction  # noqa: E402
 
 # As the product logs an exception: to colour its frames and show their variables takes a tenth of a second.
 structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
 
 RUN_FOLDER = pytest.StashKey[Path]()
+TURN = pytest.StashKey[tuple[int, list[str]]]()  # with what was changed
 
 # A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`; on a
 # quarter of them in `make test`.
@@ -77,6 +78,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the recordings be made anew: ``pytest tests/conversations --record``."""
     parser.addoption("--record", action="store_true", help="ask the real runner where tests/recorded has no answer")
     parser.addoption(
+        "--turn",
+        type=int,
+        help=f"which of the {turns.TURNS} turns `make test` takes; by default the commit's, and all of what changed",
+    )
+    parser.addoption("--write-turns", action="store_true", help="run the tests of all turns, and list what takes long")
+    parser.addoption(
         "--draws", default="0", help="word that stands for the secret seed of each verdict; 'secret' draws it"
     )
 
@@ -89,17 +96,37 @@ def pytest_configure(config: pytest.Config) -> None:
     Python's collector waits while everything is imported: it finds nothing there, and takes a fifth of that time.
     """
     gc.disable()
+    theirs = getattr(config, "workerinput", None)
+    config.stash[TURN] = theirs["turn"] if theirs else turns.chosen(config.option.turn)
     if not hasattr(config, "workerinput") and config.option.basetemp is None:
         folder = config.stash[RUN_FOLDER] = run_folder.make()
         config.option.basetemp = folder / "tests"
     if (word := config.getoption("--draws")) == "secret":
         settings.load_profile("search")
     else:
-        settings.load_profile("few" if config.option.markexpr == "not long" else "untimed")
+        settings.load_profile("few" if _is_quick(config) else "untimed")
         master = hashlib.sha256(word.encode()).hexdigest()[: 2 * MASTER_BYTES]
         Draws.fresh = classmethod(lambda cls: cls(master))  # type: ignore[method-assign,assignment]
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Have xdist's workers agree on the turn."""
+    node.workerinput["turn"] = node.config.stash[TURN]
+
+
+def _is_quick(config: pytest.Config) -> bool:
+    """Whether this is `make test`."""
+    return bool(config.option.markexpr == "not long")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """How this run is repeated at another commit."""
+    turn, changed = config.stash[TURN]
+    whole = f", and all of {', '.join(changed)}" if changed else ""
+    return [f"of what takes long --turn {turn}{whole}"] if _is_quick(config) else []
 
 
 @pytest.hookimpl(trylast=True)
@@ -115,11 +142,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have a slow test, and end with those of few tests.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to other turns what is theirs; begin with the files that have a slow test, and end with those of few tests.
 
     A file that takes long and came last would run while the other processes have nothing to do.
     """
+    if _is_quick(config) and not config.option.write_turns:
+        out = turns.left_out(items, *config.stash[TURN])
+        config.hook.pytest_deselected(items=[*out])
+        items[:] = [item for item in items if item not in out]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path not in slow, -tests[item.path], str(item.path)))
@@ -143,7 +174,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name the slowest files, and tests that should begin early and are not marked so; on a busy machine some for no reason."""
     # What sets up or tears down a test has the empty word for its outcome.
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("")):
@@ -151,14 +182,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(
                 f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow"
             )
-    took = Counter[str]()
+    took, cases = defaultdict[str, float](float), defaultdict[str, float](float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 took[report.nodeid.partition("::")[0]] += report.duration
+                cases[report.nodeid] += report.duration
+    if config.option.write_turns:
+        turns.write(cases)
     terminalreporter.write_line(f"{sum(took.values()):.0f} s of tests; the files that took longest:")
-    for path, seconds in took.most_common(SLOWEST_FILES):
-        terminalreporter.write_line(f"{seconds:7.1f} s  {path}")
+    for path in sorted(took, key=lambda path: -took[path])[:SLOWEST_FILES]:
+        terminalreporter.write_line(f"{took[path]:7.1f} s  {path}")
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,8 @@ from gpu_runner.contracts import Limits
 from gpu_runner.errors import ChildError, ProtocolError
 from gpu_runner.session import ChildSession
 
+pytestmark = pytest.mark.every_turn
+
 NONCE = bytes(range(16))
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=2**30)
 NARROW = Bounds(2**24, expanded=False)

@@ -19,6 +19,8 @@ from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.plan import SandboxPlan, environment, package_roots, readable_paths
 from gpu_runner.session import ChildSession
 
+pytestmark = pytest.mark.every_turn
+
 LIMITS = Limits(time_s=60, step_s=20)
 
 

@@ -16,6 +16,8 @@ from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import MAX_DEPTH, footprint, room_of
 from gpu_runner.session import ChildSession
 
+pytestmark = pytest.mark.every_turn
+
 MIB = 2**20
 PROCESS_ONLY = (Isolation.process,)
 BOTH = pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY], ids=["all levels", "process"])

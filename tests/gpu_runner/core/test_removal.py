@@ -20,6 +20,8 @@ from gpu_runner.scratch import Scratch
 from tests.few import few
 from workers.gpu_host import runner as supervisor
 
+pytestmark = pytest.mark.every_turn
+
 DEEP = 1_500  # more than Python's stack, and than the files that a process may have open by default
 
 

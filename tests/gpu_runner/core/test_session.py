@@ -24,6 +24,8 @@ from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from tests.few import few
 
+pytestmark = pytest.mark.every_turn
+
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
 ROOT = Path(__file__).parents[3]

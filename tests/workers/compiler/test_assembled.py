@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.few import few
+from tests.few import asked_for, few
 from tests.workers.compiler.assembled import PROPERTIES
 
 NAMES = few(["layer_norm", "softmax", "rms_norm", "dyt", "cross_entropy", "sparsemax"], ["layer_norm"])
@@ -22,8 +22,7 @@ def launches(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[dict[str, Any]]]:
     """The launches of each problem that this run looks at; Triton compiles where it is not in its interpreter."""
-    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    names = sorted({item.callspec.params["name"] for item in here})
+    names = asked_for(request, "name")
     results = tmp_path_factory.mktemp("assembled") / "launches.json"
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(results.parent / "cache")

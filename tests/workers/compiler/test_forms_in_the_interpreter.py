@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.few import few
+from tests.few import asked_for, few
 from tests.workers.compiler.captured import COMPILED
 from tests.workers.compiler.formed import OFFSET_FORM
 from tests.workers.compiler.processes import interpreted
@@ -41,14 +41,12 @@ def results_of(names: list[str], part: slice, folder: Path) -> dict[str, dict[st
 @pytest.fixture(scope="module")
 def first(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
     """The first form of the problems that this run looks at."""
-    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    names = sorted({item.callspec.params["name"] for item in here})
-    return results_of(names, FIRST, tmp_path_factory.mktemp("first"))
+    return results_of(asked_for(request, "name"), FIRST, tmp_path_factory.mktemp("first"))
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
-    return results_of(COMPILED, OTHERS, tmp_path_factory.mktemp("others"))
+def others(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    return results_of(asked_for(request, "name"), OTHERS, tmp_path_factory.mktemp("others"))
 
 
 # In `make test` some of each form at each size.

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.few import asked_for
 from tests.workers.compiler.captured import COMPILED, names, proposal
 from tests.workers.compiler.formed import formed, section_style
 from tests.workers.compiler.processes import interpreted
@@ -138,9 +139,10 @@ def test_nothing_else_is_taken_for_a_loop() -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What all cases found, from one process."""
-    return interpreted("repeated", CASES, tmp_path_factory.mktemp("repeated"))
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What the cases of this run found, from one process."""
+    cases = {case: CASES[case] for case in asked_for(request, "case")}
+    return interpreted("repeated", cases, tmp_path_factory.mktemp("repeated"))
 
 
 @pytest.mark.slow

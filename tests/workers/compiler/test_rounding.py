@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpu_runner.contracts.envelope import to_json
+from tests.few import asked_for
 from tests.gpu_runner.core.problems import full, rows
 from tests.gpu_runner.core.test_tracing import captured
 from tests.workers.compiler.processes import interpreted
@@ -118,11 +119,12 @@ WIDE = {f"rms_norm beside a float32 weight {rounds}": (RMS, "bfloat16", ("w",), 
 
 
 @pytest.fixture(scope="module")
-def shares(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+def shares(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
     """For each case and tensor the share of elements that differ from eager mode's, from one process with the interpreter."""
     folder = tmp_path_factory.mktemp("rounded")
     cases = {}
-    for key, (source, dtype, wide, rounds) in (CASES | WIDE).items():
+    asked = {key: CASES[key] for case in asked_for(request, "case") for key in (case, case.replace("True", "False"))}
+    for key, (source, dtype, wide, rounds) in (asked | WIDE).items():
         own = {"problem": source, "graph": to_json(captured(source)[1]), "sizes": LENGTHS}
         cases[key] = own | {"dtype": dtype, "wide": wide, "rounds": rounds}
     return interpreted("rounded", cases, folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.few import few
+from tests.few import asked_for, few
 from tests.workers.compiler.processes import run
 from tests.workers.compiler.suited import problems
 
@@ -26,8 +26,7 @@ NAMES = few(problems(), {*problems()[::6], *REFUSED})
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What the problems came to that this run looks at, from one process."""
-    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    names = sorted({item.callspec.params["name"] for item in here})
+    names = asked_for(request, "name")
     path = tmp_path_factory.mktemp("suited") / "results.json"
     run("suited", str(path), *names, folder=path.parent, time_s=560.0)
     given: dict[str, dict[str, Any]] = json.loads(path.read_text())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_runner.contracts import Expr
+from tests.few import asked_for
 from tests.workers.compiler.captured import COMPILED, captured
 from tests.workers.compiler.processes import interpreted
 from workers.authors.compiler.axes import find_chunking
@@ -124,19 +125,21 @@ def others_of(name: str) -> dict[str, Case]:
     return {key: case for key, case in cases_of(name).items() if key not in few_of(name)}
 
 
-def results_of(cases: Callable[[str], dict[str, Case]], folder: Path) -> dict[str, dict[str, list[str]]]:
+def results_of(
+    names: list[str], cases: Callable[[str], dict[str, Case]], folder: Path
+) -> dict[str, dict[str, list[str]]]:
     """What is wrong with each problem in some cases, from one process."""
-    return interpreted("interpreted", {name: cases(name) for name in COMPILED}, folder)
+    return interpreted("interpreted", {name: cases(name) for name in names}, folder)
 
 
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
-    return results_of(few_of, tmp_path_factory.mktemp("few"))
+def few(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    return results_of(asked_for(request, "name"), few_of, tmp_path_factory.mktemp("few"))
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
-    return results_of(others_of, tmp_path_factory.mktemp("others"))
+def others(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    return results_of(asked_for(request, "name"), others_of, tmp_path_factory.mktemp("others"))
 
 
 def test_every_compiled_problem_with_a_scalar_that_divides_is_tried_with_other_ones() -> None:
