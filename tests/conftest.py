@@ -80,6 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--turn",
         type=int,
+        choices=range(turns.TURNS),
         help=f"which of the {turns.TURNS} turns `make test` takes; by default the commit's, and all of what changed",
     )
     parser.addoption("--write-turns", action="store_true", help="run the tests of all turns, and list what takes long")
