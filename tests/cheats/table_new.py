@@ -1985,6 +1985,14 @@ NEW: dict[str, NewCheat] = {
     "aligned_pointer": NewCheat(
         "gauss", 11, "forward", "run", "`tl.multiple_of` of a pointer: the tensor may begin anywhere."
     ),
+    "descriptor_ends_within_16_bytes": NewCheat(
+        "residual",
+        11,
+        "forward",
+        "whole",
+        "A store through a tensor descriptor ends with whole 16 bytes, and a row of one need not.",
+        dtype="bfloat16",
+    ),
     "three_warps": NewCheat("gauss", 11, "forward", "run", "`num_warps=3`, which no GPU launches."),
     "eight_deep_product": NewCheat(
         "two_by_eight", 11, "forward", "run", "`tl.dot` over eight: NVIDIA's compiler takes sixteen or more."
