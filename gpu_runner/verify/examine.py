@@ -14,7 +14,7 @@ from gpu_runner.contracts.problem import RAISES
 from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.compare import ValueComparison, compare, loss_of, needs_loss, scattered
-from gpu_runner.verify.finding import CaseNotes, Examined
+from gpu_runner.verify.finding import CaseNotes, Examined, VerdictFinding
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -200,7 +200,8 @@ class _Examiner:
         self.notes.excused += again.notes.excused
         for finding in again.notes.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
-            self.notes.wrong(Status.nondeterministic, "deterministic", message, finding.evidence.output)
+            evidence = replace(finding.evidence, check="deterministic", message=message)
+            self.notes.add(VerdictFinding(Status.nondeterministic, evidence))
         if not again.notes.findings:
             self._scatter(proof, differ)
         return False

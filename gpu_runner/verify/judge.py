@@ -233,7 +233,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
 def _is_narrow(verdict: Verdict) -> bool:
     """Whether a verdict fails by so little that another draw may tell otherwise."""
     errors = [(evidence.error or math.inf) / (evidence.allowed or 1.0) for evidence in verdict.evidence]
-    is_of_values = verdict.status in (Status.incorrect_values, Status.incorrect_gradient)
+    is_of_values = verdict.status in (Status.incorrect_values, Status.incorrect_gradient, Status.nondeterministic)
     return is_of_values and len(errors) <= MOST_NARROW and max(errors) <= NARROW
 
 

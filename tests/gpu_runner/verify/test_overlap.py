@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.contracts.verify import Check
+from gpu_runner.contracts.verify import Check, Status
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
@@ -113,22 +113,43 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Tensor]]:
     yield seen
 
 
+def _answered(first: torch.Tensor, run: str, second: torch.Tensor) -> CaseAnswer:
+    value = ReturnedValue("Tensor", first, (5, 33), (33, 1), "float32", "cpu")
+    runs = {"first": {"output 0": value}, run: {"output 0": replace(value, tensor=second)}}
+    return CaseAnswer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
+
+
 @pytest.mark.parametrize(("second", "times"), [(0.0, 1), (1.0, 2)])
 def test_values_that_are_equal_are_compared_with_a_truth_once(
     compared: list[torch.Tensor], second: float, times: int
 ) -> None:
     exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
-    value = ReturnedValue("Tensor", exact.float(), (5, 33), (33, 1), "float32", "cpu")
-    other = replace(value, tensor=exact.float() + second)
-    runs = {"first": {"output 0": value}, "no_grad": {"output 0": other}}
-    answer = CaseAnswer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
     proof = replace(proofs()[0], outputs=(item,))
+    answer = _answered(exact.float(), "no_grad", exact.float() + second)
     examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", proof)
     examiner.values("values", proof, "first")
     examiner.use(Use("no_grad"), proof)
     assert len(compared) == times
     assert bool(examiner.notes.findings) == bool(second)
+
+
+def test_a_second_run_that_is_wrong_says_by_how_much() -> None:
+    """Who judges draws again what fails narrowly, in whichever run."""
+    exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
+    answer = _answered(exact.float(), "second", exact.float() + 1.0)
+    examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", replace(proofs()[0], outputs=(item,)))
+    assert examiner.second_run(examiner.case) is False
+    (finding,), (check,) = examiner.notes.findings, examiner.notes.checks
+    first = _Examiner(CaseNotes("case"), _answered(exact.float() + 1.0, "no_grad", exact.float()), Peer(), "cpu", examiner.case)
+    first.values("values", first.case, "first")
+    (wrong,) = first.notes.findings
+    known = wrong.evidence
+    assert (finding.status, finding.evidence.check) == (Status.nondeterministic, "deterministic")
+    assert (finding.evidence.error, finding.evidence.allowed) == (known.error, known.allowed)
+    assert known.error is not None
+    assert (check.name, check.error, check.passed) == ("deterministic", known.error, False)
 
 
 def test_cases_meet_a_gpu_and_one_with_few_processors_by_turns_as_they_become_known() -> None:
