@@ -3,7 +3,8 @@
 By itself it takes the bits of bfloat16 for whole numbers. Here every operation goes by float32 and is rounded to the nearest
 even, so a value is what the hardware's float32 unit would give. A float argument becomes a float32 scalar of the kernel, as it does
 when the kernel is compiled. Maxima and minima of NaN are the other number, unless the kernel asks for NaN. The functions of
-libdevice, which by themselves are empty there, are computed by numpy, in float32. Stores through tensor descriptors write whole chunks.
+libdevice, which by themselves are empty there, are computed by numpy, in float32. Stores through tensor descriptors write
+whole 16 bytes.
 Source: Triton's documentation of the interpreter's limits (``bfloat16`` numerics are unsupported in it); triton.language.maximum,
 its parameter ``propagate_nan``; PTX ISA, ``max`` without and with ``.NaN``; issue 11583 of triton-lang/triton, stores on Hopper.
 """
@@ -342,7 +343,7 @@ def _padded_descriptor(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _store_of_whole_chunks(self: Any, desc: Any, value: Any, indices: Any) -> Any:
-    """Store a block through a descriptor, and with a row's last elements what fills up their 16 bytes, as NVIDIA's hardware does."""
+    """Store a block through a descriptor, and with a row's last elements what fills up their 16 bytes, as Hopper does."""
     pointers, mask = desc.materialize_pointers(indices)
     width, size = desc.block_shape[-1], desc.base.dtype.element_ty.primitive_bitwidth // 8
     end = int(desc.shape[-1].data.item()) - int(indices[-1].data.item())  # of the row, in the block's columns

@@ -397,6 +397,7 @@ _NO_EPSILON = "epsilon of zero"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _NOT_FINITE = "not finite"
+PADDED_ROW = "a row of a padded tensor"
 _ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
@@ -1446,9 +1447,21 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     )
 
 
-def packed_evenly(problem: Problem, case: Case) -> Case:
-    """Give a case whose parts of one tensor begin at multiples of 16 bytes, where a candidate asks for it."""
-    return replace(case, sizes=evenly(problem, case)) if case.packed else case
+def aligned(problem: Problem, cases: Sequence[Case], draws: Draws) -> tuple[Case, ...]:
+    """Give the cases of a candidate that loads or stores by hardware descriptors: memory begins at multiples of 16 bytes.
+
+    A row that ends between two of them, within a wider tensor, is one more case of each dtype.
+    """
+    along = columns_of(problem)
+    first = {case.dtype: case for case in reversed(cases) if case.content is Content.ordinary and not case.is_empty}
+    for dtype, case in first.items():
+        label = f"{PADDED_ROW} {dtype}"
+        odd = 2 * draws.stream(label).randint(8, 45) + 1
+        sizes = tuple((dim, odd if dim in along else 1) for dim, _ in case.sizes)
+        row = Case(PADDED_ROW, sizes, dtype, draws.seed(label), case.scalars, MemoryLayout.apart, may_raise=True)
+        cases = (*cases, row)
+    cases = tuple(replace(case, aligned=True) for case in cases)
+    return tuple(replace(case, sizes=evenly(problem, case)) if case.packed else case for case in cases)
 
 
 def evenly(problem: Problem, case: Case) -> tuple[tuple[str, int], ...]:

@@ -60,9 +60,11 @@ class Placement:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
 
-    def aligned(self) -> Placement:
-        """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
-        return replace(self, shift=16 if self.shift else 0)
+    def aligned(self, shape: tuple[int, ...]) -> Placement:
+        """The same with an offset of a multiple of 16 bytes in every dtype; so are strides of one row, and where gaps are odd."""
+        evens = self.gap and (self.gap % 2 or math.prod(shape[:-1]) == 1)
+        gap = self.gap + -(shape[-1] + self.gap) % 16 if evens else self.gap
+        return replace(self, shift=16 if self.shift else 0, gap=gap)
 
     def stride(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The strides of a tensor of this shape, in elements."""
