@@ -235,6 +235,7 @@ def _answer(
             "launches": log.launches,
             "work": log.work(),
             "broken": log.broken_guards(),
+            "touched": [] if meta["tolerant"] else list(log.touched),
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
             "trail": trail,

@@ -19,7 +19,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, unordered
+from gpu_runner.program import nans, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +43,8 @@ def teach_interpreter() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.get_bf16 = _constant
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
+    builder.create_idiv = _floored(interpreter.np.floor_divide, builder.create_idiv)
+    builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
@@ -307,6 +309,17 @@ def _eight_bits(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, src, dst_type, rounding_mode)
 
     return create_fp_to_fp
+
+
+def _floored(by_python: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    def divide(self: Any, lhs: Any, rhs: Any) -> Any:
+        from triton.runtime.interpreter import TensorHandle
+
+        if not tiles.is_floored():
+            return original(self, lhs, rhs)
+        return TensorHandle(by_python(lhs.data, rhs.data), lhs.dtype.scalar)
+
+    return divide
 
 
 def _pads_by_nan(pointers: Any, padding: Any) -> bool:

@@ -344,7 +344,10 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
         violation.path = violation.path or function.closure.module.path
         raise violation
     holder = Kernel(function.name, None, function, function.evaluator, spoken=spoken)
-    plain = _compiled(function, holder.globals, spoken, noted=kind == "constexpr_function")
+    by_python = (
+        kind == "constexpr_function" or spoken is THREAD_KERNELS
+    )  # in the interpreter, of launchers and kernels alike
+    plain = _compiled(function, holder.globals, spoken, noted=by_python)
     holder.place = plain.__code__.co_filename
     holder.real = _made(plain, options, kind)
     _made_at[holder.place] = holder

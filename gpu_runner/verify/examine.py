@@ -91,7 +91,13 @@ def judge_memory(notes: CaseNotes, proof: Proof, answer: CaseAnswer, overwrites:
         pairs.append((f"upstream {place}", f"the upstream gradient of output {place}", laid, raw))
     for name, words, laid, raw in pairs:
         beside = [other for _, _, other, _ in pairs if other.raw is laid.raw]
-        _one(notes, name, words, beside, laid, raw, overwrites if name not in proof.form.mutates else (name,))
+        may_be = overwrites if name not in proof.form.mutates else (name,)
+        _one(notes, name, words, beside, laid, raw, may_be)
+        if name in answer.touched and name not in may_be and bits_equal(raw, laid.raw):
+            message = (
+                f"A kernel changed {words}, and what it held was put back: who reads it meanwhile reads something else."
+            )
+            notes.wrong(Status.mutated_input, "inputs", message, words)
     if answer.broken:
         notes.wrong(Status.out_of_bounds, "guard", "A kernel wrote beyond the end of a buffer that it had allocated.")
     if len(notes.findings) == before:
