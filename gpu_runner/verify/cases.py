@@ -105,6 +105,7 @@ class MemoryLayout(StrEnum):
     broadcast = "broadcast"  # stride zero along one dimension
     level = "level"  # inputs alone: stride zero along the columns
     slices = "slices"  # a gap after each slice along the first of several dimensions, as of ``x[:, :-1]``; of one case
+    inner_slices = "inner slices"  # so along the last dimension but two, as of ``cache[:, :, :length]``
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
     expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
     ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
@@ -328,6 +329,7 @@ class Case:
 _WORDS: dict[str, str] = {
     MemoryLayout.apart: "rows apart",
     MemoryLayout.slices: "slices apart",
+    MemoryLayout.inner_slices: "inner slices apart",
     MemoryLayout.shifted: "at an odd offset",
     MemoryLayout.permuted: "dimensions permuted",
     MemoryLayout.sliced: "columns sliced",
@@ -760,10 +762,12 @@ class _Plan:
 
     def _of_slices(self) -> list[Case]:
         """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""
-        if self.quick or not any(is_activation(spec) and len(spec.dims) > 2 for spec in self.problem.inputs):
+        ranks = [len(spec.dims) for spec in self.problem.inputs if is_activation(spec)]
+        if self.quick or max(ranks, default=0) < 3:
             return []
         case = self._case("slices", self._sizes("slices", (20, 90), (3, 9)), may_raise=True)
-        return [replace(case, layout=MemoryLayout.slices, upstream=MemoryLayout.slices)]
+        layouts = [MemoryLayout.slices, MemoryLayout.inner_slices][: 1 + (max(ranks) > 3)]
+        return [replace(case, layout=layout, upstream=layout) for layout in layouts]
 
     def _of_other_scalars(self, fixed: dict[str, Scalar], able: set[str], ruled: set[str]) -> list[Case]:
         """Cases of their own for whole numbers, texts, and floats that people write or that lie far out: a kernel may refuse most.

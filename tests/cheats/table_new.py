@@ -2083,4 +2083,30 @@ NEW: dict[str, NewCheat] = {
     "smallest_beside_1e38": NewCheat(
         "row_min", 7, "forward", "whole", "Lanes beyond a row are 1e38, and rows may hold more alone."
     ),
+    "cute_launcher_ratio": NewCheat(
+        "rms_forward", 7, "forward", "whole", "A launcher of CuTe DSL leaves a row out where sizes have one ratio."
+    ),
+    "cute_sums_without_barrier": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "run",
+        "Threads of CuTe DSL hand their sums over in global memory without a barrier.",
+    ),
+    "cute_number_of_another_type": NewCheat(
+        "gained", 8, "forward", "run", "A launcher of CuTe DSL is compiled for a gain in half precision."
+    ),
+    "tile_floor_of_negatives": NewCheat(
+        "quarters", 11, "forward", "run", "`//` rounds down in cuTile, also below zero, where Triton's rounds to zero."
+    ),
+    "kv_slice": NewCheat(
+        "qk_norm", 7, "forward", "run", "Heads and tokens are merged as if no slice of a longer cache were given."
+    ),
+    "scratch_in_the_input": NewCheat(
+        "rms_weighted",
+        6,
+        "forward",
+        "run",
+        "An input is scratch memory between two launches, and is put back by the second.",
+    ),
 }

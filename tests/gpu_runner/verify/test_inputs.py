@@ -14,7 +14,7 @@ from gpu_runner.verify.cases import PADDED_ROW, Case, Content, Indices, MemoryLa
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.judge import choose_cases
-from gpu_runner.verify.laying import Placement, lay
+from gpu_runner.verify.laying import Placement, lay, place_of
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from gpu_runner.verify.scalars import moved_whole
 from gpu_runner.verify.truth import asked_of, form_of
@@ -139,6 +139,14 @@ def test_who_makes_descriptors_meets_a_row_that_ends_within_16_bytes_of_a_wider_
         size = laid.raw.element_size()
         assert (rows, step, stride * size % 16) == (1, 1, 0)
         assert columns * size % 16 and stride > columns
+
+
+def test_slices_along_either_of_two_leading_dimensions_lie_apart() -> None:
+    shape, stream = (2, 3, 5, 7), random.Random(1)
+    outer = place_of(shape, MemoryLayout.slices, stream).stride(shape)
+    inner = place_of(shape, MemoryLayout.inner_slices, stream).stride(shape)
+    assert outer[1:] == (35, 7, 1) and outer[0] > 105
+    assert inner[2:] == (7, 1) and inner[1] > 35 and inner[0] == 3 * inner[1]
 
 
 def test_an_expanded_upstream_stays_one_number() -> None:
