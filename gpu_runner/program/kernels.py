@@ -527,6 +527,11 @@ def violations_in(node: ast.FunctionDef, spoken: KernelLanguage = TRITON_KERNELS
         yield _said(node, "A kernel takes each argument by name.")
     for statement in node.body:
         yield from _of_statement(statement, spoken)
+    decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+    by_python = any((dotted(one) or "").endswith("constexpr_function") for one in decorators)
+    for part in ast.walk(node) if spoken is TRITON_KERNELS and not by_python else ():
+        if isinstance(part, ast.Break | ast.Continue):
+            yield _said(part, f"Triton compiles no `{type(part).__name__.lower()}`, which its interpreter takes.")
 
 
 def _of_text(node: ast.FunctionDef) -> Iterator[Violation]:

@@ -158,7 +158,7 @@ class Special(StrEnum):
     shares = "rows that are distributions"
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
-    outlying = "one element of each row far out"  # in wide rows: moments about it cancel
+    outlying = "elements of each row far out"  # in wide rows: moments about one cancel
     tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
@@ -1193,6 +1193,9 @@ class _Plan:
         for kind, columns in kinds if activations and self._most_exact() == "float32" else ():
             case = self._case("far data", self._sizes(f"{kind} {columns}", columns, (5, 14)), "float32", special=kind)
             cases.append(case if kind is Special.tiny else replace(case, among=(stream.choice(activations),)))
+        if activations and "bfloat16" in self.dtypes:  # which reaches as far down as float32
+            sizes = self._sizes("tiny in half precision", (33, 90), (5, 14))
+            cases.append(self._case("far data", sizes, "bfloat16", special=Special.tiny))
         return cases
 
     def _ties(self, stream: random.Random) -> Case:

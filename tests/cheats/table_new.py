@@ -2109,4 +2109,21 @@ NEW: dict[str, NewCheat] = {
         "run",
         "An input is scratch memory between two launches, and is put back by the second.",
     ),
+    "mean_square_of_one_block": NewCheat(
+        "mean_square",
+        7,
+        "forward",
+        "whole",
+        "A second kernel adds up the partial sums of one block, and of large workloads there are more.",
+    ),
+    "median_of_three": NewCheat(
+        "layer_norm_plain", 8, "forward", "whole", "Moments are taken about the median of three elements of a row."
+    ),
+    "break_in_a_loop": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "screen",
+        "`break` leaves a loop of a kernel: the interpreter takes it, and no compiler does.",
+    ),
 }

@@ -141,6 +141,14 @@ def test_who_makes_descriptors_meets_a_row_that_ends_within_16_bytes_of_a_wider_
         assert columns * size % 16 and stride > columns
 
 
+def test_far_out_lie_one_element_of_a_row_or_its_first_middle_and_last() -> None:
+    case = replace(CASE, sizes=(("T", 9), ("H", 40)), dtype="float32", special=Special.outlying)
+    x = make_inputs(parse_problem(problem_source("rms_norm")), case)["x"].abs()
+    far = [row.nonzero().flatten().tolist() for row in x > 100 * x.median()]
+    assert far[::4] == [[0]] * 3 and far[1::4] == [[39]] * 2
+    assert far[2::4] == [[0, 20, 39]] * 2 and [len(row) for row in far[3::4]] == [1, 1]
+
+
 def test_slices_along_either_of_two_leading_dimensions_lie_apart() -> None:
     shape, stream = (2, 3, 5, 7), random.Random(1)
     outer = place_of(shape, MemoryLayout.slices, stream).stride(shape)
