@@ -235,6 +235,7 @@ def _answer(
             "launches": log.launches,
             "work": log.work(),
             "broken": log.broken_guards(),
+            "touched": [] if meta["tolerant"] else list(log.touched),
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
             "trail": trail,
@@ -261,7 +262,7 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "beyond": []}, []
+        return {"values": [], "ranges": []}, []
     arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
     device = device_of(state, meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
@@ -281,9 +282,14 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
                 log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
         entries, found = at_scale.gathered(meta, values, sample)
-    beyond = [list(one) for one in itertools.islice(state.values["decisions"].beyond(apart), MOST_BEYOND)]
-    facts = {"values": entries, "beyond": beyond, "work": log.work(), "launched": log.launched}
+    facts = {"values": entries, "ranges": apart.ranges(), "work": log.work(), "launched": log.launched}
     return facts | {"processors": _multiprocessors(state, device)}, found
+
+
+def beyond(state: ChildState, meta: dict[str, Any], _: list[torch.Tensor]) -> Answer:
+    """Those numbers of a call at scale, which any process may have carried out, that no case of this one had."""
+    found = itertools.islice(state.values["decisions"].beyond(meta["ranges"]), MOST_BEYOND)
+    return {"beyond": [list(one) for one in found]}, []
 
 
 @contextmanager
@@ -529,5 +535,5 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled, "decided": decided, "turned": turned, "select": select,
+    "sampled": sampled, "beyond": beyond, "decided": decided, "turned": turned, "select": select,
 }  # fmt: skip

@@ -3,9 +3,10 @@
 By itself it takes the bits of bfloat16 for whole numbers. Here every operation goes by float32 and is rounded to the nearest
 even, so a value is what the hardware's float32 unit would give. A float argument becomes a float32 scalar of the kernel, as it does
 when the kernel is compiled. Maxima and minima of NaN are the other number, unless the kernel asks for NaN. The functions of
-libdevice, which by themselves are empty there, are computed by numpy, in float32.
+libdevice, which by themselves are empty there, are computed by numpy, in float32. Stores through tensor descriptors write
+whole 16 bytes.
 Source: Triton's documentation of the interpreter's limits (``bfloat16`` numerics are unsupported in it); triton.language.maximum,
-its parameter ``propagate_nan``; PTX ISA, ``max`` without and with ``.NaN``.
+its parameter ``propagate_nan``; PTX ISA, ``max`` without and with ``.NaN``; issue 11583 of triton-lang/triton, stores on Hopper.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, unordered
+from gpu_runner.program import nans, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
 _CANONICAL_NAN = 0x7FC0
+_CHUNK = 16  # bytes that a store through a tensor descriptor writes at once
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
 
 
@@ -41,6 +43,8 @@ def teach_interpreter() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.get_bf16 = _constant
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
+    builder.create_idiv = _floored(interpreter.np.floor_divide, builder.create_idiv)
+    builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
@@ -48,6 +52,7 @@ def teach_interpreter() -> None:
     builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
     builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
     builder.create_descriptor_load = _padded_descriptor(builder.create_descriptor_load)
+    builder.create_descriptor_store = _store_of_whole_chunks
     interpreter.ScanOps.cumsum = _scanned(operator.add, interpreter.ScanOps.cumsum)
     interpreter.ScanOps.cumprod = _scanned(operator.mul, interpreter.ScanOps.cumprod)
     interpreter.ScanOps.generic_scan = _scan_by_doubling
@@ -306,6 +311,17 @@ def _eight_bits(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_fp_to_fp
 
 
+def _floored(by_python: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    def divide(self: Any, lhs: Any, rhs: Any) -> Any:
+        from triton.runtime.interpreter import TensorHandle
+
+        if not tiles.is_floored():
+            return original(self, lhs, rhs)
+        return TensorHandle(by_python(lhs.data, rhs.data), lhs.dtype.scalar)
+
+    return divide
+
+
 def _pads_by_nan(pointers: Any, padding: Any) -> bool:
     import triton.language as tl
 
@@ -337,6 +353,17 @@ def _padded_descriptor(original: Callable[..., Any]) -> Callable[..., Any]:
         return self.create_masked_load(pointers, _mask(mask), _nan_of(pointers), cache_modifier, eviction_policy, False)
 
     return create_descriptor_load
+
+
+def _store_of_whole_chunks(self: Any, desc: Any, value: Any, indices: Any) -> Any:
+    """Store a block through a descriptor, and with a row's last elements what fills up their 16 bytes, as Hopper does."""
+    pointers, mask = desc.materialize_pointers(indices)
+    width, size = desc.block_shape[-1], desc.base.dtype.element_ty.primitive_bitwidth // 8
+    end = int(desc.shape[-1].data.item()) - int(indices[-1].data.item())  # of the row, in the block's columns
+    if 0 < end < width:
+        mask = mask.copy()
+        mask[..., end : end + -end % (_CHUNK // size)] = mask[..., end - 1 : end]
+    return self.create_masked_store(pointers, value, _mask(mask), None, None)
 
 
 def _mask(mask: Any) -> Any:

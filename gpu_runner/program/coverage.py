@@ -148,19 +148,28 @@ class Decisions:
         told = itertools.islice((*self.outcomes.items(), *values), MOST_SIGNED)
         return [[hash(key), hash(value)] for key, value in told]
 
-    def beyond(self, other: Decisions) -> Iterator[tuple[str, int, str, float, float, float]]:
-        """Numbers that host code computes at other sizes, not seen here, and that go with sizes as no product does.
+    def ranges(self) -> list[list[Any]]:
+        """Between which numbers those with a fraction lay that host code computed of what it was given, by place."""
+        given = ((place_of(path, node), self.fractions.get(node)) for node, path in self.computed.items())
+        return [[*place, *ends] for place, ends in itertools.islice(given, MOST_SIGNED) if ends is not None]
+
+    def beyond(self, ranges: Iterable[Sequence[Any]]) -> Iterator[tuple[str, int, str, float, float, float]]:
+        """Numbers that host code computes at other sizes, in any process, not seen here, and that go with sizes as no product does.
 
         A product, quotient or power of sizes is at all sizes what it is at few, unless it comes closer to one: then it had little
         effect in all cases, and has more. A sum, or a function, may be anything elsewhere. By path, line and text, with the number
         and those between which it was seen.
         """
-        for node, path in self.computed.items():
+        known = {place_of(path, node): node for node, path in self.computed.items()}
+        for path, line, column, in_kernel, text, *numbers in ranges:
+            node = known.get((path, line, column, in_kernel, text))
+            if node is None:
+                continue
             least, most = self.fractions.get(node, (math.nan, math.nan))
-            for number in other.fractions.get(node, ()):
+            for number in numbers:
                 is_new = number < least - ALIKE * abs(least) or number > most + ALIKE * abs(most)
                 if is_new and not (_is_product(node) and _goes_away_from_one(number, least, most)):
-                    yield path, node.lineno, text_of(node), number, least, most
+                    yield path, line, text, number, least, most
                     break
 
     def _operand(self, node: ast.AST, items: frozenset[str] = frozenset()) -> Any:

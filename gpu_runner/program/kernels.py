@@ -344,7 +344,10 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
         violation.path = violation.path or function.closure.module.path
         raise violation
     holder = Kernel(function.name, None, function, function.evaluator, spoken=spoken)
-    plain = _compiled(function, holder.globals, spoken, noted=kind == "constexpr_function")
+    by_python = (
+        kind == "constexpr_function" or spoken is THREAD_KERNELS
+    )  # in the interpreter, of launchers and kernels alike
+    plain = _compiled(function, holder.globals, spoken, noted=by_python)
     holder.place = plain.__code__.co_filename
     holder.real = _made(plain, options, kind)
     _made_at[holder.place] = holder
@@ -524,6 +527,11 @@ def violations_in(node: ast.FunctionDef, spoken: KernelLanguage = TRITON_KERNELS
         yield _said(node, "A kernel takes each argument by name.")
     for statement in node.body:
         yield from _of_statement(statement, spoken)
+    decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+    by_python = any((dotted(one) or "").endswith("constexpr_function") for one in decorators)
+    for part in ast.walk(node) if spoken is TRITON_KERNELS and not by_python else ():
+        if isinstance(part, ast.Break | ast.Continue):
+            yield _said(part, f"Triton compiles no `{type(part).__name__.lower()}`, which its interpreter takes.")
 
 
 def _of_text(node: ast.FunctionDef) -> Iterator[Violation]:

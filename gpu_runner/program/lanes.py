@@ -538,7 +538,8 @@ class Noting(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         # Triton makes a tensor of what is assigned, but not of what is added in place.
-        assert isinstance(node.target, ast.Name)
+        if not isinstance(node.target, ast.Name):
+            return ast.copy_location(ast.Assign([node.target], self.visit(_in_full(node))), node)
         named = ast.NamedExpr(node.target, self.visit(_in_full(node)))
         return ast.copy_location(ast.Expr(ast.copy_location(named, node)), node)
 
@@ -591,6 +592,8 @@ class Noting(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         key = node.slice
+        if not isinstance(node.ctx, ast.Load):
+            return node
         if isinstance(key, ast.Slice):
             parts = [ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)]
             return _call(_CUTS, node, node.value, *parts)
@@ -668,7 +671,7 @@ def _is_noted(node: ast.expr) -> bool:
 def _in_full(node: ast.AugAssign) -> ast.BinOp:
     """What an augmented assignment computes, at its place."""
     target = copy.deepcopy(node.target)
-    target.ctx = ast.Load()
+    target.ctx = ast.Load()  # of an item too
     return ast.copy_location(ast.BinOp(target, node.op, node.value), node)
 
 

@@ -31,6 +31,7 @@ MOST_OPERATORS = 20_000  # of torch, of one call: some seconds
 MOST_ON_OTHER_AXES = (
     65_535  # programs of a grid, but for the first axis; CUDA C++ Programming Guide, Compute Capabilities
 )
+MOST_LOOKED_AT = 2**20  # bytes of an input that is compared before and after a launch on the CPU
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
 _USED = ("again", "again", "zeros", "NaN")  # what memory holds there
 _STEP = 5
@@ -115,6 +116,7 @@ class Log(Mode):
         self.run = ""
         self._step = ""
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self.touched: dict[str, None] = {}  # inputs that a launch changed
         self._paused = 0
         self._launching = 0
         self._tuning = 0
@@ -179,7 +181,7 @@ class Log(Mode):
         Raises:
             Violation: CUDA has no such grid.
         """
-        _check_grid(grid)
+        self.check_grid(grid)
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), grid, arguments)
         name = fn.__name__
@@ -194,13 +196,37 @@ class Log(Mode):
         tables = [tensor for tensor in tensors_in(arguments) if self._may_be_table(tensor)]
         lookups.begin(tables)
         self._launching += 1
+        given = self._inputs_of(arguments)
         try:
             return run()
         finally:
+            self.touched |= {name: None for name, (raw, before) in given.items() if not torch.equal(raw, before)}
             self._launching -= 1
             for tensor in tables:
                 if lookups.holds_numbers(tensor):
                     self._set(tensor, replace(self._known(tensor), holds_numbers=True))
+
+    def check_grid(self, grid: Any) -> None:
+        """Look at a grid before it is launched.
+
+        Raises:
+            Violation: CUDA has no such grid.
+        """
+        beyond = [size for size in grid[1:] if isinstance(size, int) and size > MOST_ON_OTHER_AXES]
+        if beyond and torch.version.hip is None:
+            where = "along the second or third axis of its grid"
+            message = f"A launch has {beyond[0]:,} programs {where}: CUDA takes {MOST_ON_OTHER_AXES:,}."
+            raise Violation("grid", message, Status.launch_error)
+
+    def _inputs_of(self, arguments: list[Any]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """The inputs among arguments: their memory, and a copy of it; none of large ones, at scale, or on a GPU."""
+        found: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        for tensor in tensors_in(arguments) if self._sample is None else ():
+            memory, storage = self._known(tensor), tensor.untyped_storage()
+            if memory.is_input and tensor.device.type == "cpu" and storage.nbytes() <= MOST_LOOKED_AT:
+                raw = torch.empty(0, dtype=torch.uint8).set_(storage)
+                found |= dict.fromkeys(memory.inputs, (raw, raw.clone()))
+        return found
 
     def _may_be_table(self, tensor: torch.Tensor) -> bool:
         memory = self._known(tensor)
@@ -438,14 +464,6 @@ def watch_launches(current: Callable[[], Log | None]) -> None:
     _wrap_tuning(Autotuner, current)
     tiles.watch(current)
     threads.watch(current)
-
-
-def _check_grid(grid: Any) -> None:
-    beyond = [size for size in grid[1:] if isinstance(size, int) and size > MOST_ON_OTHER_AXES]
-    if beyond and torch.version.hip is None:
-        where = "along the second or third axis of its grid"
-        message = f"A launch has {beyond[0]:,} programs {where}: CUDA takes {MOST_ON_OTHER_AXES:,}."
-        raise Violation("grid", message, Status.launch_error)
 
 
 def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:

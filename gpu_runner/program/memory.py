@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import unordered
+from gpu_runner.program import threads, unordered
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
@@ -29,31 +29,36 @@ WARPS = (1, 2, 4, 8, 16, 32)
 FALSE_CLAIM = "false claim"  # rule of what a kernel says of its arguments to the compiler
 
 
-class _Acquaintance:
-    """Which writes of other programs of a launch a program may go by: those that an atomic released before it acquired them there.
+Writer = tuple[int, int]  # a program, and the warp of it where threads are known
 
-    The writes of a program until it next releases are one *stretch*; stretches have numbers from 1 on, and are kept as bits.
+
+class _Acquaintance:
+    """Which writes of others of a launch a writer may go by: those that an atomic or barrier released and it acquired there later.
+
+    The writes of a program, or of a warp where threads are known, until it next releases are one *stretch*; stretches have
+    numbers from 1 on, and are kept as bits.
     """
 
     def __init__(self) -> None:
-        self._released: dict[int, int] = {}  # by address, the stretches that who acquires there may go by
-        self._known: dict[int, int] = {}  # by program, those of others
-        self._own: dict[int, int] = {}  # by program, its own
-        self._stretch, self._writer, self._count = 0, 0, 0
+        self._released: dict[object, int] = {}  # by address or barrier, the stretches that who acquires there may go by
+        self._known: dict[Writer, int] = {}  # those of others
+        self._own: dict[Writer, int] = {}
+        self._stretches: dict[Writer, int] = {}  # in which each is
+        self._count = 0
 
-    def stretch_of(self, program: int) -> int:
-        """The number of the stretch that a program is in."""
-        if program != self._writer or not self._stretch:
+    def stretch_of(self, program: Writer) -> int:
+        """The number of the stretch that a writer is in."""
+        if program not in self._stretches:
             self._begin(program)
-        return self._stretch
+        return self._stretches[program]
 
-    def _begin(self, program: int) -> None:
+    def _begin(self, program: Writer) -> None:
         self._count += 1
-        self._stretch, self._writer = self._count, program
-        self._own[program] = self._own.get(program, 0) | 1 << self._stretch
+        self._stretches[program] = self._count
+        self._own[program] = self._own.get(program, 0) | 1 << self._count
 
-    def meet(self, program: int, addresses: Sequence[int], *, acquires: bool, releases: bool) -> None:
-        """Note an atomic of a program at these addresses."""
+    def meet(self, program: Writer, addresses: Sequence[object], *, acquires: bool, releases: bool) -> None:
+        """Note an atomic of a writer at these addresses, or a barrier."""
         for address in addresses:
             if acquires:
                 self._known[program] = self._known.get(program, 0) | self._released.get(address, 0)
@@ -63,8 +68,8 @@ class _Acquaintance:
         if releases:
             self._begin(program)  # what it writes from now on nobody knows of
 
-    def is_known(self, program: int, stretch: int) -> bool:
-        """Whether a stretch is a program's own, or one that it acquired."""
+    def is_known(self, program: Writer, stretch: int) -> bool:
+        """Whether a stretch is a writer's own, or one that it acquired."""
         return bool((self._own.get(program, 0) | self._known.get(program, 0)) >> stretch & 1)
 
 
@@ -94,7 +99,7 @@ class _Guarded:
     def load(self, ptr: Any, mask: Any, other: Any, dtype: Any) -> Any:
         addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
         if self.sample is None:
-            self._look_for_a_race(addresses, place)
+            self._look_for_races(ptr, addresses, place, mask=mask)
         for begin, _, within in self._by_range(addresses, place):
             self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
         return self._read(addresses, place, ptr, mask, other, dtype)
@@ -102,7 +107,7 @@ class _Guarded:
     def store(self, ptr: Any, value: Any, mask: Any) -> Any:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
-            self._look_for_a_race(addresses, place, value, mask)
+            self._look_for_races(ptr, addresses, place, value, mask)
         self._sampled_write(addresses, place, value.dtype.itemsize)
         at = self._elements_at(addresses, place, value.dtype) if value.shape == ptr.shape else None
         if at is None:
@@ -134,7 +139,16 @@ class _Guarded:
         if self.sample is None and not self.is_of_one_block:
             word = str(semantic)
             acquires, releases = "ACQUIRE" in word, "RELEASE" in word
-            self._acquaintance.meet(self._program(), addresses.ravel().tolist(), acquires=acquires, releases=releases)
+            self._acquaintance.meet(
+                (self._program(), 0), addresses.ravel().tolist(), acquires=acquires, releases=releases
+            )
+
+    def barrier(self) -> None:
+        """Let all warps of the program that runs go by what they have written."""
+        warps = [(self._program(), warp) for warp in range(threads.running() // threads.WARP)]
+        for releases in (True, False):
+            for warp in warps:
+                self._acquaintance.meet(warp, [("barrier", warp[0])], acquires=not releases, releases=releases)
 
     def adding(self, ptr: Any, mask: Any, width: int) -> Any:
         """Check an atomic addition that this interpreter lacks; gives what reads and writes memory unwatched, to carry it out."""
@@ -162,34 +176,49 @@ class _Guarded:
         for begin, end, within in self._by_range(addresses, place):
             self.sample.writes(begin, end, within, width, adds=adds)  # type: ignore[union-attr]  # as in ``load``
 
-    def _look_for_a_race(self, addresses: Any, place: int | None, value: Any = None, mask: Any = None) -> None:
-        """Refuse what depends on the order of programs: reading what another one wrote, or writing something else over it.
+    def _look_for_races(self, ptr: Any, addresses: Any, place: int | None, value: Any = None, mask: Any = None) -> None:
+        """Refuse what depends on the order of programs or, where threads are known, of warps: each has rows of a block.
 
         ``place``: the range in which all addresses lie.
         """
         if place is None or (value is None and self._writers[place] is None):
             return
         begin, end = self.ranges[place]
-        at = (addresses.ravel() - begin).astype("int64")
         if self._writers[place] is None:
             self._writers[place] = self.np.zeros(end - begin, dtype="int32")
-        writers, program = self._writers[place], self._program()
-        own = self._acquaintance.stretch_of(program)
-        there = writers[at]
+        parts = [(0, addresses.ravel(), value, mask)]
+        if warps := threads.running() // threads.WARP:
+            used = self.np.ones(ptr.shape, bool) if mask is None else self.np.asarray(mask).astype(bool)
+            has_rows = ptr.ndim == 2 and ptr.shape[0] == threads.running()  # else all read what is the same for all
+            each = [
+                slice(warp * threads.WARP, (warp + 1) * threads.WARP) if has_rows else slice(None)
+                for warp in range(warps)
+            ]
+            whole = None if value is None else self.np.broadcast_to(value, ptr.shape)
+            given = [None if whole is None else whole[rows][used[rows]] for rows in each]
+            parts = [(warp, ptr[rows][used[rows]], given[warp], None) for warp, rows in enumerate(each)]
+        for warp, at, numbers, where in parts:
+            self._look_for_a_race((self._program(), warp), at, place, numbers, where)
+        for warp, at, _, _ in parts if value is not None else ():
+            self._writers[place][(at - begin).astype("int64")] = self._acquaintance.stretch_of((self._program(), warp))
+
+    def _look_for_a_race(self, writer: Writer, addresses: Any, place: int, value: Any, mask: Any) -> None:
+        """Refuse to read what another writer wrote, or to write something else over it."""
+        own = self._acquaintance.stretch_of(writer)
+        there = self._writers[place][(addresses - self.ranges[place][0]).astype("int64")]
         others = (there != 0) & (there != own)
         if others.any() and value is not None:
-            others &= self._differs(addresses.ravel(), place, value, mask)
+            others &= self._differs(addresses, place, value, mask)
         if others.any():
             stretches = self.np.unique(there[others]).tolist()
-            if not all(self._acquaintance.is_known(program, stretch) for stretch in stretches):
+            if not all(self._acquaintance.is_known(writer, stretch) for stretch in stretches):
+                who = "warp" if threads.running() else "program"
                 does = (
-                    "reads what another program of the launch wrote"
+                    f"reads what another {who} of the launch wrote"
                     if value is None
-                    else "writes over another program's result"
+                    else f"writes over another {who}'s result"
                 )
-                raise Violation("race", f"A kernel {does}: on a GPU its programs run at once.", Status.nondeterministic)
-        if value is not None:
-            writers[at] = own
+                raise Violation("race", f"A kernel {does}: on a GPU its {who}s run at once.", Status.nondeterministic)
 
     def _array(self, place: int | None, dtype: Any) -> Any:
         """The memory of a range as numbers of a dtype."""

@@ -295,13 +295,19 @@ class Started:
             raise unproved(
                 "Where kernels of CuTe DSL are interpreted a block has a power of two of threads, from 32 to 1024."
             )
+        log = _current[-1]() if _current else None
+        if log is not None:
+            log.check_grid(grid)
         fn = self.kernel.fn
         fn.__globals__.setdefault("__kernelsmith_tl__", tl)  # by which Triton knows that it is to be interpreted
         fn.__annotations__ = dict.fromkeys(_constants(fn), "constexpr")  # as Triton names them
         _teach(tl)
         _threads[0] = threads
         try:
-            interpreter.GridExecutor(fn, list(inspect.signature(fn).parameters), tuple(map(int, grid)))(*self.arguments)
+            with tiles.floored():
+                interpreter.GridExecutor(fn, list(inspect.signature(fn).parameters), tuple(map(int, grid)))(
+                    *self.arguments
+                )
         finally:
             _threads[0] = 0
 
@@ -426,11 +432,21 @@ _OF_TORCH = {
 }  # fmt: skip
 
 
+def _in_type(number: Any, kind: str) -> Any:
+    """A number as a launcher has it that was compiled for numbers of this type."""
+    if kind == "Boolean":
+        return bool(number)
+    dtype = getattr(torch, DTYPES[kind].own)
+    if not (dtype.is_floating_point or isinstance(number, int)):
+        raise TypeError(f"a launcher is given a {type(number).__name__} for a whole number")
+    return torch.tensor(number, dtype=dtype).item()  # of a whole number that does not fit it raises
+
+
 def _fits(given: Any, stand: Stand) -> Any:
     if isinstance(given, torch.Tensor) != bool(stand.align):
         raise TypeError("a launcher is given a tensor for a number, or a number for a tensor")
     if not stand.align:
-        return given
+        return _in_type(given, stand.kind)
     if given.ndim != 1 or _OF_TORCH.get(given.dtype) != stand.kind:
         raise TypeError(f"a launcher is given something else than a tensor of {stand.kind}")
     if given.numel() and ((given.numel() > 1 and given.stride(0) != 1) or given.data_ptr() % stand.align):
@@ -725,8 +741,18 @@ def grid_dim() -> tuple[Any, Any, Any]:
     return tl.num_programs(0), tl.num_programs(1), tl.num_programs(2)
 
 
+def running() -> int:
+    """The threads of the block that runs; zero where none does."""
+    return _threads[0]
+
+
 def sync_threads() -> None:
     """The barrier of a block."""
+    from triton.runtime import interpreter
+
+    barrier = getattr(interpreter._interpreter, "barrier", None)  # noqa: SLF001 - as `memory` guards it
+    if barrier is not None:
+        barrier()
     for shared in _shared:
         shared.barrier()
 

@@ -15,8 +15,9 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -96,7 +97,26 @@ class Kernel:
 
         rewritten = _interpreted(self.fn).rewrite()
         rewritten.__annotations__ = self._constants  # as Triton names them
-        interpreter.GridExecutor(rewritten, self.arg_names, grid)(*map(_array, arguments))
+        with floored():
+            interpreter.GridExecutor(rewritten, self.arg_names, grid)(*map(_array, arguments))
+
+
+_floors = [False]
+
+
+@contextmanager
+def floored() -> Iterator[None]:
+    """Have `//` and `%` of whole numbers below zero be Python's meanwhile, as other languages than Triton have them."""
+    _floors[0] = True
+    try:
+        yield
+    finally:
+        _floors[0] = False
+
+
+def is_floored() -> bool:
+    """Whether `//` and `%` are Python's now."""
+    return _floors[0]
 
 
 @functools.cache

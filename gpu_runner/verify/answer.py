@@ -125,6 +125,9 @@ class CaseAnswer:
     asked: bool = False  # it asked about the device in a case that tells of another one
     trail: CaseTrail = CaseTrail()
     decided: SeenOutcomes = SeenOutcomes()  # so far
+    touched: frozenset[str] = (
+        frozenset()
+    )  # inputs and "upstream N" that a launch changed, whatever they hold in the end
 
     @property
     def decisions(self) -> Mapping[SeenDecision, int]:
@@ -191,10 +194,10 @@ def expecting(proof: Proof) -> Check:
 
 def _check_names(body: Mapping[str, Any]) -> None:
     tables = [body["launched"], body["launches"], body["unwritten"], body["failed"]]
-    lists, rows = [body["untouched"], body["overwritten"], body["raw"]], [body["values"], body["work"]]
+    lists, rows = [body["untouched"], body["touched"], body["overwritten"], body["raw"]], [body["values"], body["work"]]
     if any(len(names) > MOST_NAMES for names in (*tables, *lists)) or any(len(found) > MOST_ROWS for found in rows):
         raise AnswerRefused("the answer names more kernels, operators or values than can be read")
-    names = [name for table in tables for name in table] + [*body["untouched"], *body["overwritten"]]
+    names = [name for table in tables for name in table] + [*body["untouched"], *body["touched"], *body["overwritten"]]
     if any(len(name) > MAX_NAME_CHARS for name in names):
         raise AnswerRefused("the answer has a name that is too long to be read")
 
@@ -302,6 +305,7 @@ def _read(reply: ChildReply) -> CaseAnswer:
         bool(meta["asked"]),
         _read_trail(meta["trail"]),
         _read_seen(meta),
+        frozenset(map(str, meta["touched"])),
     )
 
 

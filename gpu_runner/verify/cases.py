@@ -105,6 +105,7 @@ class MemoryLayout(StrEnum):
     broadcast = "broadcast"  # stride zero along one dimension
     level = "level"  # inputs alone: stride zero along the columns
     slices = "slices"  # a gap after each slice along the first of several dimensions, as of ``x[:, :-1]``; of one case
+    inner_slices = "inner slices"  # so along the last dimension but two, as of ``cache[:, :, :length]``
     windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
     expanded = "expanded"  # upstream gradients alone: one number, as mean().backward() gives
     ones = "ones"  # upstream gradients alone: exactly one, expanded, as sum().backward() gives
@@ -157,7 +158,7 @@ class Special(StrEnum):
     shares = "rows that are distributions"
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
-    outlying = "one element of each row far out"  # in wide rows: moments about it cancel
+    outlying = "elements of each row far out"  # in wide rows: moments about one cancel
     tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
@@ -328,6 +329,7 @@ class Case:
 _WORDS: dict[str, str] = {
     MemoryLayout.apart: "rows apart",
     MemoryLayout.slices: "slices apart",
+    MemoryLayout.inner_slices: "inner slices apart",
     MemoryLayout.shifted: "at an odd offset",
     MemoryLayout.permuted: "dimensions permuted",
     MemoryLayout.sliced: "columns sliced",
@@ -397,6 +399,7 @@ _NO_EPSILON = "epsilon of zero"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _NOT_FINITE = "not finite"
+PADDED_ROW = "a row of a padded tensor"
 _ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
@@ -759,10 +762,12 @@ class _Plan:
 
     def _of_slices(self) -> list[Case]:
         """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""
-        if self.quick or not any(is_activation(spec) and len(spec.dims) > 2 for spec in self.problem.inputs):
+        ranks = [len(spec.dims) for spec in self.problem.inputs if is_activation(spec)]
+        if self.quick or max(ranks, default=0) < 3:
             return []
         case = self._case("slices", self._sizes("slices", (20, 90), (3, 9)), may_raise=True)
-        return [replace(case, layout=MemoryLayout.slices, upstream=MemoryLayout.slices)]
+        layouts = [MemoryLayout.slices, MemoryLayout.inner_slices][: 1 + (max(ranks) > 3)]
+        return [replace(case, layout=layout, upstream=layout) for layout in layouts]
 
     def _of_other_scalars(self, fixed: dict[str, Scalar], able: set[str], ruled: set[str]) -> list[Case]:
         """Cases of their own for whole numbers, texts, and floats that people write or that lie far out: a kernel may refuse most.
@@ -1188,6 +1193,9 @@ class _Plan:
         for kind, columns in kinds if activations and self._most_exact() == "float32" else ():
             case = self._case("far data", self._sizes(f"{kind} {columns}", columns, (5, 14)), "float32", special=kind)
             cases.append(case if kind is Special.tiny else replace(case, among=(stream.choice(activations),)))
+        if activations and "bfloat16" in self.dtypes:  # which reaches as far down as float32
+            sizes = self._sizes("tiny in half precision", (33, 90), (5, 14))
+            cases.append(self._case("far data", sizes, "bfloat16", special=Special.tiny))
         return cases
 
     def _ties(self, stream: random.Random) -> Case:
@@ -1446,9 +1454,21 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     )
 
 
-def packed_evenly(problem: Problem, case: Case) -> Case:
-    """Give a case whose parts of one tensor begin at multiples of 16 bytes, where a candidate asks for it."""
-    return replace(case, sizes=evenly(problem, case)) if case.packed else case
+def aligned(problem: Problem, cases: Sequence[Case], draws: Draws) -> tuple[Case, ...]:
+    """Give the cases of a candidate that loads or stores by hardware descriptors: memory begins at multiples of 16 bytes.
+
+    A row that ends between two of them, within a wider tensor, is one more case of each dtype.
+    """
+    along = columns_of(problem)
+    first = {case.dtype: case for case in reversed(cases) if case.content is Content.ordinary and not case.is_empty}
+    for dtype, case in first.items():
+        label = f"{PADDED_ROW} {dtype}"
+        odd = 2 * draws.stream(label).randint(8, 45) + 1
+        sizes = tuple((dim, odd if dim in along else 1) for dim, _ in case.sizes)
+        row = Case(PADDED_ROW, sizes, dtype, draws.seed(label), case.scalars, MemoryLayout.apart, may_raise=True)
+        cases = (*cases, row)
+    cases = tuple(replace(case, aligned=True) for case in cases)
+    return tuple(replace(case, sizes=evenly(problem, case)) if case.packed else case for case in cases)
 
 
 def evenly(problem: Problem, case: Case) -> tuple[tuple[str, int], ...]:

@@ -14,7 +14,7 @@ from gpu_runner.contracts.problem import RAISES
 from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.compare import ValueComparison, compare, loss_of, needs_loss, scattered
-from gpu_runner.verify.finding import CaseNotes, Examined
+from gpu_runner.verify.finding import CaseNotes, Examined, VerdictFinding
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -91,7 +91,13 @@ def judge_memory(notes: CaseNotes, proof: Proof, answer: CaseAnswer, overwrites:
         pairs.append((f"upstream {place}", f"the upstream gradient of output {place}", laid, raw))
     for name, words, laid, raw in pairs:
         beside = [other for _, _, other, _ in pairs if other.raw is laid.raw]
-        _one(notes, name, words, beside, laid, raw, overwrites if name not in proof.form.mutates else (name,))
+        may_be = overwrites if name not in proof.form.mutates else (name,)
+        _one(notes, name, words, beside, laid, raw, may_be)
+        if name in answer.touched and name not in may_be and bits_equal(raw, laid.raw):
+            message = (
+                f"A kernel changed {words}, and what it held was put back: who reads it meanwhile reads something else."
+            )
+            notes.wrong(Status.mutated_input, "inputs", message, words)
     if answer.broken:
         notes.wrong(Status.out_of_bounds, "guard", "A kernel wrote beyond the end of a buffer that it had allocated.")
     if len(notes.findings) == before:
@@ -200,7 +206,8 @@ class _Examiner:
         self.notes.excused += again.notes.excused
         for finding in again.notes.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
-            self.notes.wrong(Status.nondeterministic, "deterministic", message, finding.evidence.output)
+            evidence = replace(finding.evidence, check="deterministic", message=message)
+            self.notes.add(VerdictFinding(Status.nondeterministic, evidence))
         if not again.notes.findings:
             self._scatter(proof, differ)
         return False

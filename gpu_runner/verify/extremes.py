@@ -255,14 +255,16 @@ def _distant(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
 
 
 def _outlying(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Of each row the first, the last or any element far out: what is taken about it cancels."""
+    """Of each row the first, the last, any element, or three of them far out: what is taken about one, or their median, cancels."""
     rows = values.clone().reshape(-1, values.shape[-1])
     places = torch.randint(rows.shape[1], (len(rows),), generator=stream)
-    places[0::3], places[1::3] = 0, rows.shape[1] - 1
+    places[0::2], places[1::4] = 0, rows.shape[1] - 1
     low, high = OUTLYING
     far = 2.0 ** (low + (high - low) * torch.rand(len(rows), generator=stream))
     signs = torch.randint(2, (len(rows),), generator=stream) * 2 - 1
-    rows[torch.arange(len(rows)), places] = far * signs * values.abs().mean()
+    numbers = far * signs * values.abs().mean()
+    rows[torch.arange(len(rows)), places] = numbers
+    rows[2::4, [0, rows.shape[1] // 2, -1]] = numbers[2::4, None]
     return rows.reshape(values.shape)
 
 

@@ -199,9 +199,14 @@ class CaseNotes:
     ) -> None:
         """Note a check that did not hold."""
         found = comparison or ValueComparison(False, name)
-        self.checks.append(Check(name, self.workload, False, output, found.error, found.allowed))
         evidence = replace(self._evidence(name, message, output, found), line=line)
-        self.findings.append(VerdictFinding(status, evidence, rule))
+        self.add(VerdictFinding(status, evidence, rule))
+
+    def add(self, finding: VerdictFinding) -> None:
+        """Note what is wrong, and the check that did not hold."""
+        found = finding.evidence
+        self.checks.append(Check(found.check, self.workload, False, found.output, found.error, found.allowed))
+        self.findings.append(finding)
 
     def _evidence(self, name: str, message: str, output: str | None, found: ValueComparison) -> Evidence:
         return Evidence(

@@ -14,6 +14,7 @@ from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
     EXPANDED,
     FAR_DATA,
+    PADDED_ROW,
     REPEATED,
     Case,
     Content,
@@ -117,6 +118,7 @@ def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
     )
     if case.layout == MemoryLayout.shifted and case.sizes == evenly(problem, case):
         alone = False  # whichever pointer is said to be aligned
+    alone &= case.name != PADDED_ROW
     places = {}
     for spec in problem.inputs:
         free = not is_weight(spec) and (spec.name in able or spec.name not in problem.mutates)  # a weight is one piece
@@ -128,8 +130,9 @@ def places_of(problem: Problem, case: Case) -> dict[str, Placement]:
         )  # whenever anything is: few cases are
         as_case = spec.name == first or (spec.name in able and (is_table or not alone))
         kind = case.layout if as_case else stream.choice(others)
-        place = place_of(shape_of(spec, case.size_of), MemoryLayout(kind), stream)
-        places[spec.name] = place.aligned() if case.aligned else place
+        shape = shape_of(spec, case.size_of)
+        place = place_of(shape, MemoryLayout(kind), stream)
+        places[spec.name] = place.aligned(shape) if case.aligned else place
     return places
 
 

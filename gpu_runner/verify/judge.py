@@ -32,6 +32,7 @@ from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.program.memory import FALSE_CLAIM
+from gpu_runner.reply import ChildReply
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
@@ -56,10 +57,10 @@ from gpu_runner.verify.cases import (
     MemoryLayout,
     Special,
     Upstream,
+    aligned,
     beyond_reach,
     few_rows,
     largest_first,
-    packed_evenly,
     plan_cases,
 )
 from gpu_runner.verify.combinations import Signature
@@ -126,6 +127,7 @@ LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the oth
 MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
+TRIED_FIRST = 8  # cases, which show most of what is wrong, before the candidate is called at scale beside the others
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
 LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
@@ -233,7 +235,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
 def _is_narrow(verdict: Verdict) -> bool:
     """Whether a verdict fails by so little that another draw may tell otherwise."""
     errors = [(evidence.error or math.inf) / (evidence.allowed or 1.0) for evidence in verdict.evidence]
-    is_of_values = verdict.status in (Status.incorrect_values, Status.incorrect_gradient)
+    is_of_values = verdict.status in (Status.incorrect_values, Status.incorrect_gradient, Status.nondeterministic)
     return is_of_values and len(errors) <= MOST_NARROW and max(errors) <= NARROW
 
 
@@ -476,7 +478,8 @@ def judge_beside(
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
         written = [file.path for file in screened_files(candidate)]
         overwrites = tuple(standing.overwrites)
-        trial = _try(door, standing.cases, overwrites, context, scaled, rest, importing, original, written)
+        calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
+        trial = _try(door, standing.cases, overwrites, context, calling, rest, importing, original, written)
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -520,6 +523,8 @@ def choose_cases(
         remainders=remainders_in(screened_files(request.candidate)),
         asks_for_zero=asks_for_zero(screened_files(request.candidate)),
     )
+    if needs_alignment(screened_files(request.candidate)):
+        cases = aligned(problem, cases, draws)
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
     again = next((case for case in cases if case.again), None)
@@ -528,8 +533,7 @@ def choose_cases(
     fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
     if fractions:
         cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
-    aligned = needs_alignment(screened_files(request.candidate))
-    return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
+    return cases
 
 
 def _as_a_loss_begins(case: Case, draws: Draws) -> Case:
@@ -817,7 +821,7 @@ def _try(
     cases: list[tuple[Proof, Peer]],
     overwrites: Collection[str],
     context: RunContext,
-    scaled: Iterable[AtScale] = (),
+    calling: _CallingAtScale | None = None,
     rest: Rest = _no_more,
     importing: _Importing | None = None,
     original: Door | None = None,
@@ -831,8 +835,12 @@ def _try(
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
-            for proof, peer in _as_known(cases, rest, session.gpu):
+            is_apart = keeps_apart(session.isolation)
+            for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
+                is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
+                if calling is not None and is_due:
+                    calling.begin(proof.form)
                 context.progress(f"verify: {workload}")
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
@@ -853,9 +861,10 @@ def _try(
                 _decide_as_original(trial, session, cases, written)
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
-                if importing is not None and keeps_apart(session.isolation):
+                if importing is not None and is_apart:
                     importing.begin(trial)
-                _try_at_scale(trial, session, () if session.gpu else scaled, scale, again)
+                if calling is not None and not session.gpu:
+                    _try_at_scale(trial, session, calling.replies(session), scale, again)
     except ScratchError as error:
         trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -926,32 +935,34 @@ def _decide_as_original(
 def _try_at_scale(
     trial: _Trial,
     session: ChildSession,
-    scaled: Iterable[AtScale],
+    replies: Iterable[tuple[AtScale, ChildReply | ChildFailed]],
     scale: Scale | None,
     original: Callable[[], AbstractContextManager[ChildSession]] | None = None,
     *,
     numbers: bool = True,
 ) -> None:
-    """Call the candidate at the size of workloads, and at sizes that models have: by far wrong there is `unproved`.
+    """Hold against the truth what a candidate replies at the size of workloads, and at sizes that models have.
 
-    ``numbers``: so is a number of the host that no case had, where no place tells an answer. ``scale``: what torch computes there
-    is held against it. ``original``: where it is wrong too, or fails, nothing is asked.
+    By far wrong there is `unproved`.
+
+    ``numbers``: so is a number of the host that no case of this ``session`` had, where no place tells an answer. ``scale``: what
+    torch computes there is held against it. ``original``: where it is wrong too, or fails, nothing is asked.
     """
     written: dict[str, bool] = {}
-    for call in scaled:
-        try:
-            reply = session.call("sampled", *_sent(call.call()))
-        except ChildFailed as error:
-            failure = failure_of(error, "at_scale", call.label())
+
+    def beyond(ranges: list[Any]) -> list[Any]:
+        return list(session.call("beyond", {"ranges": ranges}).meta["beyond"]) if numbers and ranges else []
+
+    for call, reply in replies:
+        if isinstance(reply, ChildFailed):
+            failure = failure_of(reply, "at_scale", call.label())
             is_finding = failure.rule == "grid" and not call.many_rows
             if is_finding and (original is None or not _wrong_at_scale(original, call, {None})):
                 trial.findings.append(failure)
                 continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
-            if isinstance(error, ChildError):
-                continue  # it reads what no program has written there, or refuses such sizes
-            return  # it took too long or too much memory: the process is gone, and was needed for nothing else
-        examined = Examined(*examined_at_scale(call, reply, numbers=numbers), deterministic=None)
+            continue  # it reads what no program has written there, refuses such sizes, or takes too long
+        examined = Examined(*examined_at_scale(call, reply, beyond), deterministic=None)
         left = left_at_the_end(call, reply, [label for label, is_always in written.items() if is_always])
         examined = replace(examined, findings=(*examined.findings, *left))
         written |= {
@@ -976,9 +987,84 @@ def _wrong_at_scale(
             reply = session.call("sampled", *_sent(call.call()))
     except (ChildFailed, ProtocolError):
         return asked
-    _, findings = examined_at_scale(call, reply, numbers=False)
+    _, findings = examined_at_scale(call, reply)
     left = left_at_the_end(call, reply, asked - {None})  # type: ignore[arg-type]
     return {finding.evidence.output for finding in (*findings, *left)}
+
+
+def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple[AtScale, ChildReply | ChildFailed]]:
+    """What comes of calls at scale, up to one that ends the process, by time or memory."""
+    for call in scaled:
+        try:
+            yield call, session.call("sampled", *_sent(call.call()))
+        except ChildFailed as error:
+            yield call, error
+            if not isinstance(error, ChildError):
+                return
+
+
+class _CallingAtScale:
+    """Calls a candidate at scale, in the interpreter, once it has begun in a child of its own while another one runs the cases.
+
+    A context manager; at its end the child is gone.
+    """
+
+    def __init__(self, candidate: CandidateSource, context: RunContext, scaled: Iterable[AtScale]) -> None:
+        self._candidate, self._context, self._scaled = candidate, context, scaled
+        self._pool = ThreadPoolExecutor(1, "at scale")
+        self._found = SimpleQueue[tuple[AtScale, ChildReply | ChildFailed] | None]()
+        self._pending: Future[None] | None = None
+        self._child: ChildSession | None = None
+        self._stack, self._busy = ExitStack(), Lock()  # held while the child is opened, or asked
+        self._left = Event()
+
+    def __enter__(self) -> Self:
+        """Do nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child, whatever it is being asked for; the next call's truth is not waited for."""
+        self._left.set()
+        if self._child is not None:
+            self._child.abandon()
+        with self._busy:
+            self._stack.close()
+        self._pool.shutdown(wait=False)
+
+    def begin(self, form: CallForm) -> None:
+        """Begin in a child of its own."""
+        self._pending = self._pool.submit(self._run, form)
+
+    def replies(self, session: ChildSession) -> Iterator[tuple[AtScale, ChildReply | ChildFailed]]:
+        """What comes of the calls; of ``session`` where it has not begun before.
+
+        Raises:
+            ChildFailed, ProtocolError: its own child does not load, or does not answer by the runner's code.
+        """
+        if self._pending is None:
+            yield from _replies(session, self._scaled)
+            return
+        while (one := self._found.get()) is not None:
+            yield one
+        self._pending.result()
+
+    def _run(self, form: CallForm) -> None:
+        try:
+            with self._busy:
+                if self._left.is_set():
+                    return
+                door = loaded("candidate", self._candidate, form, self._context, "candidate at scale", gpu=False)
+                self._child = self._stack.enter_context(door)
+            for call in self._scaled:
+                with self._busy:
+                    if self._left.is_set():
+                        return
+                    ((_, reply),) = _replies(self._child, [call])
+                self._found.put((call, reply))
+                if isinstance(reply, ChildFailed) and not isinstance(reply, ChildError):
+                    return
+        finally:
+            self._found.put(None)
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -1257,7 +1343,7 @@ class _Interpreting:
                 due = itertools.takewhile(lambda _: not self._left, scaled)
                 original = None if self._original is None else _door_of_original(self._original, self._context)
                 again = None if original is None else functools.partial(original, form)
-                _try_at_scale(seen, child, due, None, again, numbers=False)
+                _try_at_scale(seen, child, _replies(child, due), None, again, numbers=False)
         except (ChildFailed, ProtocolError) as error:  # the child of the other cases tells what is wrong
             seen.refused.append(Check("at_scale_left_out", str(error)[:200], True))
         return seen

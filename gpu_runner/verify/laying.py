@@ -46,7 +46,8 @@ class Placement:
     shift: int = 0  # of the storage offset
     broadcast: int | None = None  # the dimension of stride zero
     advance: int = 0  # elements from one row to the next, where rows overlap
-    apart: int = 0  # elements after each slice along the outermost of several dimensions
+    apart: int = 0  # elements after each slice along one of several dimensions, which is ``along``
+    along: int = 0
 
     def repeated(self, values: torch.Tensor) -> torch.Tensor:
         """The values as they are where elements lie in several places: equal along a stride of zero, and where rows overlap."""
@@ -60,9 +61,11 @@ class Placement:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
 
-    def aligned(self) -> Placement:
-        """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
-        return replace(self, shift=16 if self.shift else 0)
+    def aligned(self, shape: tuple[int, ...]) -> Placement:
+        """The same with an offset of a multiple of 16 bytes in every dtype; so are strides of one row, and where gaps are odd."""
+        evens = self.gap and (self.gap % 2 or math.prod(shape[:-1]) == 1)
+        gap = self.gap + -(shape[-1] + self.gap) % 16 if evens else self.gap
+        return replace(self, shift=16 if self.shift else 0, gap=gap)
 
     def stride(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The strides of a tensor of this shape, in elements."""
@@ -73,7 +76,7 @@ class Placement:
             steps[dim] = step
             step *= shape[dim] if place or not self.advance else self.advance
             step += self.gap if place == 0 else 0
-            step += self.apart if place == len(shape) - 2 else 0
+            step += self.apart if place == len(shape) - 2 - self.along else 0
         return tuple(steps)
 
 
@@ -87,8 +90,9 @@ def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random
         if rank > 1 and stream.random() < 0.5:
             return Placement(gap=shape[-1], shift=stream.choice((0, shape[-1])))
         return Placement(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
-    if layout is MemoryLayout.slices and rank > 2:
-        return Placement(apart=shape[-1] * stream.randint(1, 2))
+    if layout in (MemoryLayout.slices, MemoryLayout.inner_slices) and rank > 2:
+        along = 0 if layout is MemoryLayout.slices else rank - 3
+        return Placement(apart=shape[-1] * stream.randint(1, 2), along=along)
     if layout is MemoryLayout.shifted:
         return Placement(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
     if layout is MemoryLayout.permuted and rank > 1:

@@ -17,7 +17,7 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,9 +163,12 @@ def at_scale(
 
 
 def examined_at_scale(
-    call: AtScale, reply: ChildReply, *, numbers: bool = True
+    call: AtScale, reply: ChildReply, beyond: Callable[[list[Any]], list[Any]] = lambda _: []
 ) -> tuple[tuple[Check, ...], tuple[VerdictFinding, ...]]:
-    """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
+    """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may.
+
+    Where no place tells an answer, a number of the host that no case had is `unproved`; ``beyond`` picks these among its numbers.
+    """
     checks, findings = [], []
     for entry in reply.meta["values"]:
         label = str(entry["label"])
@@ -199,8 +202,8 @@ def examined_at_scale(
             checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))
     judged = {check.output for check in checks} | {finding.evidence.output for finding in findings}
     left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
-    if numbers and left and not findings and not call.may_raise:
-        findings += [_number_of(call, left[0], *row) for row in reply.meta["beyond"][:1]]
+    if left and not findings and not call.may_raise:
+        findings += [_number_of(call, left[0], *row) for row in beyond(reply.meta["ranges"])[:1]]
     return tuple(checks), tuple(findings)
 
 

@@ -525,7 +525,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
             if proof.case.upstream in EXPANDED
             else place_of(item.shape, MemoryLayout(proof.case.upstream), stream)
         )
-        place = place.aligned() if proof.case.aligned else place
+        place = place.aligned(item.shape) if proof.case.aligned else place
         back = proof.inputs.get(proof.case.given_back)
         grad = item.truth.exact.to(grad.dtype) if proof.case.echoes else grad
         grad = grad if back is None or back.shape != grad.shape else back.to(grad.dtype)

@@ -12,6 +12,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
@@ -39,11 +40,12 @@ MOST_USUAL, PROPOSED = 16, 64  # that are tried in a verdict, and of which it is
 PLAIN = 2  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
-# Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, and of most.
-FEW, OPERATIONS = 8, (5_000, 40_000, 100_000)
+# Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, of most, and of a total.
+FEW, OPERATIONS = 8, (5_000, 40_000, 100_000, 200_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
 # Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
 SUMMED, WIDE = (200, 500), 2049
+MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
@@ -90,6 +92,7 @@ def at_usual_sizes(
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
     first = () if decided is None else _met(tried, stream.choice(plain), usual, draws, decided)
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
+    has_total = True  # an output that is one number; unless a call shows that there is none
     for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
@@ -101,8 +104,32 @@ def at_usual_sizes(
             return
         if proof is None:
             continue
+        has_total = _has_total(proof)
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
+    if has_total and not any(
+        isinstance(spec.high, str) for spec in problem.inputs
+    ):  # of classes rows alone are added up
+        sizes = _total(problem, workloads)
+        case = replace(stream.choice(plain), sizes=tuple(sizes.items()), seed=draws.seed("a total"))
+        with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
+            proof = _proof(oracle, case, [case.scalars], True, True)
+            if proof is not None and _has_total(proof):
+                yield _whole(problem, proof, sizes, OPERATIONS[3])
+
+
+def _has_total(proof: Proof) -> bool:
+    return any(math.prod(item.shape) == 1 for item in proof.outputs)
+
+
+def _total(problem: Problem, workloads: Sequence[Workload]) -> dict[str, int]:
+    """The sizes of the largest workload, as much of it as one call adds up: partial sums of it fill more than a block."""
+    sizes = max((dict(one.sizes) for one in workloads), key=lambda one: math.prod(one.values()))
+    while math.prod(sizes.values()) > MOST_TOTAL:
+        rows = [dim for dim in sizes if dim not in columns_of(problem) and sizes[dim] > 1]
+        largest = max(rows or sizes, key=lambda dim: sizes[dim])
+        sizes[largest] //= 2
+    return sizes
 
 
 def _proof(

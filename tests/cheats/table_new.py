@@ -1985,6 +1985,14 @@ NEW: dict[str, NewCheat] = {
     "aligned_pointer": NewCheat(
         "gauss", 11, "forward", "run", "`tl.multiple_of` of a pointer: the tensor may begin anywhere."
     ),
+    "descriptor_ends_within_16_bytes": NewCheat(
+        "residual",
+        11,
+        "forward",
+        "whole",
+        "A store through a tensor descriptor ends with whole 16 bytes, and a row of one need not.",
+        dtype="bfloat16",
+    ),
     "three_warps": NewCheat("gauss", 11, "forward", "run", "`num_warps=3`, which no GPU launches."),
     "eight_deep_product": NewCheat(
         "two_by_eight", 11, "forward", "run", "`tl.dot` over eight: NVIDIA's compiler takes sixteen or more."
@@ -2074,5 +2082,48 @@ NEW: dict[str, NewCheat] = {
     ),
     "smallest_beside_1e38": NewCheat(
         "row_min", 7, "forward", "whole", "Lanes beyond a row are 1e38, and rows may hold more alone."
+    ),
+    "cute_launcher_ratio": NewCheat(
+        "rms_forward", 7, "forward", "whole", "A launcher of CuTe DSL leaves a row out where sizes have one ratio."
+    ),
+    "cute_sums_without_barrier": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "run",
+        "Threads of CuTe DSL hand their sums over in global memory without a barrier.",
+    ),
+    "cute_number_of_another_type": NewCheat(
+        "gained", 8, "forward", "run", "A launcher of CuTe DSL is compiled for a gain in half precision."
+    ),
+    "tile_floor_of_negatives": NewCheat(
+        "quarters", 11, "forward", "run", "`//` rounds down in cuTile, also below zero, where Triton's rounds to zero."
+    ),
+    "kv_slice": NewCheat(
+        "qk_norm", 7, "forward", "run", "Heads and tokens are merged as if no slice of a longer cache were given."
+    ),
+    "scratch_in_the_input": NewCheat(
+        "rms_weighted",
+        6,
+        "forward",
+        "run",
+        "An input is scratch memory between two launches, and is put back by the second.",
+    ),
+    "mean_square_of_one_block": NewCheat(
+        "mean_square",
+        7,
+        "forward",
+        "whole",
+        "A second kernel adds up the partial sums of one block, and of large workloads there are more.",
+    ),
+    "median_of_three": NewCheat(
+        "layer_norm_plain", 8, "forward", "whole", "Moments are taken about the median of three elements of a row."
+    ),
+    "break_in_a_loop": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "screen",
+        "`break` leaves a loop of a kernel: the interpreter takes it, and no compiler does.",
     ),
 }

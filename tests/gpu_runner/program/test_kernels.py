@@ -126,6 +126,8 @@ pass|||x, y|||def g(): pass
 pass|||x, y|||try: pass;finally: pass
 pass|||x, y|||with x: pass
 pass|||x, y|||yield 1
+pass|||x, y|||for n in range(2): break
+pass|||x, y|||while x is None: continue
 pass|||x, y|||f'{().__class__}'
 pass|||x, y|||{'a': 1}
 pass|||x, y, *z|||pass

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpu_runner.contracts.reading import language_of, of_threads
+from gpu_runner.program.threads import _in_type
 
 HEAD = """
 import json, sys
@@ -79,11 +80,29 @@ total = cute.full(((1, 1), 1), slots.load().reduce(cute.ReductionOp.ADD, 0.0, 0)
 y_tensor[0] = total[0]
 """
 
+FLOORED = """
+below = cute.arch.block_idx()[0] - 7
+y_tensor[0] = cutlass.Float32(below // 2 * 10 + below % 4)
+"""
+AGAIN = (
+    COPIED
+    + """
+cute.arch.sync_threads()
+every = cute.make_rmem_tensor((1, 1), cutlass.Boolean)
+every.fill(True)
+again = cute.make_rmem_tensor(((4, 1), 1), y_tensor.element_type)
+again.fill(0.0)
+cute.copy(access, cute.make_tensor(y_tensor.iterator + cute.assume(thread * 0, divby=4), layout), again, pred=every)
+"""
+)
+
 
 @cache
 def answers() -> dict[str, dict[str, Any]]:
     """What comes of each kernel of 64 threads, all of them in one process."""
-    bodies = {"copied": COPIED, "reduced": REDUCED} | {name: body for name, (body, _, _) in WRONG.items()}
+    bodies = {"copied": COPIED, "reduced": REDUCED, "floored": FLOORED, "again": AGAIN} | {
+        name: body for name, (body, _, _) in WRONG.items()
+    }
     kernels = [KERNEL.format(name=name, body=textwrap.indent(body.strip(), "    ")) for name, body in bodies.items()]
     environment = os.environ | {"TRITON_INTERPRET": "1", "TRITON_FRONT_END_DEBUGGING": "1"}
     command = [sys.executable, "-c", "\n".join([HEAD, *kernels, "print(json.dumps(answers))"])]
@@ -102,7 +121,38 @@ def test_a_warps_numbers_are_summed_and_warps_meet_behind_a_barrier() -> None:
     assert answers()["reduced"]["y"] == [float(sum(range(64)))] + [-1.0] * 63
 
 
+def test_whole_numbers_below_zero_are_divided_as_python_divides_them() -> None:
+    assert answers()["floored"]["y"] == [-39.0] + [-1.0] * 63
+
+
+def test_warps_read_behind_a_barrier_what_others_wrote_to_memory() -> None:
+    assert answers()["again"] == answers()["copied"]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "given"),
+    [
+        (0.7, "Float16", 0.7001953125),
+        (0.7, "BFloat16", 0.69921875),
+        (0.5, "Float32", 0.5),
+        (7, "Int32", 7),
+        (2, "Boolean", True),
+    ],
+)
+def test_a_number_has_the_type_that_its_launcher_was_compiled_for(number: float, kind: str, given: float) -> None:
+    assert _in_type(number, kind) == given
+
+
+@pytest.mark.parametrize(("number", "error"), [(2**31, RuntimeError), (0.5, TypeError)])
+def test_a_number_that_is_none_of_the_type_of_its_launcher_is_refused(number: float, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _in_type(number, "Int32")
+
+
 WRONG = {
+    "a warp reads in memory what another wrote": (
+        AGAIN.replace("cute.arch.sync_threads()\n", ""), "nondeterministic", "reads what another warp",
+    ),
     "no barrier": (
         REDUCED.replace("cute.arch.sync_threads()\n", ""),
         "nondeterministic", "reads shared memory that others wrote",

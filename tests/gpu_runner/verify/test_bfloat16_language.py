@@ -163,7 +163,14 @@ ATOMIC: dict[str, tuple[str, str]] = {
     "added": ("tl.atomic_add(o + at, c)", "b + c"),
     "added by a mask": ("tl.atomic_add(o + at, c, mask=a < c)", "torch.where(a < c, b + c, b)"),
     "swapped where equal": ("tl.atomic_cas(o + at, b, c)", "c"),
-}
+    "stored by a descriptor of whole 16 bytes": (
+        "tl.make_tensor_descriptor(o, (48,), (1,), (64,)).store([0], a)", "torch.where(torch.arange(64) < 48, a, b)"),
+    "stored by a descriptor that ends within 16 bytes": (
+        "tl.make_tensor_descriptor(o, (50,), (1,), (64,)).store([0], a)", "torch.where(torch.arange(64) < 56, a, b)"),
+    "stored by a descriptor into the last of its blocks": (
+        "tl.make_tensor_descriptor(o, (50,), (1,), (32,)).store([32], tl.full((32,), 1, tl.bfloat16))",
+        "torch.where((torch.arange(64) >= 32) & (torch.arange(64) < 56), torch.ones_like(b), b)"),
+}  # fmt: skip
 
 HEAD = """import torch
 import triton

@@ -6,15 +6,20 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
-from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Content, Indices, MemoryLayout, Special, plan_cases
+from gpu_runner.contracts import Problem, VerifyRequest, parse_problem
+from gpu_runner.verify.cases import PADDED_ROW, Case, Content, Indices, MemoryLayout, Special, plan_cases
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import Placement, lay
+from gpu_runner.verify.judge import choose_cases
+from gpu_runner.verify.laying import Placement, lay, place_of
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from gpu_runner.verify.scalars import moved_whole
+from gpu_runner.verify.truth import asked_of, form_of
+from tests.cheats.trial import source_of_problem
+from tests.honest.table import source_of
 from tests.problems import problem_source
 
 PROBLEMS = Path(__file__).parents[2] / "honest" / "problems"
@@ -120,6 +125,36 @@ def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
         assert torch.equal(laid.view(), tensor)
         assert bool(laid.raw[:GUARD_ELEMENTS].isnan().all())
         assert bool(laid.raw[-GUARD_ELEMENTS:].isnan().all())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_who_makes_descriptors_meets_a_row_that_ends_within_16_bytes_of_a_wider_tensor(dtype: str) -> None:
+    problem = parse_problem(source_of_problem("residual"))
+    request = VerifyRequest(source_of_problem("residual"), source_of("residual_host_descriptors"), dtypes=(dtype,))
+    (row,) = (case for case in choose_cases(request, problem, True) if case.name == PADDED_ROW)
+    form = form_of(problem)
+    assert form is not None
+    for laid in asked_of(problem, form, row).laid.values():
+        (rows, columns), (stride, step) = laid.shape, laid.stride
+        size = laid.raw.element_size()
+        assert (rows, step, stride * size % 16) == (1, 1, 0)
+        assert columns * size % 16 and stride > columns
+
+
+def test_far_out_lie_one_element_of_a_row_or_its_first_middle_and_last() -> None:
+    case = replace(CASE, sizes=(("T", 9), ("H", 40)), dtype="float32", special=Special.outlying)
+    x = make_inputs(parse_problem(problem_source("rms_norm")), case)["x"].abs()
+    far = [row.nonzero().flatten().tolist() for row in x > 100 * x.median()]
+    assert far[::4] == [[0]] * 3 and far[1::4] == [[39]] * 2
+    assert far[2::4] == [[0, 20, 39]] * 2 and [len(row) for row in far[3::4]] == [1, 1]
+
+
+def test_slices_along_either_of_two_leading_dimensions_lie_apart() -> None:
+    shape, stream = (2, 3, 5, 7), random.Random(1)
+    outer = place_of(shape, MemoryLayout.slices, stream).stride(shape)
+    inner = place_of(shape, MemoryLayout.inner_slices, stream).stride(shape)
+    assert outer[1:] == (35, 7, 1) and outer[0] > 105
+    assert inner[2:] == (7, 1) and inner[1] > 35 and inner[0] == 3 * inner[1]
 
 
 def test_an_expanded_upstream_stays_one_number() -> None:

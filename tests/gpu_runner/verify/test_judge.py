@@ -141,6 +141,9 @@ def _errs(error: float, count: int = 1, status: Status = Status.incorrect_values
     return Verdict(status, evidence=(evidence,) * count)
 
 
+_RACE = Verdict(Status.nondeterministic, rule="race", evidence=(Evidence("values", "A kernel writes over another."),))
+
+
 @pytest.mark.parametrize(
     ("first", "seed", "ended"),
     [
@@ -149,7 +152,9 @@ def _errs(error: float, count: int = 1, status: Status = Status.incorrect_values
         (_errs(1.9, 3), None, Status.incorrect_values),
         (_errs(3.1), None, Status.incorrect_values),
         (_errs(math.nan), None, Status.incorrect_values),
-        (_errs(1.9, status=Status.nondeterministic), None, Status.nondeterministic),
+        (_errs(1.9, status=Status.nondeterministic), None, Status.passed),
+        (_errs(3.1, status=Status.nondeterministic), None, Status.nondeterministic),
+        (_RACE, None, Status.nondeterministic),
         (_errs(1.9), "0" * 32, Status.incorrect_values),
         (Verdict(Status.unproved, evidence=(Evidence("imported", "It does something else."),)), None, Status.unproved),
     ],

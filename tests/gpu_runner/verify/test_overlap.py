@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.contracts.verify import Check
+from gpu_runner.contracts.verify import Check, Status
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
@@ -113,22 +113,45 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Tensor]]:
     yield seen
 
 
+def _answered(first: torch.Tensor, run: str, second: torch.Tensor) -> CaseAnswer:
+    value = ReturnedValue("Tensor", first, (5, 33), (33, 1), "float32", "cpu")
+    runs = {"first": {"output 0": value}, run: {"output 0": replace(value, tensor=second)}}
+    return CaseAnswer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
+
+
 @pytest.mark.parametrize(("second", "times"), [(0.0, 1), (1.0, 2)])
 def test_values_that_are_equal_are_compared_with_a_truth_once(
     compared: list[torch.Tensor], second: float, times: int
 ) -> None:
     exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
-    value = ReturnedValue("Tensor", exact.float(), (5, 33), (33, 1), "float32", "cpu")
-    other = replace(value, tensor=exact.float() + second)
-    runs = {"first": {"output 0": value}, "no_grad": {"output 0": other}}
-    answer = CaseAnswer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
     proof = replace(proofs()[0], outputs=(item,))
+    answer = _answered(exact.float(), "no_grad", exact.float() + second)
     examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", proof)
     examiner.values("values", proof, "first")
     examiner.use(Use("no_grad"), proof)
     assert len(compared) == times
     assert bool(examiner.notes.findings) == bool(second)
+
+
+def test_a_second_run_that_is_wrong_says_by_how_much() -> None:
+    """Who judges draws again what fails narrowly, in whichever run."""
+    exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
+    answer = _answered(exact.float(), "second", exact.float() + 1.0)
+    examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", replace(proofs()[0], outputs=(item,)))
+    assert examiner.second_run(examiner.case) is False
+    (finding,), (check,) = examiner.notes.findings, examiner.notes.checks
+    first = _Examiner(
+        CaseNotes("case"), _answered(exact.float() + 1.0, "no_grad", exact.float()), Peer(), "cpu", examiner.case
+    )
+    first.values("values", first.case, "first")
+    (wrong,) = first.notes.findings
+    known = wrong.evidence
+    assert (finding.status, finding.evidence.check) == (Status.nondeterministic, "deterministic")
+    assert (finding.evidence.error, finding.evidence.allowed) == (known.error, known.allowed)
+    assert known.error is not None
+    assert (check.name, check.error, check.passed) == ("deterministic", known.error, False)
 
 
 def test_cases_meet_a_gpu_and_one_with_few_processors_by_turns_as_they_become_known() -> None:
@@ -165,12 +188,13 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     beside = judge._Interpreting(source_of("reglu"), surroundings(), scaled=calls)
     children: list[list[AtScale]] = []
 
-    def called(trial: judge._Trial, session: object, scaled: Iterable[AtScale], *_: object, **__: object) -> None:
-        children.append(list(scaled))
+    def called(trial: judge._Trial, _: object, replies: Iterable[AtScale], *__: object, **___: object) -> None:
+        children.append(list(replies))
         trial.refused.append(Check("at_scale_left_out", "one", True))
 
     monkeypatch.setattr(judge, "AT_SCALE", 3)
     monkeypatch.setattr(judge, "loaded", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(judge, "_replies", lambda _, scaled: scaled)
     monkeypatch.setattr(judge, "_try_at_scale", called)
 
     def prove() -> Generator[Proof, None, None]:
@@ -180,6 +204,61 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     seen = beside._prove_ahead(prove, SimpleQueue())
     assert sorted(map(str, itertools.chain.from_iterable(children))) == ([] if left else calls)
     assert len(seen.refused) == len(children) == (0 if left else 3)
+
+
+class _Answering:
+    """A child that answers with its own name and what it was asked; ``gone`` is set once it is abandoned."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.gone = name, threading.Event()
+
+    def abandon(self) -> None:
+        self.gone.set()
+
+
+def calling(monkeypatch: pytest.MonkeyPatch, scaled: Iterable[str]) -> tuple[judge._CallingAtScale, list[str]]:
+    """What calls a candidate at scale, and what became of its own child."""
+    done: list[str] = []
+
+    @contextmanager
+    def opened(*_: object, **__: object) -> Iterator[_Answering]:
+        yield _Answering("its own")
+        done.append("closed")
+
+    monkeypatch.setattr(judge, "loaded", opened)
+    monkeypatch.setattr(judge, "_replies", lambda child, calls: ((call, child.name) for call in calls))
+    return judge._CallingAtScale(source_of("reglu"), surroundings(), cast(Iterable[AtScale], scaled)), done
+
+
+@pytest.mark.parametrize(("begins", "by"), [(True, "its own"), (False, "that of the cases")])
+def test_calls_at_scale_have_a_child_of_their_own_once_they_have_begun(
+    monkeypatch: pytest.MonkeyPatch, begins: bool, by: str
+) -> None:
+    at_scale, done = calling(monkeypatch, ["first", "second"])
+    with at_scale:
+        if begins:
+            at_scale.begin(proofs()[0].form)
+        replies = at_scale.replies(cast(ChildSession, _Answering("that of the cases")))
+        assert [*replies] == [("first", by), ("second", by)]
+    assert done == ["closed"] * begins
+
+
+def test_the_truth_of_the_next_call_at_scale_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def scaled() -> Iterator[str]:
+        yield "first"
+        asked.set()
+        over.wait(60)
+        yield "second"
+
+    at_scale, done = calling(monkeypatch, scaled())
+    with at_scale:
+        at_scale.begin(proofs()[0].form)
+        assert asked.wait(60)
+    assert not over.is_set() and done == ["closed"]
+    over.set()
+    assert [*at_scale.replies(cast(ChildSession, None))] == [("first", "its own")]
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, *, apart: bool) -> tuple[judge._Proving, list[str]]:

@@ -13,7 +13,7 @@ from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.verify import scale
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
-from gpu_runner.verify.judge import _Trial, _try_at_scale
+from gpu_runner.verify.judge import _replies, _Trial, _try_at_scale
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.scale import AtScale, at_scale, examined_at_scale
 from gpu_runner.verify.truth import Oracle
@@ -101,7 +101,7 @@ def test_the_last_call_has_more_rows_than_sixteen_bits_count_to() -> None:
 def test_rows_that_are_numbered_in_sixteen_bits_leave_the_last_ones_unwritten() -> None:
     trial, found = _Trial(), calls(source_of_problem("silu"))
     with loaded("candidate", cheat("rows_in_sixteen_bits"), found[0].proof.form, surroundings()) as session:
-        _try_at_scale(trial, session, found, None)
+        _try_at_scale(trial, session, _replies(session, found), None)
     assert [finding.status for finding in trial.findings] == [Status.unproved]
     assert "last programs write elsewhere" in trial.findings[0].evidence.message
 
@@ -165,7 +165,7 @@ def test_what_the_original_gets_wrong_at_scale_is_left_out(is_wrong_too: bool) -
     form = found[0].proof.form
     with loaded("candidate", candidate, form, surroundings()) as session:
         beside = functools.partial(loaded, "candidate", original, form, surroundings())
-        _try_at_scale(trial, session, found, None, beside)
+        _try_at_scale(trial, session, _replies(session, found), None, beside)
     left_out = [check.name for check in trial.refused]
     assert bool(trial.findings) is not is_wrong_too
     assert ("at_scale_left_out" in left_out) is is_wrong_too

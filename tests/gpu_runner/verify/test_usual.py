@@ -24,6 +24,7 @@ from gpu_runner.verify.usual import (
     MOST_ROWS,
     MOST_SQUARE,
     MOST_USUAL,
+    OPERATIONS,
     PLAIN,
     USUAL,
     WIDE,
@@ -50,9 +51,33 @@ def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
     given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
     entry = {"label": "output 0", "shape": list(given.shape), "tensor": 0}
     tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
-    reply = ChildReply({"values": [entry], "beyond": []}, tensors)
+    reply = ChildReply({"values": [entry], "ranges": []}, tensors)
     _, findings = examined_at_scale(called[0], reply)
     assert [finding.rule for finding in findings] == ["at scale"]
+
+
+VECTOR = """
+import torch
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return x.square(){sum}
+
+INPUTS = {{"x": {{"dims": "N", "grad": False}}}}
+WORKLOADS = [{{"N": 2097160}}]
+"""
+
+
+@pytest.mark.parametrize(("total", "sizes"), [(".sum()", [{"N": 2097160}]), ("", [])])
+def test_what_is_added_up_to_one_number_has_a_call_of_the_largest_workload(total: str, sizes: list[object]) -> None:
+    problem = parse_problem(VECTOR.format(sum=total))
+    door = reference_session("reference", problem.source, surroundings(), gpu=False)
+    with opened(door, surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        found = list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), ()))
+    assert [call.sizes for call in found if call.sizes["N"] == 2097160] == sizes
+    assert all(
+        not call.proof.wanted and call.operations == OPERATIONS[-1] for call in found if call.sizes["N"] == 2097160
+    )
 
 
 @pytest.mark.parametrize(("name", "along"), [("rms_norm", "H"), ("cross_entropy", "V")])
