@@ -12,6 +12,7 @@ import pytest
 from gpu_runner.contracts import Expr
 from tests.workers.compiler.captured import answer, captured, proposal, style
 from tests.workers.compiler.formed import formed, tunable_style
+from tests.workers.compiler.suited import graph_of
 from workers.authors.compiler import CompilerAuthor, design
 from workers.authors.compiler.kernels import KernelTask
 from workers.authors.compiler.program import ValueProgram
@@ -133,6 +134,14 @@ def test_masks_are_left_out_where_the_launchers_rule_gives_whole_tiles(name: str
         text = kernel(source, f"_{name}_{timed_pass}_kernel")
         assert ("row_mask = " in text) == (rows > 1)
         assert ("col_mask = " in text) == (width % block != 0)
+
+
+def test_a_kernel_of_many_tensors_that_adds_rows_up_has_larger_tiles() -> None:
+    problem, graph, _ = graph_of("gated_state")
+    given = CompilerAuthor().propose(Brief("gated_state", problem, graph, style("gated_state")))
+    assert isinstance(given, Proposal)
+    forward, backward = (given.source.partition(f"def gated_state_{part}(")[2] for part in ("forward", "backward"))
+    assert "_block_settings(n_cols)" in forward and "_block_settings(n_cols, 4096)" in backward
 
 
 def test_a_tile_that_may_be_tuned_keeps_its_masks() -> None:

@@ -31,8 +31,10 @@ ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit i
 # Elements: of the tiles that the rules choose where rows are short, and the most that is tried.
 TILE_ELEMENTS, PERSISTENT_ELEMENTS, LARGEST_TILE = 4096, 8192, 16384
 # Measured: H200, bfloat16, GELU with a bias and its gradient, 8192 x 3072: backward 41 us with tiles of 2048 elements, 4 warps and
-# 528 programs, 52 us with 264, 85 us with 132; forward the same with all.
-BLOCK_ELEMENTS, WIDEST_BLOCK, NARROWEST_BLOCK = 2048, 2048, 128
+# 528 programs, 52 us with 264, 85 us with 132; forward the same with all. Of a GRU cell, whose gradient loads eight tensors: 66 us
+# with tiles of 4096, 8 warps and 132 programs, 115 to 126 us with smaller ones and any number of programs.
+BLOCK_ELEMENTS, MANY_BLOCK_ELEMENTS, NARROWEST_BLOCK = 2048, 4096, 128
+MANY_TENSORS = 5
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
@@ -52,12 +54,12 @@ PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
     BLOCK_SIZE, _ = calculate_settings(n_cols)
     return max(1, {PERSISTENT_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
-BLOCK_SETTINGS = f'''def _block_settings(n_cols):
+BLOCK_SETTINGS = f'''def _block_settings(n_cols, elements={BLOCK_ELEMENTS}):
     """A tile is a block of columns of one row, or of several where rows are short; at most an eighth lies beyond the row."""
-    BLOCK_SIZE, _ = calculate_settings(min(n_cols, {WIDEST_BLOCK}))
+    BLOCK_SIZE, _ = calculate_settings(min(n_cols, elements))
     while BLOCK_SIZE > {NARROWEST_BLOCK} and -n_cols % BLOCK_SIZE > n_cols // 8:
         BLOCK_SIZE //= 2
-    return max(1, {BLOCK_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 4'''
+    return max(1, elements // BLOCK_SIZE), BLOCK_SIZE, elements // 512'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     """One program a multiprocessor, each with its own partial sums."""
@@ -218,7 +220,8 @@ class Tile(Schedule):
 
     def _rule(self) -> str:
         if not self.task.reduces_cols:
-            return "_block_settings(n_cols)"
+            elements = _block_elements(self.task, self.count_loads(FULL))
+            return "_block_settings(n_cols)" if elements == BLOCK_ELEMENTS else f"_block_settings(n_cols, {elements})"
         width = "n_cols"
         if self.wide is not None:
             width = f"min(n_cols, {WIDEST_TILE if self.form.tunable else self.wide.widest})"
@@ -277,9 +280,14 @@ class Tile(Schedule):
         return [*choices, *self.streamed_knobs]
 
 
-def _block(n_cols: int) -> int:
-    """The launcher's ``_block_settings``."""
-    block = 1 << (min(n_cols, WIDEST_BLOCK) - 1).bit_length()
+def _block_elements(task: KernelTask, n_tensors: int) -> int:
+    """The elements of a tile of blocks of columns, by how many whole tensors a kernel loads."""
+    return MANY_BLOCK_ELEMENTS if task.is_persistent and n_tensors >= MANY_TENSORS else BLOCK_ELEMENTS
+
+
+def _block(n_cols: int, elements: int) -> int:
+    """The columns of a tile by the launcher's ``_block_settings``."""
+    block = 1 << (min(n_cols, elements) - 1).bit_length()
     while block > NARROWEST_BLOCK and -n_cols % block > n_cols // 8:
         block //= 2
     return block
@@ -371,8 +379,11 @@ class TileKernel(KernelWriter):
         n_cols = math.prod(sizes) if sizes and len(sizes) == len(domain.col_axes) else 0
         if not n_cols or self.form.tunable or self.form.strides_the_grid:
             return False, False
-        block = _block(n_cols) if self._blocks else 1 << (n_cols - 1).bit_length()
-        elements = BLOCK_ELEMENTS if self._blocks else PERSISTENT_ELEMENTS if self.task.is_persistent else TILE_ELEMENTS
+        elements = PERSISTENT_ELEMENTS if self.task.is_persistent else TILE_ELEMENTS
+        block = 1 << (n_cols - 1).bit_length()
+        if self._blocks:
+            elements = _block_elements(self.task, sum(load.space == FULL for load in self.loads))
+            block = _block(n_cols, elements)
         return elements // block <= 1, n_cols % block == 0
 
     def _mask(self, space: Space) -> str:
