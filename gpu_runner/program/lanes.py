@@ -7,6 +7,7 @@ import builtins
 import copy
 import functools
 import inspect
+import linecache
 import operator
 import sys
 import types
@@ -912,6 +913,15 @@ def register(place: str, path: str, made: ast.FunctionDef, text: str, bound: fro
             ends = (node.lineno, node.end_lineno or 0, node.col_offset, node.end_col_offset or 0)
             nodes[ends] = _in_full(original) if isinstance(original, ast.AugAssign) else original
     _KERNELS[place] = KernelText(path, place, nodes, bound, _steps(made), made)
+
+
+def place_in_file(text: str, line: int) -> tuple[str | None, int | None]:
+    """The path and line in the candidate's files of a line of a kernel's ``text`` as Triton has it."""
+    for place, known in _KERNELS.items():
+        if isinstance(known, KernelText) and "".join(linecache.getlines(place)).strip() == text.strip():
+            lines = [node.lineno for (first, *_), node in known.nodes.items() if first == line]
+            return known.path, min(lines, default=known.tree.lineno)
+    return None, None
 
 
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:

@@ -2126,4 +2126,18 @@ NEW: dict[str, NewCheat] = {
         "screen",
         "`break` leaves a loop of a kernel: the interpreter takes it, and no compiler does.",
     ),
+    "loop_carried_type": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "run",
+        "A number becomes a block within a loop: the interpreter takes it, and no compiler does.",
+    ),
+    "dependent_launch_without_wait": NewCheat(
+        "gradient_norm",
+        11,
+        "forward",
+        "run",
+        "`launch_pdl`: a kernel reads what the one ahead of it writes, and does not wait for it.",
+    ),
 }
