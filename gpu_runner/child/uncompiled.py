@@ -69,7 +69,7 @@ class Compiler:
             try:
                 self._compile(src, target=target, options=options, **more)
                 self.compiled[src.fn.__name__] = None
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
                 if not _is_of_language(error):  # such as a tool that is not there
                     return _NotRun()
                 self._known[key] = error

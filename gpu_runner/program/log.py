@@ -58,7 +58,7 @@ _DECIDES = frozenset(f"""
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
-# Options of a launch by which a kernel begins before another has ended, waits within its grid, runs in clusters, or is another text;
+# Options of a launch by which a kernel begins before another has ended, waits within its grid, has clusters, or is another text;
 # with what each is by itself. The interpreter sees none of it.
 _ORDERING: dict[str, tuple[object, ...]] = {
     "launch_pdl": (False, None), "launch_cooperative_grid": (False, None), "num_ctas": (1, None),

@@ -128,7 +128,9 @@ class CaseAnswer:
     touched: frozenset[str] = (
         frozenset()
     )  # inputs and "upstream N" that a launch changed, whatever they hold in the end
-    ordering: Mapping[str, int | None] = field(default_factory=dict)  # options that change the order of launches, by line
+    ordering: Mapping[str, int | None] = field(
+        default_factory=dict
+    )  # options that change the order of launches, by line
 
     @property
     def decisions(self) -> Mapping[SeenDecision, int]:

@@ -106,7 +106,7 @@ def judge_memory(notes: CaseNotes, proof: Proof, answer: CaseAnswer, overwrites:
 
 
 def _judge_options(notes: CaseNotes, answer: CaseAnswer, peer: Peer) -> None:
-    """Say which options of launches change an order that the verdict does not see; what the original is seen to use stays its own."""
+    """Say which options of launches change an order that the verdict does not see; what the original is seen to use is its own."""
     for name, line in answer.ordering.items():
         if peer.answer is None or name not in peer.answer.ordering:
             message = f"A kernel is launched with `{name}`, which changes in which order things are done, and that is not judged."

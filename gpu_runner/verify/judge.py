@@ -167,6 +167,7 @@ class _Trial:
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
     trails: list[_Trail] = field(default_factory=list)
     follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
+    launch: Callable[[Proof, CaseAnswer], None] = lambda *_: None  # is given each case of the candidate's own child
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
@@ -421,7 +422,9 @@ def judge_by(
             frame = replace(frame, checks=(*frame.checks, *_lost_dtypes(proofs, standing)))
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original)
+    return judge_beside(
+        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original
+    )
 
 
 def _lost_dtypes(proofs: Sequence[Proof], standing: Standing) -> list[Check]:
@@ -840,6 +843,9 @@ def _try(
     ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
+    beside = [each for each in (calling, compiling) if each is not None]
+    if compiling is not None:
+        trial.launch = compiling.take
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
@@ -847,9 +853,8 @@ def _try(
             for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
                 is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
-                for beside in (calling, compiling) if is_due else ():
-                    if beside is not None:
-                        beside.begin(proof.form)
+                for each in beside if is_due else ():
+                    each.begin(proof.form)
                 context.progress(f"verify: {workload}")
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
@@ -861,8 +866,6 @@ def _try(
                         trial.leave(proof, peer, None, True)
                 else:
                     comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
-                    if compiling is not None:
-                        compiling.take(proof, answer)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             comparing.end()
@@ -1145,7 +1148,10 @@ class _Compiling:
                     compiled |= set(reply["compiled"])
                     if reply["refused"] is not None and not self._refuses_original(proof):
                         return _refused_by_compiler(proof, reply["refused"]), compiled
-        except (ChildFailed, ProtocolError) as error:  # what ends the process or does not load there says nothing of kernels
+        except (
+            ChildFailed,
+            ProtocolError,
+        ) as error:  # what ends the process or does not load there says nothing of kernels
             _log.info("not compiled: %s", error)
         return None, compiled
 
@@ -1790,6 +1796,7 @@ def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, over
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.leave(proof, peer, answer.trail, True)
     trial.decide(proof, peer, answer)
+    trial.launch(proof, answer)
     return answer
 
 

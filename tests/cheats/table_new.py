@@ -2140,4 +2140,11 @@ NEW: dict[str, NewCheat] = {
         "run",
         "`launch_pdl`: a kernel reads what the one ahead of it writes, and does not wait for it.",
     ),
+    "rows_by_float_division": NewCheat(
+        "row_gain",
+        8,
+        "forward",
+        "run",
+        "The number of a row is a quotient of floats, which a GPU may give a unit less.",
+    ),
 }

@@ -214,3 +214,21 @@ def test_a_number_of_warps_that_no_gpu_has_is_refused(tmp_path: Path) -> None:
     setting = "@triton.autotune([triton.Config({}, num_warps=3)], key=['count'])\n"
     with pytest.raises(ChildError, match="power of two"):
         ran(setting + PLAIN + STORE.format("v"), "float32", tmp_path)
+
+
+@pytest.mark.parametrize("cut", ["({}).to(tl.int32)", "tl.floor({})", "libdevice.trunc({})"])
+@pytest.mark.parametrize(("quotient", "is_exact"), [("/ 3.0", False), ("/ 4.0", True), ("", True)])
+def test_a_whole_quotient_that_is_cut_may_be_its_neighbour(
+    cut: str, quotient: str, is_exact: bool, tmp_path: Path
+) -> None:
+    divided = (
+        f"at.to(tl.float32) {quotient}"
+        if quotient
+        else "tl.math.div_rn(at.to(tl.float32), tl.full((N,), 3.0, tl.float32))"
+    )
+    got, _ = ran(PLAIN + STORE.format(cut.format(divided)), "float32", tmp_path)
+    places = torch.arange(COUNT)
+    below = places // (4 if "4" in quotient else 3) - got
+    assert bool((below == 0).all()) is is_exact
+    assert set(below[places % 3 != 0].tolist()) == {0.0}  # a neighbour changes no other quotient
+    assert set(below.tolist()) <= {0.0, 1.0}
