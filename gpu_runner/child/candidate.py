@@ -266,7 +266,7 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "ranges": []}, []
+        return {"values": [], "offsets": [], "ranges": []}, []
     arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
     device = device_of(state, meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
@@ -286,7 +286,15 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
                 log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
         entries, found = at_scale.gathered(meta, values, sample)
-    facts = {"values": entries, "ranges": apart.ranges(), "work": log.work(), "launched": log.launched}
+        held = [(name, one) for name, one in (arguments.memory | values).items() if is_plain(one)]
+        offsets = [[name, *sample.offset_of(one), one.numel()] for name, one in held]
+    facts = {
+        "values": entries,
+        "offsets": offsets,
+        "ranges": apart.ranges(),
+        "work": log.work(),
+        "launched": log.launched,
+    }
     return facts | {"processors": _multiprocessors(state, device)}, found
 
 

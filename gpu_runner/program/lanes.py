@@ -1151,6 +1151,12 @@ def _site(frame: types.FrameType | None) -> _Site | None:
     return None
 
 
+def line_of_kernel() -> int | None:
+    """The line in the candidate's files at which the innermost kernel on the stack stands."""
+    site = _site(sys._getframe(1))  # noqa: SLF001 - as above
+    return None if site is None else site.node.lineno
+
+
 def _forget_frames(interpreter: Any) -> None:
     """Keep no frame of a launch, and with it the arguments of all frames below, when the launch has ended."""
     executor = interpreter.GridExecutor

@@ -20,11 +20,13 @@ import torch
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import threads, unordered
 from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.lanes import line_of_kernel
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
 from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
+LEAST_OFFSET, _INT32 = 2**16, 4  # elements of which an offset is noted; bytes of one
 WARPS = (1, 2, 4, 8, 16, 32)
 FALSE_CLAIM = "false claim"  # rule of what a kernel says of its arguments to the compiler
 
@@ -341,8 +343,26 @@ def guard_memory() -> None:
         set_grid(self, *grid)
 
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+    builder = interpreter.InterpreterBuilder
+    builder.create_addptr = _measured(builder.create_addptr, guarded)
     executor = interpreter.GridExecutor
     executor.__call__ = _with_warps(sampled_call(executor.__call__, guarded))
+
+
+def _measured(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
+    """Note, where launches are sampled, how far offsets in 32 bits lead from where memory begins."""
+
+    @functools.wraps(method)
+    def create_addptr(self: Any, ptr: Any, offset: Any) -> Any:
+        if guarded.sample is not None and offset.data.itemsize == _INT32 and offset.data.size:
+            furthest, base = int(offset.data.max()), int(ptr.data.flat[0])
+            place = guarded._range_of(base, base) if furthest > LEAST_OFFSET else None  # noqa: SLF001 - its own
+            begin = None if place is None else guarded.ranges[place][0]
+            if begin is not None and furthest > guarded.sample.offsets.get(begin, (0, None))[0]:
+                guarded.sample.offsets[begin] = furthest, line_of_kernel()
+        return method(self, ptr, offset)
+
+    return create_addptr
 
 
 def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -2147,4 +2147,12 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The number of a row is a quotient of floats, which a GPU may give a unit less.",
     ),
+    "offsets_at_its_own_workload": NewCheat(
+        "logits_scaled",
+        7,
+        "forward",
+        "whole",
+        "Offsets in 32 bits, of a workload that has more elements than these count.",
+        dtype="bfloat16",
+    ),
 }
