@@ -20,7 +20,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, tiles, unordered
+from gpu_runner.program import nans, pipelines, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ def teach_interpreter() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce_by_halves
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
+    pipelines.watch(interpreter)
     interpreter.interpreter_semantic.counted = _counted  # a name that every kernel sees, as `to_tensor` has there
     interpreter.ASTTransformer.visit_For = _over_counted
 
@@ -78,7 +79,7 @@ class _Counter(int):
 
 
 def _counted(values: Any) -> Any:
-    return map(_Counter, values) if type(values) is range else values
+    return pipelines.stepped(values, map(_Counter, values)) if type(values) is range else values
 
 
 def _over_counted(self: ast.NodeTransformer, node: ast.For) -> ast.For:

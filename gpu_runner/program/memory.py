@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import threads, unordered
+from gpu_runner.program import pipelines, threads, unordered
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.lanes import line_of_kernel
 from gpu_runner.program.objects import Violation
@@ -94,6 +94,7 @@ class _Guarded:
         """Begin a launch."""
         self.ranges, self._acquaintance, self.operations = ranges, _Acquaintance(), 0
         self._writers, self._arrays = [None] * len(ranges), {}
+        pipelines.begin()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -102,6 +103,8 @@ class _Guarded:
         addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
         if self.sample is None:
             self._look_for_races(ptr, addresses, place, mask=mask)
+            if pipelines.loops and place is not None:
+                pipelines.load(place, self._places(addresses, place))
         for begin, _, within in self._by_range(addresses, place):
             self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
         return self._read(addresses, place, ptr, mask, other, dtype)
@@ -110,6 +113,9 @@ class _Guarded:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
             self._look_for_races(ptr, addresses, place, value, mask)
+            if pipelines.loops and place is not None:
+                begin, end = self.ranges[place]
+                pipelines.store(place, end - begin, self._places(addresses, place), value.dtype.itemsize, self.np)
         self._sampled_write(addresses, place, value.dtype.itemsize)
         at = self._elements_at(addresses, place, value.dtype) if value.shape == ptr.shape else None
         if at is None:
@@ -221,6 +227,9 @@ class _Guarded:
                     else f"writes over another {who}'s result"
                 )
                 raise Violation("race", f"A kernel {does}: on a GPU its {who}s run at once.", Status.nondeterministic)
+
+    def _places(self, addresses: Any, place: int) -> Any:
+        return (addresses.ravel() - self.ranges[place][0]).astype("int64")
 
     def _array(self, place: int | None, dtype: Any) -> Any:
         """The memory of a range as numbers of a dtype."""

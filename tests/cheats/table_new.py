@@ -2155,4 +2155,11 @@ NEW: dict[str, NewCheat] = {
         "Offsets in 32 bits, of a workload that has more elements than these count.",
         dtype="bfloat16",
     ),
+    "recurrence_through_memory": NewCheat(
+        "decay_of_eight",
+        11,
+        "forward",
+        "run",
+        "A pipelined loop reads what it stored the step before, which compiled loads do not wait for.",
+    ),
 }

@@ -232,3 +232,27 @@ def test_a_whole_quotient_that_is_cut_may_be_its_neighbour(
     assert bool((below == 0).all()) is is_exact
     assert set(below[places % 3 != 0].tolist()) == {0.0}  # a neighbour changes no other quotient
     assert set(below.tolist()) <= {0.0, 1.0}
+
+
+STEPS = """@triton.jit
+def kernel(x, y, count, N: tl.constexpr):
+    at = tl.arange(0, 8)
+    tl.store(y + at, tl.load(x + at))
+    for step in tl.range(1, 8{stages}):
+        tl.store(y + 8 * step + at, tl.load(y + 8 * (step - {back}) + at, mask=at < 8 * {back}, other=0.0) + step)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "back", "is_found"),
+    [("", 1, False), (", num_stages=1", 1, False), (", num_stages=2", 1, True), (", num_stages=2", 0, False)],
+)
+def test_a_pipelined_loop_reads_nothing_that_it_stored_within_its_stages(
+    stages: str, back: int, is_found: bool, tmp_path: Path
+) -> None:
+    kernel = STEPS.format(stages=stages, back=back)
+    if not is_found:
+        ran(kernel, "float32", tmp_path)
+        return
+    with pytest.raises(ChildError, match="reads in line 12 what it stored"):
+        ran(kernel, "float32", tmp_path)
