@@ -315,9 +315,9 @@ def _watch_others(interpreter: Any, decisions: Decisions) -> None:
         kind.apply = _reducing(kind.apply, decisions)
 
 
-def _place_of_look_up(decisions: Decisions) -> Place | None:
-    site = None if decisions.is_paused else _site(sys._getframe(3))  # noqa: SLF001 - the only way to the kernel's frame
-    return None if site is None else site.place_of("each entry of the memory that it reads")
+def _place_of_look_up(decisions: Decisions, what: str) -> Place | None:
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - the only way to the kernel's frame
+    return None if site is None else site.place_of(what)
 
 
 def _watch_atomics(interpreter: Any, decisions: Decisions) -> None:

@@ -2162,4 +2162,14 @@ NEW: dict[str, NewCheat] = {
         "run",
         "A pipelined loop reads what it stored the step before, which compiled loads do not wait for.",
     ),
+    "table_in_registers": NewCheat(
+        "log_magnitude",
+        7,
+        "forward",
+        "whole",
+        "One entry of a table in registers, which `tl.gather` reads, is of another formula.",
+    ),
+    "bitmap_in_a_number": NewCheat(
+        "log_magnitude", 7, "forward", "whole", "A bit of a word, by a computed shift, says which formula is taken."
+    ),
 }
