@@ -150,7 +150,9 @@ class Sample:
         at = torch.full(shape, tensor.storage_offset())
         for axis, place in enumerate(places):
             at += (place * tensor.stride(axis)).reshape([-1 if other == axis else 1 for other in range(len(shape))])
-        return torch.from_numpy(self.written[begin][(at * tensor.element_size()).numpy()])
+        return torch.as_tensor(
+            self.written[begin][(at * tensor.element_size()).numpy()]
+        )  # of one number numpy gives a scalar
 
     def offset_of(self, tensor: torch.Tensor) -> tuple[int, int | None]:
         """The largest offset in 32 bits from the beginning of a tensor's memory, and the line that adds it; zero: there is none."""

@@ -2172,4 +2172,11 @@ NEW: dict[str, NewCheat] = {
     "bitmap_in_a_number": NewCheat(
         "log_magnitude", 7, "forward", "whole", "A bit of a word, by a computed shift, says which formula is taken."
     ),
+    "total_in_int32": NewCheat(
+        "total",
+        7,
+        "forward",
+        "whole",
+        "A sum of whole numbers in 32 bits, which the largest workload overflows alone.",
+    ),
 }
