@@ -127,7 +127,7 @@ LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the oth
 MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
-COMPILED_FOR = "sm_90"  # see `child.uncompiled`
+COMPILED_FOR, COMPILING_S = "sm_90", 60.0  # see `child.uncompiled`; of a case, on a host that may be busy
 LOOK_S = 0.2
 TRIED_FIRST = 8  # cases, which show most of what is wrong, before the candidate is called at scale beside the others
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
@@ -1177,7 +1177,7 @@ class _Compiling:
 
 def _compiled(session: ChildSession, proof: Proof) -> dict[str, Any]:
     call = make_call(replace(proof, uses=(), other=None), poison=True, tolerant=True)
-    return session.call("compile", call.meta, call.tensors).meta
+    return session.call("compile", call.meta, call.tensors, COMPILING_S).meta
 
 
 def _refused_by_compiler(proof: Proof, said: Mapping[str, Any]) -> VerdictFinding:
