@@ -51,7 +51,7 @@ def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
     given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
     entry = {"label": "output 0", "shape": list(given.shape), "tensor": 0}
     tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
-    reply = ChildReply({"values": [entry], "ranges": []}, tensors)
+    reply = ChildReply({"values": [entry], "offsets": [], "ranges": []}, tensors)
     _, findings = examined_at_scale(called[0], reply)
     assert [finding.rule for finding in findings] == ["at scale"]
 
