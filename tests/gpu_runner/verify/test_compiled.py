@@ -68,6 +68,7 @@ def test_what_compiles_is_named_nowhere_and_what_was_not_asked_about_is() -> Non
         ("1.0", "tl.zeros((BLOCK,), tl.float32)", 13, "Cannot access global variable SCALE"),
     ],
 )
+@pytest.mark.slow
 def test_what_no_compiler_takes_is_said_in_its_words_with_the_line(
     scale: str, begin: str, line: int, words: str
 ) -> None:
@@ -77,6 +78,7 @@ def test_what_no_compiler_takes_is_said_in_its_words_with_the_line(
     assert finding.evidence.line == line
 
 
+@pytest.mark.slow
 def test_what_is_refused_of_an_original_too_is_named_alone() -> None:
     text = SUMS.format(scale="1.0", begin="tl.zeros((BLOCK,), tl.float32)")
     trial = compiled(text, text)
