@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child import at_scale
+from gpu_runner.child import at_scale, uncompiled
 from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.compiling import compiling_ahead
 from gpu_runner.child.handlers import ChildState, Handler, start
@@ -53,7 +53,10 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
     """
     decisions = state.values["decisions"] = Decisions()
-    if not state.gpu:
+    if meta.get("compiles"):
+        state.values["compiler"] = uncompiled.Compiler()
+        take_any(decisions)
+    elif not state.gpu:
         torch.set_num_threads(1)  # what is interpreted is small: threads only wait for each other, and for other jobs
         teach_interpreter()
         teach_libdevice()
@@ -235,6 +238,7 @@ def _answer(
             "launches": log.launches,
             "work": log.work(),
             "broken": log.broken_guards(),
+            "ordering": [[name, line] for name, line in log.ordering.items()],
             "touched": [] if meta["tolerant"] else list(log.touched),
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
@@ -262,7 +266,7 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "ranges": []}, []
+        return {"values": [], "offsets": [], "ranges": []}, []
     arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
     device = device_of(state, meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
@@ -282,7 +286,15 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
                 log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
         entries, found = at_scale.gathered(meta, values, sample)
-    facts = {"values": entries, "ranges": apart.ranges(), "work": log.work(), "launched": log.launched}
+        held = [(name, one) for name, one in (arguments.memory | values).items() if is_plain(one)]
+        offsets = [[name, *sample.offset_of(one), one.numel()] for name, one in held]
+    facts = {
+        "values": entries,
+        "offsets": offsets,
+        "ranges": apart.ranges(),
+        "work": log.work(),
+        "launched": log.launched,
+    }
     return facts | {"processors": _multiprocessors(state, device)}, found
 
 
@@ -375,6 +387,25 @@ def warm(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     if state.gpu:
         torch.cuda.empty_cache()  # others are at work on the device
     return {}, []
+
+
+def compile_launched(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Compile what forward and backward launch on a case, for a GPU that is not there, and run none of it.
+
+    Gives what the compiler refused, and the kernels that it took so far.
+    """
+    compiler, evaluator = state.values["compiler"], state.values.get("evaluator")
+    compiler.failed, refused = None, None
+    with _on(state, device_of(state, meta)):
+        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
+        try:
+            with _logged(log, state):
+                steps.warm()
+        except Exception:  # noqa: BLE001 - host code that reads what a kernel writes reads what lay there
+            refused = compiler.failed and uncompiled.told(compiler.failed)
+        if evaluator is not None:
+            evaluator.broken = None
+    return {"refused": refused, "compiled": list(compiler.compiled)}, []
 
 
 def _compile_ahead(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> bool:
@@ -535,5 +566,5 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
 
 HANDLERS: dict[str, Handler] = {
     "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled, "beyond": beyond, "decided": decided, "turned": turned, "select": select,
+    "sampled": sampled, "beyond": beyond, "decided": decided, "turned": turned, "select": select, "compile": compile_launched,
 }  # fmt: skip

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import logging
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, tiles, unordered
+from gpu_runner.program import nans, pipelines, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,9 @@ def teach_interpreter() -> None:
     builder.get_bf16 = _constant
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     builder.create_idiv = _floored(interpreter.np.floor_divide, builder.create_idiv)
+    builder.create_fdiv = _dividing(builder.create_fdiv)
+    for name in ("create_fp_to_si", "create_fp_to_ui", "create_floor", "create_ceil"):
+        setattr(builder, name, _cutting(getattr(builder, name)))
     builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     for name in ("create_fma", "create_dot"):
@@ -59,6 +63,7 @@ def teach_interpreter() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce_by_halves
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
+    pipelines.watch(interpreter)
     interpreter.interpreter_semantic.counted = _counted  # a name that every kernel sees, as `to_tensor` has there
     interpreter.ASTTransformer.visit_For = _over_counted
 
@@ -74,7 +79,7 @@ class _Counter(int):
 
 
 def _counted(values: Any) -> Any:
-    return map(_Counter, values) if type(values) is range else values
+    return pipelines.stepped(values, map(_Counter, values)) if type(values) is range else values
 
 
 def _over_counted(self: ast.NodeTransformer, node: ast.For) -> ast.For:
@@ -322,6 +327,55 @@ def _floored(by_python: Callable[..., Any], original: Callable[..., Any]) -> Cal
     return divide
 
 
+def _dividing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Note of quotients of whole numbers in float32 which are whole: compiled, `div.full.f32` may be off by 2 units.
+
+    Source: PTX ISA, "div"; of divisors that are powers of two the quotient is taken to be exact.
+    """
+
+    @functools.wraps(original)
+    def create_fdiv(self: Any, lhs: Any, rhs: Any) -> Any:
+        import triton.language as tl
+
+        result = original(self, lhs, rhs)
+        if lhs.dtype.scalar == tl.float32:
+            result.divided = lhs.data, rhs.data
+        return result
+
+    return create_fdiv
+
+
+def _cutting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def cut(self: Any, source: Any, *rest: Any) -> Any:
+        return original(self, _as_divided(source), *rest)
+
+    return cut
+
+
+def _as_divided(source: Any) -> Any:
+    """Numbers that are cut to whole ones: in drawn lanes the neighbour of a quotient of whole numbers that is whole."""
+    from triton.runtime.interpreter import TensorHandle, np
+
+    divided = getattr(source, "divided", None)
+    if divided is None:
+        return source
+    with np.errstate(all="ignore"):
+        top, bottom = divided
+        is_whole = (top == np.floor(top)) & (bottom == np.floor(bottom)) & (source.data == np.floor(source.data))
+        is_exact = (np.frexp(bottom)[0] == 0.5) | (top == 0) | ~np.isfinite(source.data)
+    drawn = np.random.default_rng().integers(-1, 2, source.data.shape)
+    changed = is_whole & ~is_exact & (drawn != 0)
+    if not changed.any():
+        return source
+    to = np.where(drawn > 0, np.inf, -np.inf).astype(np.float32)
+    result = TensorHandle(np.where(changed, np.nextafter(source.data, to), source.data), source.dtype.scalar)
+    for name in ("unread", "is_loaded"):
+        if hasattr(source, name):
+            setattr(result, name, getattr(source, name))
+    return result
+
+
 def _pads_by_nan(pointers: Any, padding: Any) -> bool:
     import triton.language as tl
 
@@ -471,7 +525,8 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         # A GPU's libdevice has no half precisions: whoever calls it with one gets an error there, and here too.
         if any(tensor.dtype.scalar not in (tl.float32, tl.float64) for tensor in tensors):
             raise TypeError(f"libdevice has no such function for {like.dtype.scalar}")
-        operands = [item.handle.data if isinstance(item, tl.core.tensor) else item for item in given]
+        cuts = function in (numpy.floor, numpy.ceil, numpy.trunc)
+        operands = [_operand(item.handle, cuts) if isinstance(item, tl.core.tensor) else item for item in given]
         data = function(*operands)
         kind = tl.int32 if data.dtype.kind == "b" else like.dtype.scalar
         data = data.astype("int32" if data.dtype.kind == "b" else like.handle.data.dtype)
@@ -482,6 +537,10 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         return tl.core.tensor(nans.mark(made, *handles, is_asked=is_asked), whole)
 
     return call
+
+
+def _operand(handle: Any, cuts: bool) -> Any:
+    return (_as_divided(handle) if cuts else handle).data
 
 
 def _rsqrt(data: Any) -> Any:

@@ -7,6 +7,7 @@ import builtins
 import copy
 import functools
 import inspect
+import linecache
 import operator
 import sys
 import types
@@ -314,9 +315,9 @@ def _watch_others(interpreter: Any, decisions: Decisions) -> None:
         kind.apply = _reducing(kind.apply, decisions)
 
 
-def _place_of_look_up(decisions: Decisions) -> Place | None:
-    site = None if decisions.is_paused else _site(sys._getframe(3))  # noqa: SLF001 - the only way to the kernel's frame
-    return None if site is None else site.place_of("each entry of the memory that it reads")
+def _place_of_look_up(decisions: Decisions, what: str) -> Place | None:
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - the only way to the kernel's frame
+    return None if site is None else site.place_of(what)
 
 
 def _watch_atomics(interpreter: Any, decisions: Decisions) -> None:
@@ -914,6 +915,15 @@ def register(place: str, path: str, made: ast.FunctionDef, text: str, bound: fro
     _KERNELS[place] = KernelText(path, place, nodes, bound, _steps(made), made)
 
 
+def place_in_file(text: str, line: int) -> tuple[str | None, int | None]:
+    """The path and line in the candidate's files of a line of a kernel's ``text`` as Triton has it."""
+    for place, known in _KERNELS.items():
+        if isinstance(known, KernelText) and "".join(linecache.getlines(place)).strip() == text.strip():
+            lines = [node.lineno for (first, *_), node in known.nodes.items() if first == line]
+            return known.path, min(lines, default=known.tree.lineno)
+    return None, None
+
+
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
     found: dict[ast.expr | None, tuple[str, ...]] = {}
     for loop in ast.walk(made):
@@ -1139,6 +1149,12 @@ def _site(frame: types.FrameType | None) -> _Site | None:
             within = (*within, f"in {code.co_name} at {frame.f_lineno}")
         frame = frame.f_back
     return None
+
+
+def line_of_kernel() -> int | None:
+    """The line in the candidate's files at which the innermost kernel on the stack stands."""
+    site = _site(sys._getframe(1))  # noqa: SLF001 - as above
+    return None if site is None else site.node.lineno
 
 
 def _forget_frames(interpreter: Any) -> None:

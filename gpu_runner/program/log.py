@@ -58,6 +58,12 @@ _DECIDES = frozenset(f"""
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
+# Options of a launch by which a kernel begins before another has ended, waits within its grid, has clusters, or is another text;
+# with what each is by itself. The interpreter sees none of it.
+_ORDERING: dict[str, tuple[object, ...]] = {
+    "launch_pdl": (False, None), "launch_cooperative_grid": (False, None), "num_ctas": (1, None),
+    "cluster_dims": ((1, 1, 1), None), "ir_override": (None,),
+}  # fmt: skip
 CONSTANTS = "constants"  # the source of what torch computes of no input, such as of places
 
 
@@ -117,6 +123,7 @@ class Log(Mode):
         self._step = ""
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.touched: dict[str, None] = {}  # inputs that a launch changed
+        self.ordering: dict[str, int | None] = {}  # options of launches that change their order, and a line of each
         self._paused = 0
         self._launching = 0
         self._tuning = 0
@@ -182,6 +189,7 @@ class Log(Mode):
             Violation: CUDA has no such grid.
         """
         self.check_grid(grid)
+        self._note_options(arguments[-1] if isinstance(arguments[-1], dict) else {})
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), grid, arguments)
         name = fn.__name__
@@ -205,6 +213,12 @@ class Log(Mode):
             for tensor in tables:
                 if lookups.holds_numbers(tensor):
                     self._set(tensor, replace(self._known(tensor), holds_numbers=True))
+
+    def _note_options(self, named: Mapping[str, Any]) -> None:
+        for name, usual in _ORDERING.items():
+            value = getattr(named.get(name), "value", named.get(name))  # of a constant
+            if not any(type(value) is type(each) and value == each for each in usual):
+                self.ordering.setdefault(name, (self._where() or (None, None))[1])
 
     def check_grid(self, grid: Any) -> None:
         """Look at a grid before it is launched.
@@ -234,6 +248,8 @@ class Log(Mode):
 
     def tuned(self, fn: Any, configs: list[Any], arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that an autotuner launches a kernel by one of these configurations; which one, and what it tries, times decide."""
+        for config in configs:  # whichever is taken
+            self._note_options(config.all_kwargs())
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), [str(config) for config in configs], arguments)
         if self.ahead is not None:

@@ -2,12 +2,14 @@
 
 A table is memory of the candidate's own in which nothing lies that was computed of loaded numbers. Who reads it at places that hang
 on loaded numbers looks values up in it; an entry that no case reads was never judged. A place is what its expression says, and an
-entry as wide as what is read of it.
+entry as wide as what is read of it. So it is of a block that ``tl.gather`` reads and of the bits of a word, where neither hangs on
+loaded numbers and the index, shift or single bit of a mask does.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +20,8 @@ from gpu_runner.program.coverage import BOTH, FAILED, Decisions, Place
 _tables: dict[int, int] = {}  # of the launch that runs: where memory that may be one begins, and ends
 _holding: set[int] = set()  # memory of that launch in which computed numbers lie by now
 _read: dict[tuple[Place, int], torch.Tensor] = {}  # by place and table, which entries were read
+_BLOCK, _WORD = 0, -1  # in place of where a table begins
+_masks: set[Place] = set()  # where words met masks of other than one bit: they look nothing up
 
 
 def begin(tables: Iterable[torch.Tensor]) -> None:
@@ -36,8 +40,11 @@ def holds_numbers(tensor: torch.Tensor) -> bool:
 
 def settle(decisions: Decisions) -> None:
     """Note of each look-up of a case whether every entry was read."""
-    for (place, _), entries in _read.items():
-        decisions.add_at(place, BOTH if bool(entries.all()) else FAILED)
+    for (place, table), entries in _read.items():
+        # Of a word that holds several numbers they begin some bits apart.
+        step = math.gcd(*entries.nonzero().flatten().tolist()) if table == _WORD else 1
+        if place not in _masks:
+            decisions.add_at(place, BOTH if bool(entries[:: step or len(entries)].all()) else FAILED)
     _read.clear()
 
 
@@ -46,13 +53,19 @@ def forget() -> None:
     _read.clear()
 
 
-def watch(interpreter: Any, place_of_load: Callable[[], Place | None]) -> None:
+def watch(interpreter: Any, place_of: Callable[[str], Place | None]) -> None:
     """Follow through the interpreter of this process what was computed of loaded numbers, and note what it looks up; once."""
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
     handle.is_loaded = False
     for name in [each for each in dir(builder) if each.startswith("create_")]:
         setattr(builder, name, _following(getattr(builder, name), handle))
+    place_of_load = functools.partial(place_of, "each entry of the memory that it reads")
     builder.create_masked_load = _loading(builder.create_masked_load, interpreter.np, place_of_load)
+    builder.create_gather = _gathering(builder.create_gather, functools.partial(place_of, "each entry of its block"))
+    place_of_bits = functools.partial(place_of, "each bit of its word")
+    for name in ("create_lshr", "create_ashr"):
+        setattr(builder, name, _shifting(getattr(builder, name), place_of_bits))
+    builder.create_and = _masking(builder.create_and, interpreter.np, place_of_bits)
     builder.create_masked_store = _storing(builder.create_masked_store)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply = _following_blocks(kind.apply)
@@ -102,6 +115,60 @@ def _loading(method: Callable[..., Any], numpy: Any, place_of_load: Callable[[],
         return result
 
     return loading
+
+
+def _gathering(method: Callable[..., Any], place_of: Callable[[], Place | None]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def gathering(self: Any, source: Any, indices: Any, axis: int) -> Any:
+        if indices.is_loaded and not source.is_loaded:
+            _take(_BLOCK, source.data.shape[axis], indices.data, place_of)
+        return method(self, source, indices, axis)
+
+    return gathering
+
+
+def _shifting(method: Callable[..., Any], place_of: Callable[[], Place | None]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def shifting(self: Any, word: Any, shift: Any) -> Any:
+        if shift.is_loaded and not word.is_loaded:
+            _take(_WORD, _bits_of(word.data), shift.data, place_of)
+        return method(self, word, shift)
+
+    return shifting
+
+
+def _masking(method: Callable[..., Any], numpy: Any, place_of: Callable[[], Place | None]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def masking(self: Any, lhs: Any, rhs: Any) -> Any:
+        if lhs.is_loaded is not rhs.is_loaded and lhs.data.dtype.kind in "iu":
+            word, mask = (lhs.data, rhs.data) if rhs.is_loaded else (rhs.data, lhs.data)
+            if (mask & (mask - 1)).any() or not mask.all():
+                place = place_of()
+                _masks.update([] if place is None else [place])
+            else:
+                _take(_WORD, _bits_of(word), numpy.frexp(numpy.abs(mask.astype(float)))[1] - 1, place_of)
+        return method(self, lhs, rhs)
+
+    return masking
+
+
+def _bits_of(word: Any) -> int:
+    """How many bits of the numbers of a word differ from its sign."""
+    ends = [int(word.min()), int(word.max())] if word.size else []
+    return max(((one if one >= 0 else ~one).bit_length() for one in ends), default=0)
+
+
+def _take(table: int, count: int, at: Any, place_of: Callable[[], Place | None]) -> None:
+    """Note which of so many entries of a block or word are taken."""
+    place = place_of() if count else None
+    if place is not None:
+        known = _read.get((place, table))
+        if known is None or len(known) < count:
+            grown = torch.zeros(count, dtype=torch.bool)
+            if known is not None:
+                grown[: len(known)] = known
+            _read[place, table] = known = grown
+        known.numpy()[at[(at >= 0) & (at < count)].astype("int64")] = True
 
 
 def _look_up(addresses: Any, width: int, place_of_load: Callable[[], Place | None]) -> None:

@@ -18,13 +18,15 @@ from typing import Any
 import torch
 
 from gpu_runner.contracts.verify import Status
-from gpu_runner.program import threads, unordered
+from gpu_runner.program import pipelines, threads, unordered
 from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.lanes import line_of_kernel
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.sampling import MOST_OPERATIONS as MOST_SAMPLED_OPERATIONS
 from gpu_runner.program.sampling import MOST_WHOLE, Sample, enough, sampled_call
 
 MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about twenty microseconds each
+LEAST_OFFSET, _INT32 = 2**16, 4  # elements of which an offset is noted; bytes of one
 WARPS = (1, 2, 4, 8, 16, 32)
 FALSE_CLAIM = "false claim"  # rule of what a kernel says of its arguments to the compiler
 
@@ -92,6 +94,7 @@ class _Guarded:
         """Begin a launch."""
         self.ranges, self._acquaintance, self.operations = ranges, _Acquaintance(), 0
         self._writers, self._arrays = [None] * len(ranges), {}
+        pipelines.begin()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -100,6 +103,8 @@ class _Guarded:
         addresses, place = self._checked(ptr, mask, dtype.itemsize, "reads")
         if self.sample is None:
             self._look_for_races(ptr, addresses, place, mask=mask)
+            if pipelines.loops and place is not None:
+                pipelines.load(place, self._places(addresses, place))
         for begin, _, within in self._by_range(addresses, place):
             self.sample.reads(begin, within)  # type: ignore[union-attr]  # without a sample there are none
         return self._read(addresses, place, ptr, mask, other, dtype)
@@ -108,6 +113,9 @@ class _Guarded:
         addresses, place = self._checked(ptr, mask, value.dtype.itemsize, "writes")
         if self.sample is None:
             self._look_for_races(ptr, addresses, place, value, mask)
+            if pipelines.loops and place is not None:
+                begin, end = self.ranges[place]
+                pipelines.store(place, end - begin, self._places(addresses, place), value.dtype.itemsize, self.np)
         self._sampled_write(addresses, place, value.dtype.itemsize)
         at = self._elements_at(addresses, place, value.dtype) if value.shape == ptr.shape else None
         if at is None:
@@ -219,6 +227,9 @@ class _Guarded:
                     else f"writes over another {who}'s result"
                 )
                 raise Violation("race", f"A kernel {does}: on a GPU its {who}s run at once.", Status.nondeterministic)
+
+    def _places(self, addresses: Any, place: int) -> Any:
+        return (addresses.ravel() - self.ranges[place][0]).astype("int64")
 
     def _array(self, place: int | None, dtype: Any) -> Any:
         """The memory of a range as numbers of a dtype."""
@@ -341,8 +352,26 @@ def guard_memory() -> None:
         set_grid(self, *grid)
 
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+    builder = interpreter.InterpreterBuilder
+    builder.create_addptr = _measured(builder.create_addptr, guarded)
     executor = interpreter.GridExecutor
     executor.__call__ = _with_warps(sampled_call(executor.__call__, guarded))
+
+
+def _measured(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
+    """Note, where launches are sampled, how far offsets in 32 bits lead from where memory begins."""
+
+    @functools.wraps(method)
+    def create_addptr(self: Any, ptr: Any, offset: Any) -> Any:
+        if guarded.sample is not None and offset.data.itemsize == _INT32 and offset.data.size:
+            furthest, base = int(offset.data.max()), int(ptr.data.flat[0])
+            place = guarded._range_of(base, base) if furthest > LEAST_OFFSET else None  # noqa: SLF001 - its own
+            begin = None if place is None else guarded.ranges[place][0]
+            if begin is not None and furthest > guarded.sample.offsets.get(begin, (0, None))[0]:
+                guarded.sample.offsets[begin] = furthest, line_of_kernel()
+        return method(self, ptr, offset)
+
+    return create_addptr
 
 
 def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -56,6 +56,8 @@ class Sample:
     read: set[int] = field(
         default_factory=set
     )  # memory that programs of the launch that runs have read, by its beginning
+    # By where memory begins, the largest offset in elements that a kernel computed in 32 bits from there, and its line.
+    offsets: dict[int, tuple[int, int | None]] = field(default_factory=dict)
 
     def reads(self, begin: int, addresses: Any) -> None:
         """A program reads elements at addresses in some memory, by their first bytes."""
@@ -148,7 +150,13 @@ class Sample:
         at = torch.full(shape, tensor.storage_offset())
         for axis, place in enumerate(places):
             at += (place * tensor.stride(axis)).reshape([-1 if other == axis else 1 for other in range(len(shape))])
-        return torch.from_numpy(self.written[begin][(at * tensor.element_size()).numpy()])
+        return torch.as_tensor(
+            self.written[begin][(at * tensor.element_size()).numpy()]
+        )  # of one number numpy gives a scalar
+
+    def offset_of(self, tensor: torch.Tensor) -> tuple[int, int | None]:
+        """The largest offset in 32 bits from the beginning of a tensor's memory, and the line that adds it; zero: there is none."""
+        return self.offsets.get(_begin(tensor), (0, None))
 
 
 def _nothing(count: int) -> Any:

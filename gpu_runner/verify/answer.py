@@ -128,6 +128,9 @@ class CaseAnswer:
     touched: frozenset[str] = (
         frozenset()
     )  # inputs and "upstream N" that a launch changed, whatever they hold in the end
+    ordering: Mapping[str, int | None] = field(
+        default_factory=dict
+    )  # options that change the order of launches, by line
 
     @property
     def decisions(self) -> Mapping[SeenDecision, int]:
@@ -306,6 +309,7 @@ def _read(reply: ChildReply) -> CaseAnswer:
         _read_trail(meta["trail"]),
         _read_seen(meta),
         frozenset(map(str, meta["touched"])),
+        {str(name)[:MAX_NAME_CHARS]: line and int(line) for name, line in meta["ordering"][:MOST_NAMES]},
     )
 
 

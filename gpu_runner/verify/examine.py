@@ -105,6 +105,14 @@ def judge_memory(notes: CaseNotes, proof: Proof, answer: CaseAnswer, overwrites:
         notes.ok("inputs")
 
 
+def _judge_options(notes: CaseNotes, answer: CaseAnswer, peer: Peer) -> None:
+    """Say which options of launches change an order that the verdict does not see; what the original is seen to use is its own."""
+    for name, line in answer.ordering.items():
+        if peer.answer is None or name not in peer.answer.ordering:
+            message = f"A kernel is launched with `{name}`, which changes in which order things are done, and that is not judged."
+            notes.wrong(Status.unproved, "launch", message, rule="launch option", line=line)
+
+
 def _one(
     notes: CaseNotes,
     name: str,
@@ -145,6 +153,7 @@ def examine(
     notes = CaseNotes(proof.case.label())
     examiner = _Examiner(notes, answer, peer, device, proof)
     judge_memory(notes, proof, answer, overwrites)
+    _judge_options(notes, answer, peer)
     examiner.values("values", proof, "first")
     deterministic = examiner.second_run(proof)
     if proof.other is not None:

@@ -30,7 +30,7 @@ from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
-from gpu_runner.program.load import IMPORTED
+from gpu_runner.program.load import EITHER, EVALUATED, IMPORTED
 from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.reply import ChildReply
 from gpu_runner.scratch import ScratchError
@@ -89,7 +89,7 @@ from gpu_runner.verify.one_sided import (
     one_sided,
     with_indices_outside,
 )
-from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
+from gpu_runner.verify.opening import ORIGINAL, candidate_session, load, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Look, Standing, describe, is_original, learn, learn_case
 from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
@@ -127,6 +127,8 @@ LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the oth
 MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
+COMPILED_FOR, COMPILING_S = "sm_90", 60.0  # see `child.uncompiled`; of a case, on a host that may be busy
+LOOK_S = 0.2
 TRIED_FIRST = 8  # cases, which show most of what is wrong, before the candidate is called at scale beside the others
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
@@ -165,6 +167,7 @@ class _Trial:
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
     trails: list[_Trail] = field(default_factory=list)
     follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
+    launch: Callable[[Proof, CaseAnswer], None] = lambda *_: None  # is given each case of the candidate's own child
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
@@ -419,8 +422,9 @@ def judge_by(
             frame = replace(frame, checks=(*frame.checks, *_lost_dtypes(proofs, standing)))
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-    again = None if original is None else _door_of_original(original, context)
-    return judge_beside(standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, again)
+    return judge_beside(
+        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original
+    )
 
 
 def _lost_dtypes(proofs: Sequence[Proof], standing: Standing) -> list[Check]:
@@ -461,7 +465,7 @@ def judge_beside(
     beside: _Interpreting | None = None,
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
-    original: Door | None = None,
+    original: CandidateSource | None = None,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it; ``original`` is asked again at scale.
 
@@ -479,12 +483,18 @@ def judge_beside(
         written = [file.path for file in screened_files(candidate)]
         overwrites = tuple(standing.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
-        trial = _try(door, standing.cases, overwrites, context, calling, rest, importing, original, written)
+        again = None if original is None else _door_of_original(original, context)
+        compiling = None
+        if frame.interpreted and not frame.quick and frame.language == "Triton":
+            compiling = stack.enter_context(_Compiling(candidate, context, original))
+        trial = _try(door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling)
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
             if not trial.findings:
                 importing.end(trial)
+        if compiling is not None and not trial.findings:
+            compiling.end(trial, standing.proofs[0].form)
     if frame.interpreted and not frame.quick:
         trial.refused += _never_at_scale(standing.proofs, trial)
     frame = replace(frame, one_sided=one_sided(trial.decisions, screened_files(candidate)))
@@ -826,12 +836,16 @@ def _try(
     importing: _Importing | None = None,
     original: Door | None = None,
     written: Collection[str] = (),
+    compiling: _Compiling | None = None,
 ) -> _Trial:
     """Run a candidate in all cases; those of ``rest`` are added to the others.
 
     ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
+    beside = [each for each in (calling, compiling) if each is not None]
+    if compiling is not None:
+        trial.launch = compiling.take
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
@@ -839,8 +853,8 @@ def _try(
             for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
                 is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
-                if calling is not None and is_due:
-                    calling.begin(proof.form)
+                for each in beside if is_due else ():
+                    each.begin(proof.form)
                 context.progress(f"verify: {workload}")
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
@@ -1065,6 +1079,112 @@ class _CallingAtScale:
                     return
         finally:
             self._found.put(None)
+
+
+class _Compiling:
+    """Has Triton compile what cases launch, where there is no GPU: the interpreter takes what no compiler does.
+
+    It is done in a child of its own, while others run the cases once it has ``begun``. A context manager; at its end the child is
+    gone.
+    """
+
+    def __init__(self, candidate: CandidateSource, context: RunContext, original: CandidateSource | None) -> None:
+        self._candidate, self._context, self._original = candidate, context, original
+        self._pool = ThreadPoolExecutor(1, "compiling")
+        self._asked = SimpleQueue[Proof | None]()
+        self._known: set[tuple[str, frozenset[str]]] = set()  # dtype and kernels of the cases that were asked about
+        self._launched: dict[str, None] = {}
+        self._pending: Future[tuple[VerdictFinding | None, set[str]]] | None = None
+        self._child: ChildSession | None = None
+
+    def __enter__(self) -> Self:
+        """Do nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child."""
+        self._asked.put(None)
+        while self._pending is not None and not self._pending.done():
+            if self._child is not None:
+                self._child.abandon()
+            wait([self._pending], LOOK_S)
+        self._pool.shutdown()
+
+    def take(self, proof: Proof, answer: CaseAnswer) -> None:
+        """Ask about a case, unless one of the same dtype launched the same kernels."""
+        case = proof.case
+        is_usual = case.content is Content.ordinary and not (case.may_raise or case.is_empty or case.compiling)
+        is_there = not case.gpu or getattr(GPUS.get(case.gpu), "architecture", "") == COMPILED_FOR
+        key = case.dtype, frozenset(answer.launched)
+        if is_usual and is_there and key not in self._known and answer.launched:
+            self._known.add(key)
+            self._asked.put(proof)
+        self._launched |= dict.fromkeys(answer.launched)
+
+    def begin(self, form: CallForm) -> None:
+        """Begin in a child of its own."""
+        if self._pending is None:
+            self._pending = self._pool.submit(self._run, form)
+
+    def end(self, trial: _Trial, form: CallForm) -> None:
+        """Add what the compiler refused, and the kernels that it was not asked for."""
+        self._context.progress("verify: as it is compiled")
+        self._asked.put(None)
+        self.begin(form)
+        assert self._pending is not None
+        with span("waiting for the compiler"):
+            refused, compiled = self._pending.result()
+        if refused is not None:
+            trial.findings.append(refused)
+            return
+        trial.refused += [Check("compile_left_out", name, True) for name in self._launched if name not in compiled]
+
+    def _run(self, form: CallForm) -> tuple[VerdictFinding | None, set[str]]:
+        compiled: set[str] = set()
+        try:
+            with self._loaded(self._candidate, form) as self._child:
+                for proof in iter(self._asked.get, None):
+                    reply = _compiled(self._child, proof)
+                    compiled |= set(reply["compiled"])
+                    if reply["refused"] is not None and not self._refuses_original(proof):
+                        return _refused_by_compiler(proof, reply["refused"]), compiled
+        except (
+            ChildFailed,
+            ProtocolError,
+        ) as error:  # what ends the process or does not load there says nothing of kernels
+            _log.info("not compiled: %s", error)
+        return None, compiled
+
+    def _refuses_original(self, proof: Proof) -> bool:
+        if self._original is None:
+            return False
+        try:
+            with self._loaded(self._original, proof.form, ORIGINAL) as session:
+                return _compiled(session, proof)["refused"] is not None
+        except (ChildFailed, ProtocolError):
+            return True
+
+    @contextmanager
+    def _loaded(
+        self, source: CandidateSource, form: CallForm, name: str = "compiled candidate"
+    ) -> Iterator[ChildSession]:
+        variables = {"TRITON_INTERPRET": "0"}
+        session = candidate_session("candidate", source, self._context, name=name, gpu=False, variables=variables)
+        with opened(session, self._context):
+            load(session, source, form, mode=EITHER if name == ORIGINAL else EVALUATED, compiles=True)
+            yield session
+
+
+def _compiled(session: ChildSession, proof: Proof) -> dict[str, Any]:
+    call = make_call(replace(proof, uses=(), other=None), poison=True, tolerant=True)
+    return session.call("compile", call.meta, call.tensors, COMPILING_S).meta
+
+
+def _refused_by_compiler(proof: Proof, said: Mapping[str, Any]) -> VerdictFinding:
+    words = " ".join(f"{said['kind']}: {said['message']}".split())[:300]
+    message = f"Triton's compiler for {COMPILED_FOR} refuses a kernel that its interpreter takes: {words}"
+    line = said["line"] if isinstance(said["line"], int) else None
+    return VerdictFinding(Status.compile_error, Evidence("compile", message, proof.case.label(), line=line))
 
 
 def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
@@ -1676,6 +1796,7 @@ def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, over
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.leave(proof, peer, answer.trail, True)
     trial.decide(proof, peer, answer)
+    trial.launch(proof, answer)
     return answer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,10 +40,11 @@ def candidate_session(
     beside: int = 0,
     name: str | None = None,
     gpu: bool | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> ChildSession:
     """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
 
-    By ``name`` it is told where the time went; without one by its role.
+    By ``name`` it is told where the time went; without one by its role. ``variables`` are added to its environment.
 
     Raises:
         ScratchError: the tree is not there, or a Python file of the candidate has not one reading.
@@ -66,6 +67,7 @@ def candidate_session(
         files=files,
         tree=tree,
         import_roots=roots,
+        variables=variables,
         siblings=beside,
         name=name,
     )
@@ -107,8 +109,10 @@ def loaded(
         yield session
 
 
-def load(session: ChildSession, candidate: CandidateSource, form: CallForm, *, mode: str = EVALUATED) -> None:
-    """Load a candidate in its child; ``mode`` is how its host code is carried out.
+def load(
+    session: ChildSession, candidate: CandidateSource, form: CallForm, *, mode: str = EVALUATED, compiles: bool = False
+) -> None:
+    """Load a candidate in its child; ``mode`` is how its host code is carried out, ``compiles``: no kernel runs there.
 
     Raises:
         ChildFailed, ProtocolError: it does not load.
@@ -121,7 +125,7 @@ def load(session: ChildSession, candidate: CandidateSource, form: CallForm, *, m
     }
     paths = [file.path for file in candidate.files]
     own, written = (paths, None) if candidate.tree is None else ([], paths)  # in a library by need, as all of it
-    facts |= {"mode": mode, "roots": list(candidate.import_roots), "own": own, "written": written}
+    facts |= {"mode": mode, "roots": list(candidate.import_roots), "own": own, "written": written, "compiles": compiles}
     session.call("load", facts)
 
 

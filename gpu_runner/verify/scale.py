@@ -18,7 +18,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -71,6 +71,8 @@ _MANY_PROCESSORS, MAGNITUDES = 64, 3  # powers of ten, of scalars that are taken
 SQUARE = 2  # the call with as many rows as columns, the first that is like a case
 _LAYOUTS = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)  # that memory nobody touches may have
 
+_MOST_IN_32_BITS = 2**31
+
 Axes = tuple[str | None, ...]  # by axis, the batch dimension that it is
 
 
@@ -97,6 +99,7 @@ class AtScale:
     permuted: bool = False  # its first dimension is that whose elements lie side by side
     may_raise: bool = False
     many_rows: str = ""  # the dimension with more than 2^16 places, of which an axis of a grid may hold no more
+    workload: Mapping[str, int] = field(default_factory=dict)  # what the sizes are of, where they are no larger
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
 
     @property
@@ -204,7 +207,23 @@ def examined_at_scale(
     left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
     if left and not findings and not call.may_raise:
         findings += [_number_of(call, left[0], *row) for row in beyond(reply.meta["ranges"])[:1]]
-    return tuple(checks), tuple(findings)
+    return tuple(checks), (*findings, *itertools.islice(_beyond_32_bits(call, reply), 1))
+
+
+def _beyond_32_bits(call: AtScale, reply: ChildReply) -> Iterator[VerdictFinding]:
+    """Offsets in 32 bits that lead through an input or answer which has more elements in the workload than these count."""
+    for name, furthest, line, count in reply.meta["offsets"]:
+        axes = call.inputs.get(name, call.answers[name].axes if name in call.answers else ())
+        whole = int(count) * math.prod(call.workload.get(dim or "", 1) / call.sizes.get(dim or "", 1) for dim in axes)
+        if whole > _MOST_IN_32_BITS and 2 * int(furthest) >= int(count) and call.workload:
+            message = (
+                f"A kernel computes offsets in {name} in 32 bits, and in a workload it has {whole:.3g} elements: beyond 2^31 they "
+                "are below zero. Compute them in `tl.int64`."
+            )
+            evidence = Evidence(
+                "at_scale", message, call.label(), str(name), line=line if isinstance(line, int) else None
+            )
+            yield VerdictFinding(Status.unproved, evidence, "at scale")
 
 
 def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tuple[VerdictFinding, ...]:
@@ -468,6 +487,7 @@ def _calls(
             permuted=layout is MemoryLayout.permuted,
             may_raise=bool(place),
             many_rows=longest if is_far else "",
+            workload={} if place else dict(workload.sizes),
         )
 
 

@@ -40,8 +40,9 @@ MOST_USUAL, PROPOSED = 16, 64  # that are tried in a verdict, and of which it is
 PLAIN = 2  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
-# Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, of most, and of a total.
-FEW, OPERATIONS = 8, (5_000, 40_000, 100_000, 200_000)
+# Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, of most, of a total, and of one of
+# whole numbers, which is right to the last bit or wrong.
+FEW, OPERATIONS = 8, (5_000, 40_000, 100_000, 200_000, 350_000)
 MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
 # Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
 SUMMED, WIDE = (200, 500), 2049
@@ -115,11 +116,13 @@ def at_usual_sizes(
         with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
             proof = _proof(oracle, case, [case.scalars], True, True)
             if proof is not None and _has_total(proof):
-                yield _whole(problem, proof, sizes, OPERATIONS[3])
+                yield _whole(problem, proof, sizes, OPERATIONS[4 if _has_total(proof, is_whole=True) else 3])
 
 
-def _has_total(proof: Proof) -> bool:
-    return any(math.prod(item.shape) == 1 for item in proof.outputs)
+def _has_total(proof: Proof, *, is_whole: bool = False) -> bool:
+    """Whether an output is one number; ``is_whole``: a whole one."""
+    able = (item for item in proof.outputs if not (is_whole and item.truth.own.is_floating_point()))
+    return any(math.prod(item.shape) == 1 for item in able)
 
 
 def _total(problem: Problem, workloads: Sequence[Workload]) -> dict[str, int]:

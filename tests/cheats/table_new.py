@@ -2126,4 +2126,57 @@ NEW: dict[str, NewCheat] = {
         "screen",
         "`break` leaves a loop of a kernel: the interpreter takes it, and no compiler does.",
     ),
+    "loop_carried_type": NewCheat(
+        "rms_forward",
+        11,
+        "forward",
+        "run",
+        "A number becomes a block within a loop: the interpreter takes it, and no compiler does.",
+    ),
+    "dependent_launch_without_wait": NewCheat(
+        "gradient_norm",
+        11,
+        "forward",
+        "run",
+        "`launch_pdl`: a kernel reads what the one ahead of it writes, and does not wait for it.",
+    ),
+    "rows_by_float_division": NewCheat(
+        "row_gain",
+        8,
+        "forward",
+        "run",
+        "The number of a row is a quotient of floats, which a GPU may give a unit less.",
+    ),
+    "offsets_at_its_own_workload": NewCheat(
+        "logits_scaled",
+        7,
+        "forward",
+        "whole",
+        "Offsets in 32 bits, of a workload that has more elements than these count.",
+        dtype="bfloat16",
+    ),
+    "recurrence_through_memory": NewCheat(
+        "decay_of_eight",
+        11,
+        "forward",
+        "run",
+        "A pipelined loop reads what it stored the step before, which compiled loads do not wait for.",
+    ),
+    "table_in_registers": NewCheat(
+        "log_magnitude",
+        7,
+        "forward",
+        "whole",
+        "One entry of a table in registers, which `tl.gather` reads, is of another formula.",
+    ),
+    "bitmap_in_a_number": NewCheat(
+        "log_magnitude", 7, "forward", "whole", "A bit of a word, by a computed shift, says which formula is taken."
+    ),
+    "total_in_int32": NewCheat(
+        "total",
+        7,
+        "forward",
+        "whole",
+        "A sum of whole numbers in 32 bits, which the largest workload overflows alone.",
+    ),
 }

@@ -172,3 +172,39 @@ def test_what_kernels_decide_aside_is_not_noted_and_what_follows_is() -> None:
             outcomes.append(next(seen for decision, seen in decisions.items() if decision.text == "`n > 30`"))
             session.call("warm", first.meta, first.tensors)
     assert outcomes == [FAILED, FAILED, BOTH]
+
+
+EIGHT, FOUR = "(x * 1000.0).to(tl.int32) & 7", "(x * 1000.0).to(tl.int32) & 3"
+TAKEN = {
+    "all entries of a block": (f"tl.gather(tl.arange(0, 8), {EIGHT}, axis=0)", []),
+    "half the entries of a block": (f"tl.gather(tl.arange(0, 8), {FOUR}, axis=0)", ["each entry of its block"]),
+    "all bits": (f"155 >> ({EIGHT})", []),
+    "half the bits": (f"155 >> ({FOUR})", ["each bit of its word"]),
+    "half the bits below those of the sign": (f"-155 >> ({FOUR})", ["each bit of its word"]),
+    "all of four numbers of two bits": (f"155 >> 2 * ({FOUR})", []),
+    "all bits by masks": (f"155 & (1 << ({EIGHT}))", []),
+    "half the bits by masks": (f"155 & (1 << ({FOUR}))", ["each bit of its word"]),
+    "a mask of what was loaded": (f"155 & ({FOUR})", []),
+    "a written shift": (f"({EIGHT}) >> 2", []),
+    "a shift that nothing loaded decides": ("155 >> (row % 2)", []),
+}
+
+
+@pytest.mark.slow
+def test_each_entry_of_a_block_and_bit_of_a_word_is_taken_or_its_look_up_was_not_seen() -> None:
+    body = "\n    ".join(f"n_again = {text}" for text, _ in TAKEN.values())
+    text, context = CANDIDATE.replace("{body}", body), surroundings()
+    (proof,), _ = prove(parse_problem(PROBLEM), [Case("drawn", (("T", 10), ("H", 40)), "float32", 5)], context)
+    source = CandidateSource((SourceFile("candidate.py", text),))
+    with loaded("candidate", source, proof.form, context) as session:
+        call = make_call(proof, poison=True)
+        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+    lines = text.splitlines()
+    for name, (written, missed) in TAKEN.items():
+        found = [
+            one.text.partition(" is ")[2] or one.text
+            for one, outcome in decisions.items()
+            if outcome != BOTH and "each " in one.text and lines[one.line - 1].strip() == f"n_again = {written}"
+        ]
+        assert [text for text in found if any(each in text for each in missed)] == found, name
+        assert len(found) == len(missed), name

@@ -117,3 +117,12 @@ def test_each_byte_of_an_element_is_known_wherever_it_lies(offset: int) -> None:
         sample.writes(begin, begin + 20, np.array([begin + 4 + offset, begin + 12], dtype=np.uint64), 4)
     expected = [4 + offset <= byte < 8 + offset or 12 <= byte < 16 for byte in range(20)]
     assert sample.written[begin].tolist() == expected
+
+
+def test_of_one_number_it_is_known_whether_all_have_added_to_it() -> None:
+    total = torch.zeros(())
+    begin = total.untyped_storage().data_ptr()
+    sample = Sample(frozenset())
+    with sample.launch([total], 9), sample.program():
+        sample.writes(begin, begin + 4, np.array([begin], np.uint64), 4, adds=True)
+    assert sample.known(total, ()).tolist() is False

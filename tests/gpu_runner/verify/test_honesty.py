@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+import triton
 
 from gpu_runner.contracts.problem import parse_problem
-from gpu_runner.program.log import CONSTANTS
+from gpu_runner.contracts.verify import Status
+from gpu_runner.program.log import CONSTANTS, Log
 from gpu_runner.verify.answer import CaseAnswer, Work
 from gpu_runner.verify.cases import Case
+from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.honesty import PARTIALS, adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
@@ -148,3 +151,21 @@ def test_a_table_is_as_large_as_what_is_read_of_it_or_its_gradient(grad: str, is
     scale = scale_of(problem, ())
     assert scale.is_small("x") is is_small
     assert scale.is_small("idx")
+
+
+def options_of(**options: object) -> CaseAnswer:
+    log = Log(lambda: ("candidate.py", 7))
+    log.launch(options_of, (1,), [[], options], lambda: None)
+    log.tuned(options_of, [triton.Config(options)], [[], {}], lambda: None)
+    return replace(answered(), ordering=log.ordering)
+
+
+def test_an_option_that_changes_the_order_of_launches_is_not_judged_unless_the_original_has_it() -> None:
+    plain = options_of(num_warps=8, num_stages=2, num_ctas=1, maxnreg=64, launch_pdl=False)
+    assert plain.ordering == {}
+    for option in ({"launch_pdl": True}, {"launch_cooperative_grid": True}, {"num_ctas": 2}, {"ir_override": "k.ptx"}):
+        (name,), answer = option, options_of(**option)
+        found = [one for one in examine(PROOF, answer, "cpu").findings if one.rule == "launch option"]
+        assert [(one.status, one.evidence.line) for one in found] == [(Status.unproved, 7)]
+        assert f"`{name}`" in found[0].evidence.message
+        assert all(one.rule != "launch option" for one in examine(PROOF, answer, "cpu", Peer(answer)).findings)

@@ -106,6 +106,16 @@ def test_rows_that_are_numbered_in_sixteen_bits_leave_the_last_ones_unwritten() 
     assert "last programs write elsewhere" in trial.findings[0].evidence.message
 
 
+@pytest.mark.parametrize(("row", "lines"), [("tl.program_id(0)", [14]), ("tl.program_id(0).to(tl.int64)", [])])
+def test_offsets_in_32_bits_are_not_proved_of_a_workload_that_has_more_elements(row: str, lines: list[int]) -> None:
+    text = cheat("offsets_at_its_own_workload").files[0].text.replace("row = tl.program_id(0)", f"row = {row}")
+    source = CandidateSource((SourceFile("candidate.py", text),))
+    findings, compared = said_of("logits_scaled", source)
+    assert [finding.evidence.line for finding in findings] == lines
+    assert all("beyond 2^31" in finding.evidence.message for finding in findings)
+    assert compared == {"output 0"}
+
+
 def said_of(problem: str, candidate: CandidateSource) -> tuple[list[VerdictFinding], set[str | None]]:
     """What is found at scale, and which answers were compared."""
     findings: list[VerdictFinding] = []

@@ -214,3 +214,45 @@ def test_a_number_of_warps_that_no_gpu_has_is_refused(tmp_path: Path) -> None:
     setting = "@triton.autotune([triton.Config({}, num_warps=3)], key=['count'])\n"
     with pytest.raises(ChildError, match="power of two"):
         ran(setting + PLAIN + STORE.format("v"), "float32", tmp_path)
+
+
+@pytest.mark.parametrize("cut", ["({}).to(tl.int32)", "tl.floor({})", "libdevice.trunc({})"])
+@pytest.mark.parametrize(("quotient", "is_exact"), [("/ 3.0", False), ("/ 4.0", True), ("", True)])
+def test_a_whole_quotient_that_is_cut_may_be_its_neighbour(
+    cut: str, quotient: str, is_exact: bool, tmp_path: Path
+) -> None:
+    divided = (
+        f"at.to(tl.float32) {quotient}"
+        if quotient
+        else "tl.math.div_rn(at.to(tl.float32), tl.full((N,), 3.0, tl.float32))"
+    )
+    got, _ = ran(PLAIN + STORE.format(cut.format(divided)), "float32", tmp_path)
+    places = torch.arange(COUNT)
+    below = places // (4 if "4" in quotient else 3) - got
+    assert bool((below == 0).all()) is is_exact
+    assert set(below[places % 3 != 0].tolist()) == {0.0}  # a neighbour changes no other quotient
+    assert set(below.tolist()) <= {0.0, 1.0}
+
+
+STEPS = """@triton.jit
+def kernel(x, y, count, N: tl.constexpr):
+    at = tl.arange(0, 8)
+    tl.store(y + at, tl.load(x + at))
+    for step in tl.range(1, 8{stages}):
+        tl.store(y + 8 * step + at, tl.load(y + 8 * (step - {back}) + at, mask=at < 8 * {back}, other=0.0) + step)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "back", "is_found"),
+    [("", 1, False), (", num_stages=1", 1, False), (", num_stages=2", 1, True), (", num_stages=2", 0, False)],
+)
+def test_a_pipelined_loop_reads_nothing_that_it_stored_within_its_stages(
+    stages: str, back: int, is_found: bool, tmp_path: Path
+) -> None:
+    kernel = STEPS.format(stages=stages, back=back)
+    if not is_found:
+        ran(kernel, "float32", tmp_path)
+        return
+    with pytest.raises(ChildError, match="reads in line 12 what it stored"):
+        ran(kernel, "float32", tmp_path)

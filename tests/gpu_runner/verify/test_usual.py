@@ -51,7 +51,7 @@ def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
     given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
     entry = {"label": "output 0", "shape": list(given.shape), "tensor": 0}
     tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
-    reply = ChildReply({"values": [entry], "ranges": []}, tensors)
+    reply = ChildReply({"values": [entry], "offsets": [], "ranges": []}, tensors)
     _, findings = examined_at_scale(called[0], reply)
     assert [finding.rule for finding in findings] == ["at scale"]
 
@@ -60,24 +60,31 @@ VECTOR = """
 import torch
 
 def reference(x: torch.Tensor) -> torch.Tensor:
-    return x.square(){sum}
+    return x.square(){sum}{whole}
 
 INPUTS = {{"x": {{"dims": "N", "grad": False}}}}
 WORKLOADS = [{{"N": 2097160}}]
 """
 
 
-@pytest.mark.parametrize(("total", "sizes"), [(".sum()", [{"N": 2097160}]), ("", [])])
-def test_what_is_added_up_to_one_number_has_a_call_of_the_largest_workload(total: str, sizes: list[object]) -> None:
-    problem = parse_problem(VECTOR.format(sum=total))
+@pytest.mark.parametrize(
+    ("total", "whole", "sizes", "operations"),
+    [
+        (".sum()", "", [{"N": 2097160}], OPERATIONS[3]),
+        (".sum()", ".long()", [{"N": 2097160}], OPERATIONS[4]),
+        ("", "", [], 0),
+    ],
+)
+def test_what_is_added_up_to_one_number_has_a_call_of_the_largest_workload(
+    total: str, whole: str, sizes: list[object], operations: int
+) -> None:
+    problem = parse_problem(VECTOR.format(sum=total, whole=whole))
     door = reference_session("reference", problem.source, surroundings(), gpu=False)
     with opened(door, surroundings()) as session:
         oracle = Oracle.open(problem, session, 1)
         found = list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), ()))
     assert [call.sizes for call in found if call.sizes["N"] == 2097160] == sizes
-    assert all(
-        not call.proof.wanted and call.operations == OPERATIONS[-1] for call in found if call.sizes["N"] == 2097160
-    )
+    assert all(not call.proof.wanted and call.operations == operations for call in found if call.sizes["N"] == 2097160)
 
 
 @pytest.mark.parametrize(("name", "along"), [("rms_norm", "H"), ("cross_entropy", "V")])

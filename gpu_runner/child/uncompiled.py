@@ -1,0 +1,106 @@
+"""Triton's compiler where there is no GPU: what the interpreter takes and no compiler does shows in a process beside it.
+
+Kernels are compiled for an architecture, each once for the types of its arguments and the flags among its constants, and never run.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gpu_runner.program.lanes import place_in_file
+
+ARCHITECTURE = 90  # sm_90: NVIDIA H100 and H200
+MOST_CPU_S = 10.0  # of what compiles in a verdict
+_WHOLE = ("i32", "i64", "u64")  # Python's integers by size, besides 1, which is a constant
+_OF_PASSES = "PassManager::run failed"
+
+
+class _NotRun:
+    """A compiled kernel of which no launch does anything."""
+
+    function = packed_metadata = None
+
+    def launch_metadata(self, *_: Any) -> None:
+        return
+
+    def run(self, *_: Any) -> None:
+        return
+
+
+class _Driver:
+    """What Triton asks of a GPU before it compiles."""
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", ARCHITECTURE, 32)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+class Compiler:
+    """Stands where Triton's compiler stands in this process. ``failed``: what it raised last, by its own rules of the language."""
+
+    def __init__(self) -> None:
+        import triton.compiler
+        from triton.runtime.driver import driver
+
+        self._compile = triton.compiler.compile
+        self._known: dict[object, Exception | None] = {}
+        self._begun = _cpu_s()
+        self.compiled: dict[str, None] = {}
+        self.failed: Exception | None = None
+        driver.set_active(_Driver())
+        triton.compiler.compile = self._compiled
+
+    def _compiled(self, src: Any, target: Any = None, options: Any = None, **more: Any) -> _NotRun:
+        types = tuple("whole" if kind in _WHOLE else kind for kind in src.signature.values())
+        constants = ((place, _flag(value)) for place, value in src.constants.items())
+        key = src.fn.fn.__code__.co_filename, types, tuple(sorted(constants, key=str))
+        if key not in self._known:
+            if _cpu_s() - self._begun > MOST_CPU_S:
+                return _NotRun()
+            self._known[key] = None
+            try:
+                self._compile(src, target=target, options=options, **more)
+                self.compiled[src.fn.__name__] = None
+            except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
+                if not _is_of_language(error):  # such as a tool that is not there
+                    return _NotRun()
+                self._known[key] = error
+        if (known := self._known[key]) is not None:
+            self.failed = known
+            raise known
+        return _NotRun()
+
+
+def told(error: Exception) -> dict[str, Any]:
+    """What the compiler says, and of which line of the candidate's files, as ``handlers.report`` has it."""
+    innermost = error
+    while getattr(innermost.__cause__, "node", None) is not None:
+        innermost = innermost.__cause__  # type: ignore[assignment]  # the same class: a call of another kernel
+    node, text = getattr(innermost, "node", None), getattr(innermost, "src", None)
+    words = getattr(innermost, "error_message", None) or str(innermost).strip().splitlines()[-1]
+    path, line = (None, None) if node is None or text is None else place_in_file(text, getattr(node, "lineno", 1))
+    return {"kind": type(innermost).__name__, "message": str(words)[:400], "path": path, "line": line}
+
+
+def _flag(value: Any) -> Any:
+    """A constant by which a kernel may be another text; of a number only that it is one."""
+    return type(value).__name__ if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _is_of_language(error: Exception) -> bool:
+    from triton.errors import TritonError
+
+    return isinstance(error, TritonError) or _OF_PASSES in str(error)
+
+
+def _cpu_s() -> float:
+    times = os.times()  # `ptxas` is a process of its own
+    return times.user + times.system + times.children_user + times.children_system
