@@ -135,7 +135,8 @@ INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host m
 LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
 MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
 MOST_LEFT_OUT = 3  # of its cases that are named
-SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds, Status.mutated_input)  # and what a kernel says of its arguments
+# And what a kernel says of its arguments.
+SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds, Status.mutated_input)
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
