@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
 
 from gpu_runner import verify
 from gpu_runner.child import candidate
@@ -123,7 +124,7 @@ def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:
 
     def tuned(tried: int) -> Log:
         log = Log(lambda: ("candidate.py", 3))
-        settings = ["BLOCK: 1", "BLOCK: 2"]
+        settings = [triton.Config({"BLOCK": 1}), triton.Config({"BLOCK": 2})]
         log.tuned(kernel, settings, [7], lambda: [log.launch(kernel, (n,), [n], int) for n in range(tried)])
         return log
 
