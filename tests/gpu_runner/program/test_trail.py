@@ -38,8 +38,9 @@ def judged(text: str) -> Verdict:
 @pytest.mark.long  # a whole verdict; in `make test` trails are compared below
 def test_what_cpython_alone_does_is_seen_where_no_compared_case_goes() -> None:
     # `Optional[int] == Optional[int]` stands for whatever the evaluator and CPython do not agree on.
+    # Values are compared of smaller cases; calls at scale leave no trail.
     head = "import typing\n\nONE = typing.Optional[int]\nOTHER = typing.Optional[int]\n\n\n"
-    only_there = "n_cols - (ONE == OTHER and n_cols > 4000)"
+    only_there = "n_cols - (ONE == OTHER and a.numel() > 20000)"
     text = head + PLAIN.replace("n_cols, BLOCK=", f"{only_there}, BLOCK=", 1)
     assert text != head + PLAIN
     verdict = judged(text)
