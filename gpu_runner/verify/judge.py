@@ -1149,10 +1149,8 @@ class _Compiling:
                     compiled |= set(reply["compiled"])
                     if reply["refused"] is not None and not self._refuses_original(proof):
                         return _refused_by_compiler(proof, reply["refused"]), compiled
-        except (
-            ChildFailed,
-            ProtocolError,
-        ) as error:  # what ends the process or does not load there says nothing of kernels
+        except (ChildFailed, ProtocolError) as error:
+            # What ends the process, or does not load there, says nothing of kernels.
             _log.info("not compiled: %s", error)
         return None, compiled
 

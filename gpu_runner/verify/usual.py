@@ -108,9 +108,8 @@ def at_usual_sizes(
         has_total = _has_total(proof)
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
-    if has_total and not any(
-        isinstance(spec.high, str) for spec in problem.inputs
-    ):  # of classes rows alone are added up
+    has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
+    if has_total and not has_classes:
         sizes = _total(problem, workloads)
         case = replace(stream.choice(plain), sizes=tuple(sizes.items()), seed=draws.seed("a total"))
         with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
