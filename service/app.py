@@ -205,4 +205,5 @@ def _pages(parts: Parts) -> Pages:
         password.get_secret_value() if password is not None else None,
         anybody=parts.settings.pages_open,
         cancel=None if parts.settings.pages_open else lambda job_id: inbox.cancel(job_id, CANCELLED_BY),
+        repositories=lambda: tuple(name for name, _ in _watched(parts.settings.repositories)),
     )

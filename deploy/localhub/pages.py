@@ -276,8 +276,9 @@ def issue_list(world: World, request: Request) -> Response:
 
 
 def new_issue(world: World, request: Request) -> Response:
-    """The form for a new issue."""
-    return page(world, request, "new_issue.html", repository_of(world, request))
+    """The form for a new issue, filled with the address's ``title`` and ``body`` as on GitHub."""
+    title, body = (request.query_params.get(name, "") for name in ("title", "body"))
+    return page(world, request, "new_issue.html", repository_of(world, request), title=title, body=body)
 
 
 def issue(world: World, request: Request) -> Response:

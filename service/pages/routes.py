@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -20,14 +20,16 @@ from fastapi.security import HTTPBasic
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.addresses import Addresses, is_loopback
+from service.commands.grammar import rule_of
 from service.pages import kernels, shown
 from service.pages.errors import NoPageError, add_error_pages
 from service.pages.kernels import shown as redacted
 from service.pages.parts import parts_of
 from service.pages.shown import tried_of
 from service.pages.sites import DEFAULT_LAST, LiveSite
+from service.pages.start import STARTING, drafted, fields_of
 from workers import history, inbox
-from workers.contracts import JobState, JobView
+from workers.contracts import JobState, JobView, Verb
 from workers.history import CommitComparison, KernelHistory, Metric
 from workers.redaction import redact
 
@@ -74,6 +76,7 @@ MOST_STREAMS = 64  # a page beyond them loads itself anew
 _BASIC = HTTPBasic(realm="kernelsmith")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 LONGEST = 2000  # characters of a name in an address
+LONGEST_FORM = 200_000  # bytes
 Text = Annotated[str, Query(max_length=LONGEST)]
 Last = Annotated[str, Query(pattern=r"^(all|[1-9][0-9]{0,4})$")]
 
@@ -89,6 +92,7 @@ class Pages:
     password: str | None
     anybody: bool = False
     cancel: Callable[[str], bool] | None = None  # None: nobody may cancel a job here
+    repositories: Callable[[], tuple[str, ...]] = tuple  # proposed where a job is started
 
 
 @dataclass(frozen=True)
@@ -287,6 +291,47 @@ def _json(form: dict[str, Any]) -> Response:
 def jobs(served: Served) -> Response:
     now = datetime.now(UTC)
     return served.page("jobs.html", rows=[shown.row_of(job, now) for job in served.pages.recent_jobs()])
+
+
+@ROUTER.get("/start")
+def start(served: Served, verb: Verb = Verb.create, repository: Text = "") -> Response:
+    """The form for a job; nothing is started by it: GitHub opens the issue, and knows who asks."""
+    return _start_page(served, verb, {"repository": repository})
+
+
+@ROUTER.post("/start")
+async def start_form(served: Served, request: Request) -> Response:
+    """The same form, filled in, with the issue that it makes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_FORM:
+            raise HTTPException(413, f"at most {LONGEST_FORM} bytes; name a file of the repository instead")
+    given = dict(parse_qsl(body.decode("utf-8", "replace")))
+    verb = next((verb for verb in STARTING if verb.value == given.get("verb")), Verb.create)
+    return await run_in_threadpool(_start_page, served, verb, {"repository": ""} | given, filled=True)
+
+
+def _start_page(served: _PageSet, verb: Verb, given: dict[str, str], *, filled: bool = False) -> Response:
+    pages, rule = served.pages, rule_of(verb if verb in STARTING else Verb.create)
+    html_url = pages.addresses.html_url
+    draft = drafted(rule.verb, given, urlsplit(html_url).netloc) if filled else None
+    link, whole = draft.link(html_url) if draft is not None else ("", True)
+    options = {option.name for option in rule.options}
+    return served.page(
+        "start.html",
+        KERNEL_HEADERS,
+        verbs=STARTING,
+        rule=rule,
+        fields=fields_of(rule),
+        options=options,
+        chosen=any(given.get(name) for name in options),
+        given=given,
+        draft=draft,
+        link=link,
+        whole=whole,
+        repositories=pages.repositories(),
+    )
 
 
 @ROUTER.get("/jobs/{job_id}")

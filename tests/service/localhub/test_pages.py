@@ -49,6 +49,7 @@ def send(place: Place, where: str, status: int = 200, headers: dict[str, str] | 
         ("/acme/lib/pull/2/files", "why <em>this</em>?"),
         ("/acme/lib/pull/2.patch", "Subject: [PATCH] Work"),
         ("/acme/lib/issues/new", "Acting as"),
+        ("/acme/lib/issues/new?title=a%22b&body=%2Fkernel%20help%20%3Cb%3E", "/kernel help &lt;b&gt;</textarea>"),
         ("/_static/localhub.css", "max-width"),
     ],
 )
