@@ -23,10 +23,13 @@ from pathlib import Path
 
 from gpu_runner.contracts import BenchmarkResult, Status, Verdict, to_json
 from workers import byhand
+from workers.contracts import AuthorName
 from workers.contracts import UserFacingError as KernelsmithError
-from workers.fuse.run import FuseResult
+from workers.fuse.run import BY_COMPILER, Authors, FuseResult
 
 __all__ = [
+    "AuthorName",
+    "Authors",
     "BenchmarkResult",
     "Created",
     "FuseResult",
@@ -114,17 +117,23 @@ def benchmark(problem: Text, candidate: Text, *, dtype: str = "bfloat16", budget
 
 
 def fuse(
-    model: Text, out: str | Path, *, jobs: int = 1, fresh: bool = False, say: Callable[[str], None] = lambda _: None
+    model: Text,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    authors: Authors = BY_COMPILER,
+    fresh: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> FuseResult:
     """Take a model apart, have the parts written and proved, ``jobs`` at a time, and compose a module of the same parameters.
 
     Everything goes to ``out`` (docs/fusing.md). A run that was interrupted goes on from there, but with ``fresh``.
-    ``say`` is given a line for each step.
+    ``authors`` says who cuts, writes and composes; by default no language model is asked. ``say`` is given a line for each step.
 
     Raises:
-        KernelsmithError: the model cannot be fused, or the environment is at fault.
+        KernelsmithError: the model cannot be fused, the environment is at fault, or a language model is wanted and there is none.
     """
-    return byhand.fuse(_text(model), Path(out), jobs, say, fresh=fresh)
+    return byhand.fuse(_text(model), Path(out), jobs, say, fresh=fresh, authors=authors)
 
 
 def _text(given: Text) -> str:

@@ -48,6 +48,12 @@ def test_a_problem_becomes_a_proved_kernel_in_a_folder(tmp_path: Path) -> None:
     assert verify(problem_source("reglu"), wrong).status is not Status.passed
 
 
+def test_a_fusion_that_wants_a_model_where_none_is_configured_says_so(tmp_path: Path) -> None:
+    authors = kernelsmith.Authors(kernelsmith.AuthorName.llm)
+    with pytest.raises(kernelsmith.KernelsmithError, match="model"):
+        fuse(MODEL, tmp_path, authors=authors)
+
+
 def test_what_the_compiler_refuses_is_said_and_leaves_no_kernel_of_an_earlier_call(tmp_path: Path) -> None:
     (tmp_path / "candidate.py").write_text("# of an earlier call\n")
     made = create(REFUSED, out=tmp_path)

@@ -9,7 +9,7 @@ from gpu_runner.contracts import BenchmarkResult, Pass, Status, Word
 from service.escape import BLOCK_LIMIT, code, code_block, inline, sentence
 from service.report.benchmarks import benchmark_table, by_pass, speed_sentence
 from service.report.create import review_answered
-from service.report.layout import bullets, counted, folded, paragraphs, percent, size_bytes, table
+from service.report.layout import bullets, counted, folded, paragraphs, percent, pictures, size_bytes, table
 from service.report.verdicts import (
     Conclusion,
     provenance_line,
@@ -79,8 +79,8 @@ def fused_conclusion(summary: FuseSummary) -> Conclusion:
     return Conclusion.success if holds else Conclusion.failure
 
 
-def fused_sections(summary: FuseSummary) -> str:
-    """The cut, and what is known of the whole by now."""
+def fused_sections(summary: FuseSummary, image_urls: Mapping[str, str]) -> str:
+    """The cut, and what is known of the whole by now; ``image_urls`` are addresses by the images' names."""
     numbered = [_part(number, part) for number, part in enumerate(summary.parts[:MAX_ROWS], 1)]
     header = ("part", "operators", "inputs", "places", "bytes apart", "floor", "saved", "outcome")
     kept = [(code(k.operator, 60), str(k.places), sentence(k.reason)) for k in summary.kept[:MAX_ROWS]]
@@ -90,6 +90,7 @@ def fused_sections(summary: FuseSummary) -> str:
         review_answered(summary.answered),
         bullets([sentence(fact) for fact in summary.route]),
         benchmark_table(summary.benchmark) if summary.benchmark is not None else "",
+        pictures(summary.images, image_urls),
         table(header, numbered, numeric=(3, 4, 5, 6)),
         f"Bytes are of one forward, saved ones of all places of a part: {share} of the model's together. Time is not predicted.",
         code_block(summary.picture, "mermaid") if len(summary.picture) <= BLOCK_LIMIT else TOO_LARGE,

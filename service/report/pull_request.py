@@ -148,7 +148,7 @@ def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, 
         return (f"{ported_verdict(update.port, job)}\n{asked}", ported_sections(update.port))
     if update.fusion is not None:
         told = f"{fused_verdict(update.fusion, job)}\nIt was asked for {_origin(job, links)}."
-        return (told, fused_sections(update.fusion))
+        return (told, fused_sections(update.fusion, {}))
     if update.profile is not None:
         return _new(update, update.profile, job, links)
     return _optimized(update, job, links)

@@ -133,7 +133,7 @@ TELLINGS: dict[type, Telling] = {
         confirmed_verdict, lambda s, _job, urls: confirmed_sections(s, urls), lambda s: _passed(not confirmed_faults(s))
     ),
     PortSummary: Telling(ported_verdict, lambda s, _job, _urls: ported_sections(s), lambda s: _passed(ported_holds(s))),
-    FuseSummary: Telling(fused_verdict, lambda s, _job, _urls: fused_sections(s), fused_conclusion),
+    FuseSummary: Telling(fused_verdict, lambda s, _job, urls: fused_sections(s, urls), fused_conclusion),
     NightlySummary: Telling(
         nightly_verdict, lambda s, _job, _urls: nightly_sections(s), nightly_conclusion, nightly_after
     ),

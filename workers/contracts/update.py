@@ -357,6 +357,7 @@ class FuseSummary:
     style: StyleOutcome | None = None
     tests: TestsResult | None = None
     benchmark: BenchmarkResult | None = None
+    images: tuple[Image, ...] = ()
     provenance: tuple[tuple[str, str], ...] = ()
 
     @property

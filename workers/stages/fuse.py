@@ -27,6 +27,7 @@ from workers.authors.llm.protocol import KernelAnswer, KernelBrief
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
+    AssetsUpdate,
     AuthorName,
     CheckpointUpdate,
     CommitPurpose,
@@ -69,6 +70,7 @@ from workers.fuse.traced import Traced, traced_of
 from workers.layouts.existing import suite_roots
 from workers.layouts.naming import check_name, existing_failure
 from workers.layouts.protocol import FusedHome, Layout, SuiteRun
+from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance
 from workers.stages.bench import (
     Bench,
@@ -326,6 +328,7 @@ class FuseBench(Bench):
             (
                 *((CommitUpdate(purpose, new, stage, self.context.attempt),) if new else ()),
                 PullRequestUpdate(None, self.source, summary.verdict, fusion=summary),
+                *((AssetsUpdate(summary.images),) if summary.images else ()),
                 *((ReadyUpdate(),) if summary.tests is not None else ()),
                 CheckpointUpdate(stage, self.context.attempt, summary, not self.context.request.options.auto),
             ),
@@ -535,10 +538,13 @@ class ValidateFused:
         candidate = CandidateSource((SourceFile(FILE, text),), "candidate", ENTRY)
         budget_s = timing_budget_s(max(1, len(problem.workloads)))
         measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
+        proved = from_json(FuseSummary, composed["summary"])
+        name = context.request.kernel
         summary = replace(
-            from_json(FuseSummary, composed["summary"]),
+            proved,
             tests=replace(tests, collected=()),
             benchmark=measured,
+            images=draw_plots(context, name, proved.verdict, measured) if proved.verdict is not None else (),
             provenance=provenance(context.request, measured),
         )
         return bench.result(self.name, summary, changes, changes)
