@@ -137,6 +137,8 @@ The same on the command line: `kernelsmith fuse model.py --out run`
     )
     names = {artifact.name for artifact in talk.job().artifacts}
     assert {"subgraphs.json", "cut.md", "orchestrator/model.py", "compose_out/composed_kernel.py"} <= names
+    assert {"stack-accuracy.png", "stack-speed.png"} <= names
+    assert all(f"/{name}" in text for name in ("stack-accuracy.png", "stack-speed.png"))
     assert sum(name.endswith("/verdict.json") for name in names) == 9  # of each part that was tried, and of the whole
 
 
