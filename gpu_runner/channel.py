@@ -22,6 +22,7 @@ from gpu_runner.errors import ProtocolError
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _CHUNK_BYTES = 2**26
 _MARK = b"t"  # the byte that a descriptor travels with
+MOST_ADDED = 2  # times a limit, where the host is busy
 
 Check = Callable[[FrameKind, dict[str, Any], tuple[Shape, ...]], None]
 
@@ -43,6 +44,26 @@ class Frame:
     tensors: tuple[Buffer, ...]
 
 
+class Deadline:
+    """The end of a wait, ``limit_s`` seconds from now. ``busy_s`` says how long the host had no processor for who is waited for:
+
+    so much is added, at most twice the limit, so that a busy host ends nobody.
+    """
+
+    def __init__(self, limit_s: float, busy_s: Callable[[], float] = lambda: 0.0) -> None:
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+        self._busy_s = busy_s
+        self.added_s = 0.0
+
+    def left_s(self) -> float:
+        """Seconds that are left; 0 when it is over."""
+        now = time.monotonic()
+        if now >= self._end + self.added_s:
+            self.added_s = max(self.added_s, min(self._busy_s(), MOST_ADDED * self._limit_s))
+        return max(0.0, self._end + self.added_s - now)
+
+
 class Channel:
     """One end of a socket pair. ``watch`` are further descriptors that become readable when the other side is gone."""
 
@@ -57,9 +78,9 @@ class Channel:
         nonce: bytes,
         meta: dict[str, Any],
         tensors: Sequence[Buffer],
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
-        """Write one frame; ``deadline`` is in terms of ``time.monotonic``.
+        """Write one frame.
 
         Raises:
             ValueError: it is beyond the limits, or there is no memory for a tensor; nothing was written.
@@ -81,7 +102,7 @@ class Channel:
     def receive(
         self,
         nonce: bytes | None = None,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         writable: bool = False,
         bounds: Bounds = OWN,
         check: Check | None = None,
@@ -101,7 +122,7 @@ class Channel:
         filled = [next(inline) if s.inline else s.filled(self._memory(s.nbytes, deadline, writable)) for s in shapes]
         return Frame(header, meta, tuple(filled))
 
-    def send_handle(self, handle: int, deadline: float | None = None) -> None:
+    def send_handle(self, handle: int, deadline: Deadline | None = None) -> None:
         """Send a descriptor.
 
         Raises:
@@ -113,7 +134,7 @@ class Channel:
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed from error
 
-    def receive_handle(self, deadline: float | None = None) -> int:
+    def receive_handle(self, deadline: Deadline | None = None) -> int:
         """Receive a descriptor, which is then the caller's to close.
 
         Raises:
@@ -132,19 +153,18 @@ class Channel:
     def close(self) -> None:
         self._sock.close()
 
-    def _wait(self, event: int, deadline: float | None) -> None:
+    def _wait(self, event: int, deadline: Deadline | None) -> None:
         poller = select.poll()
         poller.register(self._sock, event)
         for other in self._watch:
             poller.register(other, select.POLLIN)
-        left_ms = None if deadline is None else max(0.0, (deadline - time.monotonic()) * 1000)
-        ready = poller.poll(left_ms)
-        if not ready:
-            raise Overdue
+        while not (ready := poller.poll(None if deadline is None else deadline.left_s() * 1000)):
+            if deadline is not None and not deadline.left_s():
+                raise Overdue
         if all(handle != self._sock.fileno() for handle, _ in ready):
             raise Closed  # the other side is gone and left nothing to read
 
-    def _write(self, view: memoryview, deadline: float | None) -> None:
+    def _write(self, view: memoryview, deadline: Deadline | None) -> None:
         while view:
             self._wait(select.POLLOUT, deadline)
             try:
@@ -154,7 +174,7 @@ class Channel:
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise Closed from error
 
-    def _read(self, size: int, deadline: float | None) -> bytearray:
+    def _read(self, size: int, deadline: Deadline | None) -> bytearray:
         data = bytearray(size)
         view = memoryview(data)
         while view:
@@ -170,7 +190,7 @@ class Channel:
             view = view[got:]
         return data
 
-    def _memory(self, size: int, deadline: float | None, writable: bool) -> memoryview:
+    def _memory(self, size: int, deadline: Deadline | None, writable: bool) -> memoryview:
         handle = self.receive_handle(deadline)
         try:
             return _mapped(handle, size, writable)

@@ -53,11 +53,13 @@ class ChildDied(ChildFailed):
 
 
 class ChildTimeout(ChildFailed):
-    """The child did not answer in time and was killed."""
+    """The child did not answer in time and was killed; ``added_s`` is what it was given besides, as long as the host was busy."""
 
-    def __init__(self, timeout_s: float, log: str = "") -> None:
-        super().__init__(f"no answer within {timeout_s:.1f} s", log)
+    def __init__(self, timeout_s: float, log: str = "", added_s: float = 0.0) -> None:
+        busy = f" and {added_s:.1f} s for which it waited for a processor" if added_s else ""
+        super().__init__(f"no answer within {timeout_s:.1f} s{busy}", log)
         self.timeout_s = timeout_s
+        self.added_s = added_s
 
 
 class AnswerRefused(ChildFailed):

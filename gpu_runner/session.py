@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel, Check, Closed, Overdue
+from gpu_runner.channel import Channel, Check, Closed, Deadline, Overdue
 from gpu_runner.codec import NONCE_BYTES, Bounds, FrameKind
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import (
@@ -182,23 +182,32 @@ class ChildSession:
     ) -> ChildReply:
         if self._channel is None:
             raise ProtocolError("the child is gone")
-        now = time.monotonic()
-        limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - now)
+        limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - time.monotonic())
+        deadline = self._due(limit_s)
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
-            self._channel.send(FrameKind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
+            self._channel.send(FrameKind.call, nonce, {"method": method, "meta": meta}, tensors, deadline)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
             bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
-            frame = self._channel.receive(nonce, now + limit_s, True, bounds, check)
+            frame = self._channel.receive(nonce, deadline, True, bounds, check)
             return read_reply(frame, lambda: self.log)
         except Overdue as overdue:
             self._kill()
-            raise ChildTimeout(limit_s, self.log) from overdue
+            raise ChildTimeout(limit_s, self.log, deadline.added_s) from overdue
         except Closed as closed:
             raise self._ended() from closed
         except (ProtocolError, AnswerRefused):
             self._kill()
             raise
+        finally:
+            self._deadline += deadline.added_s
+
+    def _due(self, limit_s: float) -> Deadline:
+        """The end of a call that begins now."""
+        assert self._process is not None
+        pid = self._process.pid
+        before = tree.waited_s(pid)
+        return Deadline(limit_s, lambda: tree.waited_s(pid) - before)
 
     def renew(self) -> None:
         """Restart the child's time."""
@@ -282,12 +291,12 @@ class ChildSession:
         assert self._channel is not None and self._process is not None
         plan = make_plan(self.role, self.scratch.path, self._own_limits(levels), levels, self.gpu, self._import_roots)
         nonce = secrets.token_bytes(NONCE_BYTES)
-        start = time.monotonic()
+        deadline = self._due(_START_S)
         try:
-            self._channel.send(FrameKind.plan, nonce, plan.to_dict(), (), start + _START_S)
-            frame = self._channel.receive(nonce, start + _START_S, bounds=Bounds(0))
+            self._channel.send(FrameKind.plan, nonce, plan.to_dict(), (), deadline)
+            frame = self._channel.receive(nonce, deadline, bounds=Bounds(0))
         except Overdue as overdue:
-            raise ChildTimeout(_START_S, self.log) from overdue
+            raise ChildTimeout(_START_S, self.log, deadline.added_s) from overdue
         except Closed as closed:
             status = self._status()
             level = refused_level(status) if self.forked else remember_failure(status)
@@ -299,7 +308,7 @@ class ChildSession:
             raise ProtocolError("the child did not say that it is ready")
         mounted = None
         if Isolation.namespaces in levels:
-            mounted = self._channel.receive_handle(start + _START_S)
+            mounted = self._channel.receive_handle(deadline)
             self.scratch.mounted(mounted)
         self.isolation = levels
         if self.gpu:

@@ -39,6 +39,22 @@ def children_below(root: int) -> list[int]:
     return ids
 
 
+def waited_s(root: int) -> float:
+    """The seconds for which the processes from ``root`` on were ready to run and no processor was free, added up.
+
+    By ``/proc/PID/schedstat``; 0 where the kernel does not count it.
+    """
+    return sum(_waited_s(pid) for pid in (root, *children_below(root)))
+
+
+def _waited_s(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:  # noqa: PTH123 - paths of many looks
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:

@@ -93,7 +93,8 @@ def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | N
 
 def _meaning(error: ChildFailed | ProtocolError, check: str) -> tuple[Status, str | None, str]:
     if isinstance(error, ChildTimeout):
-        return Status.timeout, None, f"The candidate gave no answer within {error.timeout_s:.0f} s."
+        busy = f" and {error.added_s:.0f} s for which it waited for a processor of this host" if error.added_s else ""
+        return Status.timeout, None, f"The candidate gave no answer within {error.timeout_s:.0f} s{busy}."
     if isinstance(error, ChildOutOfMemory):
         return Status.out_of_memory, None, f"The candidate took more memory than there is: {_short(str(error))}"
     if isinstance(error, AnswerRefused):

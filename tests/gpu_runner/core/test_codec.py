@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpu_runner import codec
 from gpu_runner.buffers import ITEM_BYTES, Buffer, span_bytes
-from gpu_runner.channel import Channel, Closed, Overdue
+from gpu_runner.channel import Channel, Closed, Deadline, Overdue
 from gpu_runner.codec import HEADER, FrameKind
 from gpu_runner.errors import ProtocolError
 
@@ -55,7 +54,7 @@ def test_what_is_sent_arrives_unchanged(meta: dict, tensors: list[Buffer]) -> No
     ours, theirs = socket.socketpair()
     with ours, theirs:
         Channel(ours).send(FrameKind.call, NONCE, meta, tensors)
-        frame = Channel(theirs).receive(NONCE, time.monotonic() + 5)
+        frame = Channel(theirs).receive(NONCE, Deadline(5))
     assert frame.meta == meta
     assert [(t.dtype, t.shape, t.strides, t.offset, bytes(t.data)) for t in frame.tensors] == [
         (t.dtype, t.shape, t.strides, t.offset, bytes(t.data)) for t in tensors
@@ -72,7 +71,7 @@ def test_a_frame_cut_anywhere_is_no_answer(tensors: list[Buffer], data: st.DataO
         with ours:
             ours.sendall(part)
         with pytest.raises(Closed):
-            Channel(theirs).receive(NONCE, time.monotonic() + 5)
+            Channel(theirs).receive(NONCE, Deadline(5))
 
 
 @settings(max_examples=200, deadline=None)
@@ -85,7 +84,7 @@ def test_random_bytes_are_no_frame(noise: bytes) -> None:
 def test_a_frame_with_another_nonce_is_refused(pair: tuple[Channel, Channel]) -> None:
     pair[0].send(FrameKind.answer, bytes(16), {}, ())
     with pytest.raises(ProtocolError, match="does not answer this call"):
-        pair[1].receive(NONCE, time.monotonic() + 5)
+        pair[1].receive(NONCE, Deadline(5))
 
 
 @pytest.mark.parametrize(("json_bytes", "inline_bytes"), [(2**32 - 1, 0), (2, 2**63), (codec.MAX_JSON_BYTES + 1, 0)])
@@ -122,7 +121,7 @@ def test_hostile_descriptions_of_tensors_are_refused(body: bytes) -> None:
 def test_a_large_tensor_travels_as_a_sealed_file(pair: tuple[Channel, Channel]) -> None:
     tensor = torch.arange(2**19, dtype=torch.float64)
     pair[0].send(FrameKind.answer, NONCE, {}, [Buffer.from_torch(tensor)])
-    frame = pair[1].receive(NONCE, time.monotonic() + 5, writable=True)
+    frame = pair[1].receive(NONCE, Deadline(5), writable=True)
     copy = frame.tensors[0].to_torch()
     copy += 1
     assert torch.equal(copy, tensor + 1)
@@ -140,7 +139,7 @@ def test_memory_that_its_sender_could_still_change_is_refused() -> None:
         socket.send_fds(ours, [b"t"], [handle])
         os.close(handle)
         with pytest.raises(ProtocolError, match="not sealed"):
-            Channel(theirs).receive(NONCE, time.monotonic() + 5)
+            Channel(theirs).receive(NONCE, Deadline(5))
 
 
 def test_an_ordinary_file_in_place_of_memory_is_refused(tmp_path: os.PathLike[str]) -> None:
@@ -150,12 +149,12 @@ def test_an_ordinary_file_in_place_of_memory_is_refused(tmp_path: os.PathLike[st
         ours.sendall(codec.encode(FrameKind.answer, NONCE, {}, [tensor]))
         socket.send_fds(ours, [b"t"], [file.fileno()])
         with pytest.raises(ProtocolError):
-            Channel(theirs).receive(NONCE, time.monotonic() + 5)
+            Channel(theirs).receive(NONCE, Deadline(5))
 
 
 def test_silence_ends_at_the_deadline(pair: tuple[Channel, Channel]) -> None:
     with pytest.raises(Overdue):
-        pair[1].receive(NONCE, time.monotonic() + 0.05)
+        pair[1].receive(NONCE, Deadline(0.05))
 
 
 def test_bytes_that_do_not_fit_the_shape_are_refused() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from gpu_runner import codec
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel
+from gpu_runner.channel import Channel, Deadline
 from gpu_runner.codec import Bounds, FrameKind, Header
 from gpu_runner.contracts import Limits
 from gpu_runner.errors import ChildError, ProtocolError
@@ -136,7 +136,7 @@ def test_a_memory_file_of_another_kind_or_size_is_refused(make: Callable[[], int
         socket.send_fds(ours, [b"t"], [handle])
         os.close(handle)
         with pytest.raises(ProtocolError):
-            Channel(theirs).receive(NONCE, time.monotonic() + 5)
+            Channel(theirs).receive(NONCE, Deadline(5))
 
 
 def test_what_is_checked_is_checked_before_a_value_is_read() -> None:
@@ -151,14 +151,14 @@ def test_what_is_checked_is_checked_before_a_value_is_read() -> None:
         frame = codec.encode(FrameKind.answer, NONCE, {}, [Buffer("uint8", (64,), (1,), bytes(64))])
         ours.sendall(frame[:-64])  # the values never come
         with pytest.raises(ProtocolError, match="asked for"):
-            Channel(theirs).receive(NONCE, time.monotonic() + 5, check=check)
+            Channel(theirs).receive(NONCE, Deadline(5), check=check)
     assert seen == [(64,)]
 
 
 FORGE = """import gc, os, time
 from gpu_runner import codec
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel
+from gpu_runner.channel import Channel, Deadline
 from gpu_runner.codec import FrameKind as Kind
 import sys
 

@@ -111,6 +111,41 @@ def test_a_loop_is_killed_at_the_deadline() -> None:
     assert time.monotonic() - start < 10
 
 
+@pytest.mark.parametrize(("seconds", "answers"), [(1.5, True), (60.0, False)])
+def test_what_a_busy_host_took_is_added_to_a_limit_at_most_twice(
+    seconds: float, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"import time\n\ndef main(s, t):\n    time.sleep({seconds})\n    return {{'slept': True}}, []\n"
+    with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
+        monkeypatch.setattr(tree, "waited_s", lambda _pid: time.monotonic())  # as if it had waited all the time
+        if answers:
+            assert session.call("run", {"module": "thing"}, timeout_s=1.0).meta == {"slept": True}
+        else:
+            with pytest.raises(ChildTimeout, match=r"within 1\.0 s and 2\.0 s for which it waited"):
+                session.call("run", {"module": "thing"}, timeout_s=1.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it")
+def test_what_waits_for_a_processor_is_counted() -> None:
+    busy = (
+        "import os, time\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "end = time.monotonic() + 4\n"
+        "while time.monotonic() < end: pass\n"
+    )
+    others = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2)]
+    idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(4)"])
+    try:
+        time.sleep(3)
+        assert max(tree.waited_s(one.pid) for one in others) > 0.5
+        assert tree.waited_s(idle.pid) < min(tree.waited_s(one.pid) for one in others)
+        assert tree.waited_s(os.getpid()) > 0.5  # with all that it started
+    finally:
+        for one in (*others, idle):
+            one.kill()
+            one.wait()
+
+
 @pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
 def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> None:
     source = (
