@@ -2037,7 +2037,7 @@ NEW: dict[str, NewCheat] = {
         7,
         "forward",
         "whole",
-        "Rows of a segment are counted in float16, which stays at 2048: no case of the interpreter has as many.",
+        "Rows of a segment are counted in float16, which stays at 2048: no case has as many.",
         passes=True,
     ),
     "no_weight_at_all": NewCheat(
