@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+import triton
 
 from gpu_runner.contracts import Expr
+from gpu_runner.verify.honesty import PARTIALS
 from tests.workers.compiler.captured import answer, captured, proposal, style
 from tests.workers.compiler.formed import formed, tunable_style
 from tests.workers.compiler.suited import graph_of
@@ -18,6 +22,7 @@ from workers.authors.compiler.kernels import KernelTask
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import started
 from workers.authors.compiler.schedules.flat import Flat
+from workers.authors.compiler.schedules.tile import NUM_BLOCK_PROGRAMS
 from workers.authors.protocol import Brief, Proposal, SourceStyle
 
 
@@ -171,3 +176,14 @@ def test_a_schedule_is_one_class_and_one_row_of_the_table(monkeypatch: pytest.Mo
     assert "BLOCK_SIZE=64,\n            num_warps=1," in given.source
     assert "triton.cdiv(n_elements, 64)" not in usual.source
     assert CompilerAuthor().propose(Brief("reglu", problem, graph, style("reglu"))) == answer("reglu")
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 5])
+def test_no_more_partial_rows_are_left_than_a_verdict_lets_torch_add_up(n_blocks: int) -> None:
+    properties = SimpleNamespace(multi_processor_count=132, shared_memory_per_multiprocessor=228 * 1024)
+    cuda = SimpleNamespace(get_device_properties=lambda _device: properties)
+    scope: dict[str, Any] = {"torch": SimpleNamespace(cuda=cuda), "triton": triton}
+    exec(NUM_BLOCK_PROGRAMS, scope)
+    programs = scope["_num_block_programs"](torch.device("cuda"), 100_000, n_blocks, 16 * 1024)
+    assert programs <= max(PARTIALS, 2 * properties.multi_processor_count)
+    assert programs * n_blocks >= 2 * properties.multi_processor_count  # and no multiprocessor idles

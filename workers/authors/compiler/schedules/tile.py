@@ -68,11 +68,12 @@ NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     return min(n_tiles, 8)'''
 
 NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, bytes_ahead):
-    """Programs that share the rows of a block of columns: as many a multiprocessor as its shared memory serves, at most four."""
+    """Programs that share a block's rows: as shared memory serves, at most four a multiprocessor on all blocks, and two on one."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         together = max(1, min(4, properties.shared_memory_per_multiprocessor // bytes_ahead))
-        return min(n_tiles, triton.cdiv(together * properties.multi_processor_count, n_blocks))
+        shared = triton.cdiv(together * properties.multi_processor_count, n_blocks)
+        return min(n_tiles, shared, 2 * properties.multi_processor_count)
     return min(n_tiles, 8)'''
 
 NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
