@@ -60,8 +60,12 @@ class Deadline:
         """Seconds that are left; 0 when it is over."""
         now = time.monotonic()
         if now >= self._end + self.added_s:
-            self.added_s = max(self.added_s, min(self._busy_s(), MOST_ADDED * self._limit_s))
+            self.added_s = self.most_added_s()
         return max(0.0, self._end + self.added_s - now)
+
+    def most_added_s(self) -> float:
+        """What could be added by now."""
+        return max(self.added_s, min(self._busy_s(), MOST_ADDED * self._limit_s))
 
 
 class Channel:

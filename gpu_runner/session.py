@@ -200,7 +200,7 @@ class ChildSession:
             self._kill()
             raise
         finally:
-            self._deadline += deadline.added_s
+            self._deadline += deadline.most_added_s()
 
     def _due(self, limit_s: float) -> Deadline:
         """The end of a call that begins now."""

@@ -125,6 +125,15 @@ def test_what_a_busy_host_took_is_added_to_a_limit_at_most_twice(
                 session.call("run", {"module": "thing"}, timeout_s=1.0)
 
 
+def test_what_a_busy_host_took_from_a_call_is_no_part_of_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import time\n\ndef main(s, t):\n    time.sleep(1.0)\n    return {'slept': True}, []\n"
+    limits = Limits(time_s=2.0, step_s=2.0, memory_bytes=8 * 2**30)
+    with ChildSession("echo", limits, files={"thing.py": source}) as session:
+        monkeypatch.setattr(tree, "waited_s", lambda _pid: time.monotonic())
+        for _ in range(4):
+            assert session.call("run", {"module": "thing"}).meta == {"slept": True}
+
+
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it")
 def test_what_waits_for_a_processor_is_counted() -> None:
     busy = (
