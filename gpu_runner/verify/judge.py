@@ -519,6 +519,7 @@ def choose_cases(
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
         return tuple(Case(f"seed {n}", (), dtype, draws.seed(f"{dtype} {n}")) for dtype in dtypes for n in range(seeds))
+    files = screened_files(request.candidate)
     cases = plan_cases(
         problem,
         request.dtypes or problem.dtypes,
@@ -528,20 +529,20 @@ def choose_cases(
         draws=draws,
         beside=request.original is not None,
         multiples=request.multiples,
-        constants=_constants(request),
-        compared=compared_in(screened_files(request.candidate)),
-        grouped=grouped_in(screened_files(request.candidate)),
-        remainders=remainders_in(screened_files(request.candidate)),
-        asks_for_zero=asks_for_zero(screened_files(request.candidate)),
+        constants=constants_of(files),
+        compared=compared_in(files),
+        grouped=grouped_in(files),
+        remainders=remainders_in(files),
+        asks_for_zero=asks_for_zero(files),
     )
-    if needs_alignment(screened_files(request.candidate)):
+    if needs_alignment(files):
         cases = aligned(problem, cases, draws)
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
     again = next((case for case in cases if case.again), None)
     if again is not None and is_original(request.candidate, request.original):
         cases += (_as_a_loss_begins(again, draws),)
-    fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
+    fractions, stream = sorted(fractions_in(files)), draws.stream("faint")
     if fractions:
         cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     return cases
@@ -629,16 +630,12 @@ def _deciding(
         yield decided
 
 
-def _constants(request: VerifyRequest) -> frozenset[int]:
-    return constants_of(screened_files(request.candidate))
-
-
 def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], interpreted: bool) -> tuple[Check, ...]:
     """Name the sizes beyond which nothing was run although the candidate has a constant there, and dtypes that were not."""
     if problem.form == "kernelbench":
         run = {case.dtype for case in cases}
         return tuple(Check("dtype_left_out", dtype, True) for dtype in DTYPES if dtype not in run)
-    found = beyond_reach(problem, _constants(request), interpreted=interpreted)
+    found = beyond_reach(problem, constants_of(screened_files(request.candidate)), interpreted=interpreted)
     return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in found.items())
 
 
