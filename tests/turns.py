@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TURNS = 3
-LEAST_S = 0.5  # of a test function with all its cases, on a quiet machine
+LEAST_S = 0.2  # of a test function with all its cases, on a quiet machine
 ROOT = Path(__file__).parents[1]
 LISTED = ROOT / "tests/turns.txt"
 
