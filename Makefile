@@ -30,7 +30,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; DEMO=nightly: a month of nights; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
-test: $(VENV)/installed ## Run the tests but the longest; of those that take long a third, by the commit or TURN=0, 1 or 2
+test: $(VENV)/installed ## Run the tests but the longest; of those that take long a quarter, by the commit or TURN=0 to 3
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long" $(if $(TURN),--turn $(TURN))
 
 turns: $(VENV)/installed ## Run the tests of all turns, and list anew what takes long; on a quiet machine

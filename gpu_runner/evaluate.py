@@ -61,8 +61,7 @@ def _needed(graph: Graph, ends: Sequence[str]) -> set[str]:
     needed = set(ends)
     for node in reversed(graph.nodes):
         if node.name in needed:
-            flat = [i for a in node.args for i in (a if isinstance(a, tuple) else (a,))]
-            needed.update(i.name for i in flat if isinstance(i, NodeRef))
+            needed.update(node.operands)
     return needed
 
 

@@ -1,6 +1,6 @@
-"""What `make test` leaves out: of the tests that `turns.txt` lists, which take long, each commit runs another third.
+"""What `make test` leaves out: of the tests that `turns.txt` lists, which take long, each commit runs another quarter.
 
-Of a folder that was changed all are run, as `make test-all` does, and the three jobs of CI run all of them together.
+Of a folder that was changed all are run, as `make test-all` does, and the four jobs of CI run all of them together.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-TURNS = 3
-LEAST_S = 0.5  # of a test function with all its cases, on a quiet machine
+TURNS = 4
+LEAST_S = 0.2  # of a test function with all its cases, on a quiet machine
 ROOT = Path(__file__).parents[1]
 LISTED = ROOT / "tests/turns.txt"
 

@@ -22,7 +22,9 @@ so that an author can name it in a refusal. Arguments in order:
 
 from __future__ import annotations
 
+import functools
 import operator
+import re
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.envelope import FORMERLY
@@ -111,6 +113,13 @@ class Node:
     meta: TensorMeta
     kwargs: tuple[tuple[str, Arg], ...] = ()
 
+    @functools.cached_property
+    def operands(self) -> tuple[str, ...]:
+        """The nodes that the arguments name, in order and as often as they do."""
+        arguments = (*self.args, *(value for _, value in self.kwargs))
+        items = (item for argument in arguments for item in (argument if isinstance(argument, tuple) else (argument,)))
+        return tuple(item.name for item in items if isinstance(item, NodeRef))
+
 
 @dataclass(frozen=True)
 class Rounding:
@@ -129,6 +138,11 @@ class Multiple:
 
     dimension: str
     of: str
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The scalars of the arithmetic, in order and as often as it names them."""
+        return tuple(re.findall(r"[A-Za-z_]\w*", self.of))
 
 
 _COMPARISONS = {"!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

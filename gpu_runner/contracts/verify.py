@@ -57,6 +57,12 @@ class CandidateSource:
     import_roots: tuple[str, ...] = (".",)
     screened: tuple[str, ...] = ()
 
+    @property
+    def screened_files(self) -> list[SourceFile]:
+        """The Python files to which the static screen applies."""
+        wanted = set(self.screened) or {file.path for file in self.files}
+        return [file for file in self.files if file.path in wanted and file.path.endswith(".py")]
+
 
 @dataclass(frozen=True)
 class Composed:

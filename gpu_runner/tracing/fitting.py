@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from gpu_runner.contracts import Multiple
-from gpu_runner.tracing.sizes import names_of
 
 Number = int | float
 _RELATIVE = 1e-12  # a double's rounding over a handful of operations
@@ -133,7 +132,7 @@ class Fitter:
         """Products of sizes over products of the scalars that divide them."""
         for length in range(1, len(self._rules) + 1):
             for rules in itertools.combinations(self._rules, length):
-                scalars = [name for rule in rules for name in names_of(rule)]
+                scalars = [name for rule in rules for name in rule.scalars]
                 below = dict.fromkeys(
                     chosen
                     for count in range(length, len(scalars) + 1)

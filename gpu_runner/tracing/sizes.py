@@ -11,7 +11,6 @@ import ast
 import functools
 import itertools
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -235,22 +234,18 @@ def triple_of(problem: Problem, rules: Sequence[Multiple], base: Triple) -> Trip
 
 def changed(problem: Problem, rules: Sequence[Multiple]) -> list[dict[str, ScalarValue]]:
     """The values of the rules' scalars in each of the three traces."""
-    names = list(dict.fromkeys(name for rule in rules for name in names_of(rule)))
+    names = list(dict.fromkeys(name for rule in rules for name in rule.scalars))
     return [{name: scalars[name] for name in names} for scalars in _turns(problem, rules)]
 
 
 def corners(problem: Problem, rules: Sequence[Multiple], base: Mapping[str, int]) -> list[Corner]:
     """The extremes that the rules allow: scalars of one, of two, and as large as what they divide; ``base`` has other sizes."""
-    names = list(dict.fromkeys(name for rule in rules for name in names_of(rule)))
+    names = list(dict.fromkeys(name for rule in rules for name in rule.scalars))
     ends = []
     for value, times in _CORNERS:
         scalars = defaults(problem) | dict.fromkeys(names, value)
         ends.append((dict(base) | {r.dimension: int(value_of(r.of, scalars)) * times for r in rules}, scalars))
     return ends
-
-
-def names_of(rule: Multiple) -> list[str]:
-    return re.findall(r"[A-Za-z_]\w*", rule.of)
 
 
 def value_of(text: str, values: Mapping[str, ScalarValue]) -> int | float:
@@ -260,7 +255,7 @@ def value_of(text: str, values: Mapping[str, ScalarValue]) -> int | float:
 
 def _turns(problem: Problem, rules: Sequence[Multiple]) -> list[dict[str, ScalarValue]]:
     base = defaults(problem)
-    names = list(dict.fromkeys(name for rule in rules for name in names_of(rule)))
+    names = list(dict.fromkeys(name for rule in rules for name in rule.scalars))
     free = [p for p in _PRIMES if p not in base.values()]
     turns = [base]
     for turn in range(2):
@@ -274,7 +269,7 @@ def _joined(known: Sequence[Multiple], new: Sequence[Multiple]) -> tuple[Multipl
     of = {rule.dimension: rule.of for rule in known}
     for rule in new:
         before = [
-            other for known_rule in known if known_rule.dimension == rule.dimension for other in names_of(known_rule)
+            other for known_rule in known if known_rule.dimension == rule.dimension for other in known_rule.scalars
         ]
         of[rule.dimension] = " * ".join([*before, rule.of])
     return tuple(Multiple(dimension, text) for dimension, text in of.items())

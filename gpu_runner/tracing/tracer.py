@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpu_runner.contracts import Graph, Multiple, NodeRef, Problem, ProblemError, Rounding, ScalarBound, to_json
+from gpu_runner.contracts import Graph, Multiple, Problem, ProblemError, Rounding, ScalarBound, to_json
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import RawGraph, from_plain
@@ -346,9 +346,7 @@ def _inputs_behind(graph: Graph) -> dict[str, frozenset[str]]:
         if node.op == "input":
             behind[node.name] = frozenset({node.name})
             continue
-        values = [*node.args, *(value for _, value in node.kwargs)]
-        flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
-        behind[node.name] = frozenset().union(*(behind[item.name] for item in flat if isinstance(item, NodeRef)))
+        behind[node.name] = frozenset().union(*(behind[operand] for operand in node.operands))
     return behind
 
 

@@ -758,7 +758,7 @@ class _Plan:
 
     def _ruled(self) -> set[str]:
         """The scalars on which sizes hang."""
-        return {name for rule in self.multiples for name in divided.names_in(rule)}
+        return {name for rule in self.multiples for name in rule.scalars}
 
     def _of_slices(self) -> list[Case]:
         """Tensors of three dimensions and more whose first ones cannot be merged, which a kernel may refuse."""

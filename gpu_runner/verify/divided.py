@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 
 from gpu_runner.contracts.expressions import evaluate_expression
@@ -21,7 +20,7 @@ def divided(
     quick: bool,
 ) -> list[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Scalar], ...]]]:
     """Sizes and scalars in which the rules hold; dimensions without a rule keep their ``sizes``. A quick look takes the first."""
-    names = dict.fromkeys(name for rule in rules for name in names_in(rule))
+    names = dict.fromkeys(name for rule in rules for name in rule.scalars)
     found = []
     for value, times in _settings(stream)[: 1 if quick else None] if rules else ():
         scalars: dict[str, Scalar] = dict(workload.scalars) | dict.fromkeys(names, value)
@@ -29,11 +28,6 @@ def divided(
         moved = tuple((dim, of[dim] * times if dim in of else size) for dim, size in sizes)
         found.append((moved, tuple(scalars.items())))
     return found
-
-
-def names_in(rule: Multiple) -> list[str]:
-    """The scalars of a rule."""
-    return re.findall(r"[A-Za-z_]\w*", rule.of)
 
 
 def _settings(stream: random.Random) -> list[tuple[int, int]]:

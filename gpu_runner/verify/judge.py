@@ -104,7 +104,7 @@ from gpu_runner.verify.scale import (
     left_at_the_end,
     written_at_the_end,
 )
-from gpu_runner.verify.screen import screen, screened_files
+from gpu_runner.verify.screen import screen
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
@@ -252,7 +252,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         interpreted=interpreted,
         seed=draws.master,
         repeated=context.seed is not None,
-        language=language_of([file.text for file in screened_files(request.candidate)]),
+        language=language_of([file.text for file in request.candidate.screened_files]),
     )
     try:
         problem = parse_problem(request.problem_source)
@@ -313,7 +313,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
-            verdict = demanded(verdict, screened_files(request.candidate), before.values())
+            verdict = demanded(verdict, request.candidate.screened_files, before.values())
             verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
@@ -323,7 +323,7 @@ def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Probl
     """A whole verdict that passed, unproved where a created candidate has other names for its parameters than the reference."""
     if verdict.status is not Status.passed or request.quick or request.original is not None:
         return verdict
-    message = other_names(screened_files(request.candidate), request.candidate.symbol, problem.parameters)
+    message = other_names(request.candidate.screened_files, request.candidate.symbol, problem.parameters)
     if message is None:
         return verdict
     return replace(verdict, status=Status.unproved, rule="parameters", evidence=(Evidence("parameters", message),))
@@ -481,7 +481,7 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
-        written = [file.path for file in screened_files(candidate)]
+        written = [file.path for file in candidate.screened_files]
         overwrites = tuple(standing.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
         again = None if original is None else _door_of_original(original, context)
@@ -498,7 +498,7 @@ def judge_beside(
             compiling.end(trial, standing.proofs[0].form)
     if frame.interpreted and not frame.quick:
         trial.refused += _never_at_scale(standing.proofs, trial)
-    frame = replace(frame, one_sided=one_sided(trial.decisions, screened_files(candidate)))
+    frame = replace(frame, one_sided=one_sided(trial.decisions, candidate.screened_files))
     return _verdict(frame, standing.proofs, trial)
 
 
@@ -519,6 +519,7 @@ def choose_cases(
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
         return tuple(Case(f"seed {n}", (), dtype, draws.seed(f"{dtype} {n}")) for dtype in dtypes for n in range(seeds))
+    files = request.candidate.screened_files
     cases = plan_cases(
         problem,
         request.dtypes or problem.dtypes,
@@ -528,20 +529,20 @@ def choose_cases(
         draws=draws,
         beside=request.original is not None,
         multiples=request.multiples,
-        constants=_constants(request),
-        compared=compared_in(screened_files(request.candidate)),
-        grouped=grouped_in(screened_files(request.candidate)),
-        remainders=remainders_in(screened_files(request.candidate)),
-        asks_for_zero=asks_for_zero(screened_files(request.candidate)),
+        constants=constants_of(files),
+        compared=compared_in(files),
+        grouped=grouped_in(files),
+        remainders=remainders_in(files),
+        asks_for_zero=asks_for_zero(files),
     )
-    if needs_alignment(screened_files(request.candidate)):
+    if needs_alignment(files):
         cases = aligned(problem, cases, draws)
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
     again = next((case for case in cases if case.again), None)
     if again is not None and is_original(request.candidate, request.original):
         cases += (_as_a_loss_begins(again, draws),)
-    fractions, stream = sorted(fractions_in(screened_files(request.candidate))), draws.stream("faint")
+    fractions, stream = sorted(fractions_in(files)), draws.stream("faint")
     if fractions:
         cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     return cases
@@ -629,16 +630,12 @@ def _deciding(
         yield decided
 
 
-def _constants(request: VerifyRequest) -> frozenset[int]:
-    return constants_of(screened_files(request.candidate))
-
-
 def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], interpreted: bool) -> tuple[Check, ...]:
     """Name the sizes beyond which nothing was run although the candidate has a constant there, and dtypes that were not."""
     if problem.form == "kernelbench":
         run = {case.dtype for case in cases}
         return tuple(Check("dtype_left_out", dtype, True) for dtype in DTYPES if dtype not in run)
-    found = beyond_reach(problem, _constants(request), interpreted=interpreted)
+    found = beyond_reach(problem, constants_of(request.candidate.screened_files), interpreted=interpreted)
     return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in found.items())
 
 
@@ -1402,7 +1399,7 @@ class _Interpreting:
             return
         trial.trails += seen.trails
         trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
-        files = screened_files(self._candidate)
+        files = self._candidate.screened_files
         kept = kept_functions(files, self._before)
         missed = [name for name in trial.kernels if name not in seen.kernels and name not in kept]
         if self._candidate.tree is not None:
@@ -1743,7 +1740,7 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
         return {}
     files = CandidateFiles(request.original, context)
     return {
-        path: files.text(path) for path in {file.path for file in screened_files(request.candidate)} if path in files
+        path: files.text(path) for path in {file.path for file in request.candidate.screened_files} if path in files
     }
 
 

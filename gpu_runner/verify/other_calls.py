@@ -31,7 +31,6 @@ from gpu_runner.verify.interface import changed_interface
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.proof import ChildCall, Proof, make_call
-from gpu_runner.verify.screen import screened_files
 
 OTHERWISE = "called_otherwise"
 MOST_CALLS = 24
@@ -74,7 +73,7 @@ def called_otherwise(
     form = next((file for file in candidate.files if file in original.files), None)
     if form is None:
         return Otherwise()
-    changed = changed_interface(screened_files(candidate), texts, _imported(form.text))
+    changed = changed_interface(candidate.screened_files, texts, _imported(form.text))
     if changed is not None:
         return Otherwise(evidence=Evidence(OTHERWISE, changed))
     plain = _plain(proofs)

@@ -102,18 +102,12 @@ def screen(candidate: CandidateSource, library: Library, original: Mapping[str, 
     """
     before = (SourceFile(path, text) for path, text in (original or {}).items())
     known = excused(objection.key for file in before for objection in objections_to(file, library))
-    for file in screened_files(candidate):
+    for file in candidate.screened_files:
         for objection in objections_to(file, library):
             if objection.key is None or not known[objection.key]:
                 return objection
             known[objection.key] -= 1
     return None
-
-
-def screened_files(candidate: CandidateSource) -> list[SourceFile]:
-    """The files to which the screen applies."""
-    wanted = set(candidate.screened) or {file.path for file in candidate.files}
-    return [file for file in candidate.files if file.path in wanted and file.path.endswith(".py")]
 
 
 def objections_to(file: SourceFile, library: Library) -> list[Objection]:

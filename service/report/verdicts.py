@@ -35,24 +35,24 @@ STATUS_WORDS: dict[Status, str] = {
     Status.timeout: "the kernel did not end in time",
     Status.out_of_memory: "the kernel needs more memory than there is",
     Status.refused: "the source breaks a rule, so it was not run",
-    Status.unproved: "the judge cannot say: it cannot evaluate the host code, or no case reached part of the code",
+    Status.unproved: "undecided: the host code cannot be evaluated, or no case reached part of the code",
     Status.degenerate_problem: "a trivial answer passes on this problem, so nothing can be proved on it",
-    Status.cheating: "the candidate works on how it is judged, not on the problem",
+    Status.cheating: "the candidate targets the way it is tested, not the problem",
     Status.environment_error: "the host is at fault, so nothing is known of the kernel",
 }
 ONE_SIDED = (
-    "What the code does where one of these is otherwise was never judged. The original decides the same, or the problem "
-    "has one size:"
+    "Each of these had one outcome in every case, so that the other branch is untested. The original has the same "
+    "condition, or the problem has one size:"
 )
 INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
 )
 STOOD_IN = (
-    "{language} has no interpreter: Triton's carried out its operations as its documentation says, and its compiler saw no "
-    "kernel."
+    "{language} has no interpreter of its own: its operations were emulated in Triton's, by its documentation, and nothing "
+    "was compiled."
 )
-EXCUSED = "These pass only because what stands today errs as much:"
+EXCUSED = "These pass only because the existing kernel has errors as large:"
 MAX_EVIDENCE = 3
 MAX_EXCUSED = 6
 MAX_KERNELS = 8
@@ -81,9 +81,9 @@ def verdict_section(verdict: Verdict) -> str:
     if verdict.interpreted and verdict.checks:
         facts.append(interpreted_words(verdict))
     if verdict.repeated:
-        facts.append("The inputs were those of an earlier verdict, so this one opens no gate.")
+        facts.append("The inputs repeat an earlier verdict's, so that this one cannot approve the kernel.")
     if verdict.quick:
-        facts.append("This was only a quick look; it opens no gate.")
+        facts.append("This was a quick verdict with few cases; approving the kernel takes a full one.")
     evidence_blocks = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
     beside = paragraphs(EXCUSED, bullets(excused_errors(verdict))) if verdict.excused else ""
     checks = folded("All checks", checks_table(verdict.checks))
@@ -157,7 +157,7 @@ def _ran(verdict: Verdict) -> str:
 def _determinism(verdict: Verdict) -> str:
     if verdict.deterministic is None:
         return ""
-    return "Two runs agree bit by bit." if verdict.deterministic else "Two runs do not agree bit by bit."
+    return "Two runs agree bit for bit." if verdict.deterministic else "Two runs differ in some bits."
 
 
 def _memory(verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from workers.fuse.operators import LIBRARY, RESHAPES, OperatorKind, packet_of
 from workers.fuse.part import Occurrence, Part, occurrence_of, part_of
-from workers.fuse.traced import Traced, sources
+from workers.fuse.traced import Traced
 
 Holds = Callable[[Part], str | None]  # why an author cannot write a part as one program; None where it can
 NOTHING_SAVED = "one kernel in torch already: a kernel of its own would move as many bytes"
@@ -113,7 +113,7 @@ def groups(traced: Traced) -> list[tuple[str, ...]]:
     for name in traced.nodes:
         kind = None if name in traced.graph.inputs else traced.kind(name)
         before = [
-            s for s in dict.fromkeys(sources(traced.nodes[name])) if s in {m for g in members.values() for m in g}
+            s for s in dict.fromkeys(traced.nodes[name].operands) if s in {m for g in members.values() for m in g}
         ]
         if kind is OperatorKind.view:
             # What leaves the model as a view shares memory with something, which a kernel's result would not.
@@ -171,7 +171,7 @@ def _waits(traced: Traced, owner: Mapping[str, str]) -> dict[str, set[str]]:
     waits: dict[str, set[str]] = {}
     for name, node in traced.nodes.items():
         own = waits.setdefault(owner[name], set())
-        own |= {owner[source] for source in sources(node)} - {owner[name]}
+        own |= {owner[source] for source in node.operands} - {owner[name]}
     return waits
 
 
@@ -193,7 +193,7 @@ def trim(traced: Traced, group: Iterable[str], *, bare: bool = False) -> set[str
 
 def _is_at_an_end(traced: Traced, name: str, inside: set[str], bare: bool) -> bool:
     node, users = traced.nodes[name], traced.users[name]
-    fed = any(source in inside for source in sources(node))
+    fed = any(source in inside for source in node.operands)
     if not any(user in inside for user in users) or (name in traced.tuples and not inside.issuperset(users)):
         return True
     return not fed and (bare or node.op == "getitem" or packet_of(node.op) in RESHAPES)
@@ -206,7 +206,7 @@ def connected(traced: Traced, group: set[str]) -> list[tuple[str, ...]]:
         piece, new = set[str](), {next(name for name in traced.nodes if name in left)}
         while new:
             piece |= new
-            near = {n for name in new for n in (*traced.users[name], *sources(traced.nodes[name]))}
+            near = {n for name in new for n in (*traced.users[name], *traced.nodes[name].operands)}
             new = (near & left) - piece
         left -= piece
         pieces.append(traced.in_order(piece))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.fuse.cut import Cut, in_order
 from workers.fuse.operators import OperatorKind, packet_of
-from workers.fuse.traced import Traced, sources
+from workers.fuse.traced import Traced
 
 
 def subgraphs(cut: Cut) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def picture(traced: Traced, cut: Cut) -> str:
         (numbers[source], numbers[owner[name]])
         for name, node in traced.nodes.items()
         if owner[name] in numbers
-        for source in _behind(traced, owner, hidden, sources(node))
+        for source in _behind(traced, owner, hidden, node.operands)
         if source in numbers and source != owner[name]
     )
     lines += [f"    {one} --> {other}" for one, other in edges]
@@ -81,10 +81,10 @@ def picture(traced: Traced, cut: Cut) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _behind(traced: Traced, owner: Mapping[str, str], hidden: set[str], names: list[str]) -> list[str]:
+def _behind(traced: Traced, owner: Mapping[str, str], hidden: set[str], names: Sequence[str]) -> list[str]:
     """What computes the values that views show."""
     found: list[str] = []
     for name in names:
         unit = owner[name]
-        found += _behind(traced, owner, hidden, sources(traced.nodes[unit])) if unit in hidden else [unit]
+        found += _behind(traced, owner, hidden, traced.nodes[unit].operands) if unit in hidden else [unit]
     return found

@@ -15,7 +15,7 @@ from gpu_runner.contracts.expressions import ExpressionError, evaluate_expressio
 from gpu_runner.contracts.graph import Arg, Dim
 from workers.authors.protocol import KernelPlan, SourceStyle
 from workers.fuse.operators import PASSES_GRADIENT, OperatorKind, bytes_of, packet_of
-from workers.fuse.traced import Traced, arguments, names_in, sources
+from workers.fuse.traced import Traced, arguments, names_in
 
 _MOST_NAMED = 3
 MOST_OF_FLOOR = 2  # times one kernel's; a backward of two kernels, each of which reads all, has 1.9
@@ -76,7 +76,7 @@ def occurrence_of(traced: Traced, nodes: Iterable[str]) -> Occurrence:
     """What a group of nodes reads, and what is read of it."""
     ordered = traced.in_order(nodes)
     inside = set(ordered)
-    inputs = dict.fromkeys(s for name in ordered for s in sources(traced.nodes[name]) if s not in inside)
+    inputs = dict.fromkeys(s for name in ordered for s in traced.nodes[name].operands if s not in inside)
     ends = set(traced.graph.outputs)
     outputs = [n for n in ordered if n in ends or any(user not in inside for user in traced.users[n])]
     return Occurrence(ordered, tuple(inputs), tuple(outputs))

@@ -17,7 +17,7 @@ from workers.contracts import Failure, FailureCode
 from workers.fuse.cut import Cut, in_order
 from workers.fuse.operators import OperatorKind
 from workers.fuse.part import call_of, renamed_size
-from workers.fuse.traced import Traced, sources
+from workers.fuse.traced import Traced
 
 ENTRY = "candidate"
 ALIKE = "in_one_dtype"
@@ -165,7 +165,7 @@ def _glue(traced: Traced, cut: Cut, used: Sequence[str]) -> tuple[list[tuple[str
             calls.append(name)
         elif unit not in traced.graph.inputs:
             node = traced.nodes[unit]
-            makes = None if sources(node) or traced.kind(unit) is not OperatorKind.made else device
+            makes = None if node.operands or traced.kind(unit) is not OperatorKind.made else device
             lines.append((f"    {unit} = {call_of(node, names, lambda text: renamed_size(text, sizes), makes)}", True))
     outputs = traced.graph.outputs
     comma = "," if traced.graph.tuple_output and len(outputs) == 1 else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workers.fuse.cut import Cut, Holds, completed, connected, is_acyclic, part_at, trim
 from workers.fuse.operators import OperatorKind
 from workers.fuse.part import Occurrence
-from workers.fuse.traced import Traced, sources
+from workers.fuse.traced import Traced
 
 _NUMBERS = r"(?:parts?\s+)?#?\d{1,3}(?:(?:\s*,\s*|\s+)(?:(?:and|with|or)\s+|&\s*)?(?:parts?\s+)?#?\d{1,3})*"
 _LEAVE = rf"(?:leave|keep|give)\s+(?P<left>{_NUMBERS})\s+(?:to|with|in)\s+(?:py)?torch\b"
@@ -107,7 +107,7 @@ def _between(traced: Traced, wheres: Iterable[Occurrence]) -> set[str]:
     inside = {node for where in wheres for node in where.nodes}
     after, before = set(inside), set(inside)
     for name, node in traced.nodes.items():
-        if any(source in after for source in sources(node)):
+        if any(source in after for source in node.operands):
             after.add(name)
     for name in reversed(traced.nodes):
         if any(user in before for user in traced.users[name]):

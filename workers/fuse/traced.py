@@ -53,7 +53,7 @@ class Traced:
         """By name, the nodes that read a node, each once."""
         found: dict[str, list[str]] = {name: [] for name in self.nodes}
         for node in self.graph.nodes:
-            for source in dict.fromkeys(sources(node)):
+            for source in dict.fromkeys(node.operands):
                 found[source].append(node.name)
         return {name: tuple(users) for name, users in found.items()}
 
@@ -68,14 +68,14 @@ class Traced:
         found = {spec.name for spec in self.problem.inputs if spec.grad and spec.dtype in (None, "float32", "float64")}
         for node in self.graph.nodes:
             flows = node.meta.dtype.startswith(("float", "bfloat")) and packet_of(node.op) != "detach"
-            if flows and any(source in found for source in sources(node)):
+            if flows and any(source in found for source in node.operands):
                 found.add(node.name)
         return frozenset(found)
 
     @cached_property
     def tuples(self) -> frozenset[str]:
         """The nodes whose value is several tensors."""
-        return frozenset(sources(node)[0] for node in self.graph.nodes if node.op == "getitem")
+        return frozenset(node.operands[0] for node in self.graph.nodes if node.op == "getitem")
 
     def kind(self, name: str) -> OperatorKind:
         """What may become of a node that is no input."""
@@ -85,11 +85,11 @@ class Traced:
             return OperatorKind.view
         if packet in LIBRARY or name in self.tuples or not node.op.startswith("aten."):
             return OperatorKind.library
-        if not sources(node):
+        if not node.operands:
             return OperatorKind.made
         if set().union(*map(names_in, arguments(node))) - self.sizes.keys():
             return OperatorKind.scalar
-        values = [self.nodes[source] for source in sources(node)]
+        values = [self.nodes[source] for source in node.operands]
         whole = any(not v.meta.dtype.startswith(("float", "bfloat", "bool")) for v in [*values, node])
         return OperatorKind.whole if whole else OperatorKind.fusable
 
@@ -114,7 +114,7 @@ class Traced:
         An operator of its own reads its operands and writes its result. A bias is added by the product that it belongs to, but
         its gradient is a sum that reads all of the result's.
         """
-        operands = dict.fromkeys(sources(self.nodes[name]))
+        operands = dict.fromkeys(self.nodes[name].operands)
         if name in self.biased:
             return self.bytes(name) if self.differentiable.intersection(operands) else 0
         moved = self.bytes(name) + sum(map(self.bytes, operands))
@@ -125,7 +125,7 @@ class Traced:
 
     def backward_apart(self, name: str) -> int:
         """Bytes that a node's backward moves with torch, besides those of ``bytes_apart``: an estimate."""
-        wanted = [s for s in dict.fromkeys(sources(self.nodes[name])) if s in self.differentiable]
+        wanted = [s for s in dict.fromkeys(self.nodes[name].operands) if s in self.differentiable]
         if packet_of(self.nodes[name].op) in PASSES_GRADIENT:
             added = [s for s in wanted if self.bytes(s) < self.bytes(name) and name not in self.biased]
             return len(added) * self.bytes(name)
@@ -134,7 +134,7 @@ class Traced:
     def flops(self, name: str) -> int:
         """Floating-point operations of a node."""
         node = self.nodes[name]
-        return flops_of(packet_of(node.op), [self.shape(source) for source in sources(node)], self.shape(name))
+        return flops_of(packet_of(node.op), [self.shape(source) for source in node.operands], self.shape(name))
 
     def rejoined(self, inside: Collection[str]) -> Traced:
         """The model with each split product as it was traced, unless it or its addition is one of ``inside``."""
@@ -146,7 +146,7 @@ class Traced:
 
     def product_of(self, name: str) -> str:
         """The product that a split layer's addition reads."""
-        return sources(self.nodes[name])[0]
+        return self.nodes[name].operands[0]
 
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         """Names in the graph's order."""
@@ -186,7 +186,7 @@ def _between_transposes(graph: Graph) -> Iterator[list[Node]]:
     """Chains from one transpose to the next, in which each node is read by the following one alone."""
     users = dict[str, list[Node]]()
     for node in graph.nodes:
-        for source in dict.fromkeys(sources(node)):
+        for source in dict.fromkeys(node.operands):
             users.setdefault(source, []).append(node)
     for first in filter(_is_transpose, graph.nodes):
         chain = [first]
@@ -207,7 +207,7 @@ def _is_transpose(node: Node) -> bool:
 def _is_large_layer(node: Node, given: Node) -> bool:
     """Whether a node is a linear layer of another one, with matrices that fill the tiles of a product."""
     sizes = [size for size in (*given.meta.shape[1:], node.meta.shape[-1]) if isinstance(size, int)]
-    reads = sources(node)
+    reads = node.operands
     is_layer = node.op == _LINEAR and reads[0] == given.name and given.name not in reads[1:]
     return is_layer and len(sizes) == 3 and min(sizes) >= _FULL_TILE
 
@@ -216,7 +216,7 @@ def _untransposed(graph: Graph, chain: list[Node]) -> Graph:
     """The graph with a chain's nodes computed on what its first transpose reads; what reads its last one reads the one before."""
     nodes = {node.name: node for node in graph.nodes}
     made: dict[str, list[Node]] = {chain[0].name: [], chain[-1].name: []}
-    given = sources(chain[0])[0]
+    given = chain[0].operands[0]
     for node in chain[1:-1]:
         batch, columns, rows = node.meta.shape
         meta = replace(node.meta, shape=(batch, rows, columns))
@@ -270,7 +270,7 @@ def split(graph: Graph) -> tuple[Graph, dict[str, Node]]:
     the bias's. With torch that sum reads all of the gradient again.
     """
     names, nodes, biased = {node.name for node in graph.nodes}, list[Node](), dict[str, Node]()
-    moved = {source for node in graph.nodes if packet_of(node.op) in MOVES for source in sources(node)}
+    moved = {source for node in graph.nodes if packet_of(node.op) in MOVES for source in node.operands}
     for node in graph.nodes:
         has_bias = node.op == _LINEAR and len(node.args) == 3 and isinstance(node.args[2], NodeRef)
         if has_bias and node.name not in moved:  # where rows become columns, the sum is no longer over rows
@@ -283,11 +283,6 @@ def split(graph: Graph) -> tuple[Graph, dict[str, Node]]:
     return replace(graph, nodes=tuple(nodes)), biased
 
 
-def sources(node: Node) -> list[str]:
-    """The names of the nodes that a node reads, as often as it does."""
-    return [item.name for item in _atoms(node) if isinstance(item, NodeRef)]
-
-
 def names_in(argument: Arg) -> set[str]:
     """The dimension names in an argument."""
     items = argument if isinstance(argument, tuple) else (argument,)
@@ -298,8 +293,3 @@ def arguments(node: Node) -> Iterator[Arg]:
     """The arguments of a node, those by name after the others."""
     yield from node.args
     yield from (value for _, value in node.kwargs)
-
-
-def _atoms(node: Node) -> Iterator[Arg]:
-    for argument in arguments(node):
-        yield from argument if isinstance(argument, tuple) else (argument,)

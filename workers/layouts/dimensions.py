@@ -300,14 +300,14 @@ def subtracts_a_sum(graph: Graph) -> bool:
     return any(_is_scaled_sum(node.args[1], nodes) for node in differences)
 
 
-def _is_scaled_sum(argument: Arg | tuple[Arg, ...], nodes: Mapping[str, Node]) -> bool:
-    waiting = _references(argument)
+def _is_scaled_sum(argument: Arg, nodes: Mapping[str, Node]) -> bool:
+    waiting = [argument.name] if isinstance(argument, NodeRef) else []
     while waiting:
-        node = nodes.get(waiting.pop().name)
+        node = nodes.get(waiting.pop())
         if node is not None and node.op in {"sum", "mean"}:
             return True
         if node is not None and node.op in {"cast", "div", "expand", "mul", "reshape"}:
-            waiting += _references(node.args)
+            waiting += node.operands
     return False
 
 
@@ -319,14 +319,8 @@ def _reached(graph: Graph) -> list[str]:
         if name in reached or name not in nodes:
             continue
         reached[name] = None
-        waiting += [ref.name for ref in _references(nodes[name].args)]
+        waiting += nodes[name].operands
     return list(reached)
-
-
-def _references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
-    if isinstance(argument, NodeRef):
-        return [argument]
-    return [ref for item in argument for ref in _references(item)] if isinstance(argument, tuple) else []
 
 
 def _keeps_leading(node: Node, nodes: Mapping[str, Node], dims: tuple[str, ...]) -> bool:
@@ -334,7 +328,7 @@ def _keeps_leading(node: Node, nodes: Mapping[str, Node], dims: tuple[str, ...])
     for number in node.args:
         if isinstance(number, Expr) and _mentions(number, dims[0]) and not all(_mentions(number, dim) for dim in dims):
             return False
-    operands = [nodes[ref.name].meta.shape for ref in _references(node.args) if ref.name in nodes]
+    operands = [nodes[operand].meta.shape for operand in node.operands if operand in nodes]
     if node.op not in REDUCTIONS | MOVING or not any(_mentions(dim, dims[0]) for shape in operands for dim in shape):
         return node.op in POINTWISE | REDUCTIONS | MOVING
     shape = operands[0]

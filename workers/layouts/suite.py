@@ -99,9 +99,10 @@ def layer_lines(form: ModuleForm, own: str, torch_class: str, own_class: str) ->
     return lines
 
 
-# atol is relative to the largest value of the tensor. Source: 8 bits of mantissa in bfloat16, 11 in float16; reductions over some
-# thousand columns in another order than torch's cost float32 another digit.
-TOLERANCES = {"float32": ("1e-5", "1e-4"), "float16": ("5e-3", "5e-3"), "bfloat16": ("2e-2", "2e-2")}
+# atol is relative to the largest value of the tensor. Source: in float32, what the verdict always allows an element; 11 bits of
+# mantissa in float16, 8 in bfloat16, and what torch loses where it rounds after each operation.
+# Measured: float32 references of 103 problems are within 3e-6 of the truth so counted, CPU, to 4,096 columns, 2026-11-29.
+TOLERANCES = {"float32": ("2e-5", "2e-5"), "float16": ("5e-3", "5e-3"), "bfloat16": ("2e-2", "2e-2")}
 TESTED_DTYPES = ("float32", "bfloat16")
 FEWER_SIZES = 3
 
@@ -190,7 +191,7 @@ class Suite:
         sizes = self._sizes[FEWER_SIZES:] or self._sizes
         values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
         dtype = self.dtypes[0]
-        opening = [f"atol, rtol = {', '.join(self._tolerance(dtype))}"]
+        opening = [f"atol, rtol = {', '.join(TOLERANCES[dtype])}"]
         opening.append(self._unpacked(self._names, [*values, f"dtype=torch.{dtype}"]))
         return f"def test_{self.design.names.functional}_{what}():\n" + indented("\n".join([*opening, *lines]))
 
@@ -248,7 +249,7 @@ class Suite:
         return "\n".join([*parts, head, indented("\n".join(lines))])
 
     def _dtype(self, dtype: str) -> str:
-        atol, rtol = self._tolerance(dtype)
+        atol, rtol = TOLERANCES[dtype]
         if dtype != "bfloat16":
             return f"(torch.{dtype}, {atol}, {rtol})"
         inner = "".join(
@@ -256,10 +257,6 @@ class Suite:
             for line in ("torch.bfloat16,", f"{atol},", f"{rtol},", f"marks={self.words.bfloat16_mark},")
         )
         return f"pytest.param(\n{inner}        )"
-
-    def _tolerance(self, dtype: str) -> tuple[str, str]:
-        atol, rtol = TOLERANCES[dtype]
-        return ("1e-4", rtol) if dtype == "float32" and self.design.plan.tier > 1 else (atol, rtol)
 
 
 def suite_of(design: Design, words: Words) -> Suite:

@@ -30,7 +30,6 @@ from workers.strategies.evidence import (
     backward_nodes,
     forward_nodes,
     looked_up,
-    operands,
     reached,
 )
 from workers.strategies.fast_path import elements
@@ -276,7 +275,7 @@ class _Size:
     def operations(self, nodes: Iterable[Node]) -> tuple[int, int]:
         matrix = vector = 0
         for node in nodes:
-            operand = next((self.of[name] for name in operands(node) if name in self.of), node)
+            operand = next((self.of[name] for name in node.operands if name in self.of), node)
             if node.op in PRODUCTS:
                 matrix += 2 * self.elements(node) * math.prod(map(self._number, operand.meta.shape[-1:]))
             elif node.op not in FREE:

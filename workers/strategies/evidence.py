@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Node, NodeRef, Pass, Problem, Workload, WorkloadTiming
-from gpu_runner.contracts.graph import Arg
+from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Node, Pass, Problem, Workload, WorkloadTiming
 from workers.contracts import Scope
 from workers.strategies.protocol import Situation, Stands
 
@@ -102,7 +101,7 @@ def reached(graph: Graph, roots: Iterable[str | None]) -> tuple[Node, ...]:
         name = waiting.pop()
         if name not in seen and name in nodes:
             seen.add(name)
-            waiting += operands(nodes[name])
+            waiting += nodes[name].operands
     return tuple(node for node in graph.nodes if node.name in seen)
 
 
@@ -121,14 +120,9 @@ def looked_up(graph: Graph) -> frozenset[str]:
     """The inputs that are tables: of which single elements or rows are read alone, at places that another input names."""
     users: dict[str, set[str]] = {}
     for node in forward_nodes(graph):
-        for place, name in enumerate(operands(node)):
+        for place, name in enumerate(node.operands):
             users.setdefault(name, set()).add(node.op if place == 0 else "read whole")
     return frozenset(name for name in graph.inputs if users.get(name) and users[name] <= LOOKUPS)
-
-
-def operands(node: Node) -> list[str]:
-    """The nodes whose values a node takes."""
-    return [name for argument in (*node.args, *(value for _, value in node.kwargs)) for name in _names(argument)]
 
 
 def has_products(graph: Graph) -> bool:
@@ -142,7 +136,7 @@ def reduces_rows(graph: Graph) -> bool:
     for node in forward_nodes(graph):
         if _torch_name(node.op) in ALONG_ROWS:
             return True
-        if node.op in REDUCTIONS | SCANS and (operand := next(iter(operands(node)), None)) is not None:
+        if node.op in REDUCTIONS | SCANS and (operand := next(iter(node.operands), None)) is not None:
             dims = node.args[1] if len(node.args) > 1 else ()
             reduced = dims if isinstance(dims, tuple) else (dims,)
             if not reduced or {-1, ranks.get(operand, 0) - 1} & set(reduced):
@@ -162,7 +156,7 @@ def kept_for_backward(problem: Problem, graph: Graph) -> tuple[str, ...]:
     rank = max((len(spec.dims) for spec in problem.inputs), default=0)
     wide = {_size(nodes[name]) for name in graph.inputs if name in nodes and len(nodes[name].meta.shape) == rank}
     there = {_moved(nodes, name) for name in (*graph.inputs, *graph.outputs)}
-    used = (name for node in backward_nodes(graph) for name in operands(node) if name in forward)
+    used = (name for node in backward_nodes(graph) for name in node.operands if name in forward)
     sources = dict.fromkeys(_moved(nodes, name) for name in used)
     kept = [nodes[name] for name in sources if name in nodes and name not in there and _size(nodes[name]) in wide]
     return tuple(node.op for node in kept if node.op not in ("input", "full", "arange"))
@@ -171,7 +165,7 @@ def kept_for_backward(problem: Problem, graph: Graph) -> tuple[str, ...]:
 def _moved(nodes: dict[str, Node], name: str) -> str:
     """The node whose values one has, seen through what only moves or widens them."""
     for _ in nodes:
-        given = operands(nodes[name]) if name in nodes and nodes[name].op in MOVING else []
+        given = nodes[name].operands if name in nodes and nodes[name].op in MOVING else ()
         if not given:
             break
         name = given[0]
@@ -185,12 +179,6 @@ def _size(node: Node) -> tuple[str, ...]:
 def _torch_name(op: str) -> str:
     parts = op.split(".")
     return parts[1] if len(parts) > 1 else ""
-
-
-def _names(argument: Arg | tuple[Arg, ...]) -> list[str]:
-    if isinstance(argument, NodeRef):
-        return [argument.name]
-    return [name for item in argument for name in _names(item)] if isinstance(argument, tuple) else []
 
 
 BYTES = {

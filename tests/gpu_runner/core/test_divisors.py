@@ -9,7 +9,7 @@ import pytest
 from gpu_runner.contracts import Expr, Graph, Multiple, Node, parse_problem, to_json
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import from_plain
-from gpu_runner.tracing.sizes import changed, defaults, names_of, size_sets, tries, triple_of, value_of
+from gpu_runner.tracing.sizes import changed, defaults, size_sets, tries, triple_of, value_of
 from tests.few import few
 from tests.gpu_runner.core.problems import PROBLEMS, full
 from tests.gpu_runner.core.test_tracing import captured, handled
@@ -78,7 +78,7 @@ def test_a_scalar_that_divides_a_size_is_a_symbol_with_its_rule(family: str) -> 
     source, rules = FAMILIES[family]
     _, graph = captured(source)
     assert (graph.multiples, graph.specialised) == (rules, ())
-    named = {name for rule in rules for name in names_of(rule)}
+    named = {name for rule in rules for name in rule.scalars}
     texts = {text.text for node in graph.nodes for text in (*node.meta.shape, *node.args) if isinstance(text, Expr)}
     assert all(any(name in text for text in texts) for name in named)
 
@@ -88,7 +88,7 @@ def test_a_scalar_that_divides_a_size_is_a_symbol_with_its_rule(family: str) -> 
 def test_the_graph_is_the_reference_for_other_divisors(family: str, value: int) -> None:
     source, rules = FAMILIES[family]
     problem, graph = captured(source)
-    names = dict.fromkeys((name for rule in rules for name in names_of(rule)), value)
+    names = dict.fromkeys((name for rule in rules for name in rule.scalars), value)
     of = {rule.dimension: int(value_of(rule.of, names)) for rule in rules}
     sizes = {dim: of.get(dim, 1) * (3 + place) for place, dim in enumerate(problem.dimensions)}
     assert agrees(source, graph, sizes, names)

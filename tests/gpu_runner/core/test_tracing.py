@@ -167,6 +167,29 @@ def test_a_scalar_that_cannot_be_followed_is_specialised() -> None:
     assert graph.specialised == ("s",)
 
 
+PRODUCTS = ("x.prod(0)", "torch.prod(x, -1, keepdim=True)", "x.prod()", "x.cumprod(0)", "torch.cumprod(x, -1)")
+
+
+@pytest.mark.parametrize("body", PRODUCTS)
+def test_gradients_of_products_are_autograd_s_with_and_without_zeros(body: str) -> None:
+    source = rows(body)
+    _, graph = captured(source)
+    assert not [node.op for node in graph.nodes if "." in node.op]  # nothing but the vocabulary
+    for zeros in ((), ((2, 1),), ((1, 0), (1, 3), (3, 1), (4, 1))):
+        x = torch.randn(5, 6, generator=torch.Generator().manual_seed(3)).sign() * torch.linspace(0.6, 1.4, 30).reshape(
+            5, 6
+        )
+        for place in zeros:
+            x[place] = 0.0
+        exact = x.double().requires_grad_()
+        output = caught_once(source).reference(exact)
+        upstream = torch.randn(output.shape, generator=torch.Generator().manual_seed(4))
+        (expected,) = torch.autograd.grad(output, exact, upstream.double())
+        found = evaluate(graph, {"x": x}, {"T": 5, "H": 6}, [upstream])
+        assert expected.abs().max() > 0 or len(zeros) > 1
+        torch.testing.assert_close(found.gradients["x"], expected.float())
+
+
 def test_unknown_operators_keep_their_torch_name() -> None:
     _, graph = captured(rows("torch.sort(x, dim=-1).values + torch.cummax(x, -1).values"))
     ops = {n.op for n in graph.nodes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 
@@ -14,16 +15,27 @@ from tests.service.io.samples import job, request
 from tests.service.io.test_pages import EVIL, pages
 from tests.workers.fuse.models import MLP, traced
 from workers.contracts import ArtifactView, JobState, JobView, Verb
-from workers.fuse.cut import cut
+from workers.fuse.cut import Cut, cut
 from workers.fuse.pages import picture, subgraphs
+from workers.fuse.traced import Traced
 
-KNOWN = traced(MLP)
-CUT = cut(KNOWN, lambda _: None)
-NAMES = list(CUT.parts)
-HELD = {
-    "subgraphs.json": json.dumps({"subgraphs": subgraphs(CUT)}).encode(),
-    "cut.md": f"```mermaid\n{picture(KNOWN, CUT)}```\n".encode(),
-}
+
+@functools.cache
+def traced_and_cut() -> tuple[Traced, Cut]:
+    known = traced(MLP)
+    return known, cut(known, lambda _: None)
+
+
+def names() -> list[str]:
+    return list(traced_and_cut()[1].parts)
+
+
+def held_of_cut() -> dict[str, bytes]:
+    known, parts = traced_and_cut()
+    return {
+        "subgraphs.json": json.dumps({"subgraphs": subgraphs(parts)}).encode(),
+        "cut.md": f"```mermaid\n{picture(known, parts)}```\n".encode(),
+    }
 
 
 def verdict(status: Status) -> bytes:
@@ -32,7 +44,7 @@ def verdict(status: Status) -> bytes:
 
 def fused(**held: bytes) -> tuple[JobView, dict[str, bytes]]:
     """A job that fuses, with these artifacts besides its cut."""
-    known = HELD | held
+    known = held_of_cut() | held
     artifacts = tuple(ArtifactView(name, f"digest of {name}", "text/plain", len(data)) for name, data in known.items())
     return job(request=request(verb=Verb.fuse), artifacts=artifacts), {
         f"digest of {n}": data for n, data in known.items()
@@ -42,8 +54,8 @@ def fused(**held: bytes) -> tuple[JobView, dict[str, bytes]]:
 def test_the_picture_fills_as_parts_are_proved() -> None:
     known, held = fused(
         **{
-            f"kernels_out/{NAMES[0]}/verdict.json": verdict(Status.passed),
-            f"kernels_out/{NAMES[1]}/verdict.json": verdict(Status.incorrect_values),
+            f"kernels_out/{names()[0]}/verdict.json": verdict(Status.passed),
+            f"kernels_out/{names()[1]}/verdict.json": verdict(Status.incorrect_values),
         }
     )
     found = parts_of(known, held.__getitem__)
@@ -51,7 +63,7 @@ def test_the_picture_fills_as_parts_are_proved() -> None:
     assert [part.state for part in found.parts] == [PROVED, FAILED, WAITING]
     assert (found.proved, found.whole) == (1, "not tried yet")
     states = {box.title.split()[2]: box.state for box in found.picture.boxes if box.title.startswith("part")}
-    assert states == dict(zip(NAMES, (PROVED, FAILED, WAITING), strict=True))
+    assert states == dict(zip(names(), (PROVED, FAILED, WAITING), strict=True))
     assert sum(box.state == TORCH for box in found.picture.boxes) == 2
     with pages(known, **held) as client:
         text = client.get("/jobs/abcdefgh").text
@@ -59,7 +71,7 @@ def test_the_picture_fills_as_parts_are_proved() -> None:
 
 
 def test_boxes_lie_below_what_they_wait_for_and_within_the_picture() -> None:
-    found = cut_picture(picture(KNOWN, CUT), {})
+    found = cut_picture(picture(*traced_and_cut()), {})
     assert found is not None
     assert all(line.y1 < line.y2 for line in found.lines)
     assert all(box.x >= 0 and box.x + box.width <= 360 and box.y < found.height for box in found.boxes)
@@ -68,14 +80,14 @@ def test_boxes_lie_below_what_they_wait_for_and_within_the_picture() -> None:
 
 
 def test_sources_stand_side_by_side_and_are_escaped() -> None:
-    sources = {f"kernels_out/{NAMES[0]}/{file}.py": f"# {file} {EVIL}".encode() for file in ("problem", "candidate")}
-    known, held = fused(**sources, **{f"kernels_out/{NAMES[0]}/verdict.json": verdict(Status.passed)})
+    sources = {f"kernels_out/{names()[0]}/{file}.py": f"# {file} {EVIL}".encode() for file in ("problem", "candidate")}
+    known, held = fused(**sources, **{f"kernels_out/{names()[0]}/verdict.json": verdict(Status.passed)})
     with pages(known, **held) as client:
         text = client.get("/jobs/abcdefgh").text
     assert "# problem &lt;script&gt;" in text and "# candidate &lt;script&gt;" in text and EVIL not in text
 
 
-@pytest.mark.parametrize("name", list(HELD))
+@pytest.mark.parametrize("name", ["subgraphs.json", "cut.md"])
 def test_an_artifact_that_cannot_be_read_does_not_break_the_page(name: str) -> None:
     known, held = fused(**{name: b"\xff{"})
     with pages(known, **held) as client:

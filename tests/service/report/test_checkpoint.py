@@ -89,7 +89,7 @@ Files, by the `compiler` author:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>
@@ -132,7 +132,7 @@ def test_validate_shows_the_report() -> None:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>
@@ -220,7 +220,7 @@ Files, by the `compiler` author:
 <details><summary>Proof</summary>
 
 - 0 of 1 checks passed, on 1 workload with 1 seed.
-- Two runs do not agree bit by bit.
+- Two runs differ in some bits.
 
 **gradient**: The gradient of `a` is wrong in 3 rows. (`T=7 I=129 float32`, gradient of a, at `(3, 17)`, line 41) got `0.5`, expected `0.25`; error 0.31, allowed 2e-06
 

@@ -100,7 +100,7 @@ Not measured:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>
@@ -162,7 +162,7 @@ Not measured:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>
@@ -218,7 +218,7 @@ Not measured:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>

@@ -101,7 +101,7 @@ These would be tried, in this order:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>

@@ -44,7 +44,7 @@ def test_a_measured_kernel() -> None:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
 <details><summary>All checks</summary>
@@ -123,7 +123,7 @@ def test_a_kernel_that_only_the_interpreter_ran() -> None:
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
 - Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
+- Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 - Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the compiled code.
 

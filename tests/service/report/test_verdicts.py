@@ -51,15 +51,15 @@ def test_a_failure_on_drawn_inputs_is_shown_with_the_command_that_repeats_it() -
 
 
 def test_a_repeated_verdict_says_that_it_opens_no_gate() -> None:
-    assert "opens no gate" in verdict_section(replace(BESIDE, repeated=True))
+    assert "cannot approve the kernel" in verdict_section(replace(BESIDE, repeated=True))
 
 
 def test_what_passed_only_beside_what_stands_is_named_with_what_a_new_kernel_would_be_allowed() -> None:
     assert verdict_section(BESIDE) == snapshot("""\
 - 2 of 2 checks passed, on 2 workloads.
-- Two runs do not agree bit by bit.
+- Two runs differ in some bits.
 
-These pass only because what stands today errs as much:
+These pass only because the existing kernel has errors as large:
 
 - output 0: It is inf where the truth is a number. (`N=2 C=64 S=97 float32`)
 - gradient of b errs by 0.0071, where 0.0063 is allowed (`N=8 C=512 S=512 bfloat16`)

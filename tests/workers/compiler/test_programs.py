@@ -11,9 +11,8 @@ from gpu_runner.contracts import Workload
 from tests.workers.compiler.captured import captured, proposal
 from tests.workers.compiler.formed import formed, section_style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.compiler.launchers import fitted
 from workers.authors.compiler.programs import components_of
-from workers.authors.compiler.statements import wrapped
+from workers.authors.compiler.statements import fitted, wrapped
 from workers.authors.protocol import Brief, Limit, Proposal
 
 

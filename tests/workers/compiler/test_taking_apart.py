@@ -16,7 +16,7 @@ from gpu_runner.evaluate import evaluate
 from tests.workers.compiler.captured import captured, style
 from tests.workers.compiler.suited import graph_of
 from workers.authors.compiler import CompilerAuthor, nesting, series
-from workers.authors.compiler.graph import CannotCompileError, references
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.programs import in_series
 from workers.authors.compiler.rounding import AsStored
@@ -84,7 +84,7 @@ def test_a_sum_that_many_programs_share_anyway_is_left_alone() -> None:
 def test_sums_of_what_was_expanded_are_taken_before() -> None:
     _, graph, _ = graph_of("linear_row_sum")
     narrow = with_narrow_reductions(graph)
-    operands = {node.name: [ref.name for ref in references(node.args)] for node in narrow.nodes}
+    operands = {node.name: node.operands for node in narrow.nodes}
     operators = {node.name: node.op for node in narrow.nodes}
     reduced = [name for name, operator in operators.items() if operator == "sum"]
     assert not any(operators[operand] == "expand" for name in reduced for operand in operands[name])

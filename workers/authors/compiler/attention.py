@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef, TensorMeta
 from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.authors.compiler.domain import nodes_behind
-from workers.authors.compiler.graph import POINTWISE, references
+from workers.authors.compiler.graph import POINTWISE
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
@@ -94,14 +94,13 @@ def _exponent(nodes: Mapping[str, Node], powers: Node) -> str | None:
 
 
 def _operands(nodes: Mapping[str, Node], node: Node, op: str, count: int) -> tuple[Node | None, ...]:
-    refs = references(node.args)
-    if node.op != op or len(refs) != count or len(node.args) != count:
+    if node.op != op or len(node.operands) != count or len(node.args) != count:
         return (None,) * count
-    return tuple(nodes[ref.name] for ref in refs)
+    return tuple(nodes[operand] for operand in node.operands)
 
 
 def _first(node: Node) -> str:
-    return references(node.args)[0].name
+    return node.operands[0]
 
 
 def _reduces_last(node: Node, op: str) -> bool:
@@ -119,9 +118,7 @@ def with_chains(graph: Graph, *, apart: bool) -> tuple[Graph, dict[str, Chain]]:
     """
     chains: dict[str, Chain] = {}
     nodes = {node.name: node for node in graph.nodes}
-    within = {
-        ref.name for n in nodes if nodes[n].op == "where" and softmax_of(nodes, n) for ref in references(nodes[n].args)
-    }
+    within = {name for n in nodes if nodes[n].op == "where" and softmax_of(nodes, n) for name in nodes[n].operands}
     for name, node in nodes.items():
         if node.op not in {"div", "where"} or softmax_of(nodes, name) is None or name in within:
             continue
@@ -143,16 +140,16 @@ class _Attention:
         score = softmax_of(self.nodes, probabilities)
         assert score is not None
         self.score = score
-        quotient = references(self.nodes[probabilities].args)[-1].name if self._is_safe else probabilities
-        powers, total = (self.nodes[ref.name] for ref in references(self.nodes[quotient].args))
+        quotient = self.nodes[probabilities].operands[-1] if self._is_safe else probabilities
+        powers, total = (self.nodes[operand] for operand in self.nodes[quotient].operands)
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
         self.highest = f"{probabilities}{HIGHEST}" if may_lie_far(self.nodes, score) else None
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self._users: dict[str, list[Node]] = {}
         for node in graph.nodes:
-            for ref in references(node.args):
-                self._users.setdefault(ref.name, []).append(node)
+            for operand in node.operands:
+                self._users.setdefault(operand, []).append(node)
         self.touched, self.outer = self._follow()
 
     def chained(self) -> tuple[Graph, dict[str, Chain]]:
@@ -205,7 +202,7 @@ class _Attention:
             raise _NotChainedError
         outer: list[str] = []
         for node in self._graph.nodes:
-            used = [ref.name for ref in references(node.args) if ref.name in touched]
+            used = [operand for operand in node.operands if operand in touched]
             if not used or node.name in touched:
                 continue
             if node.op == "matmul":
@@ -233,7 +230,7 @@ class _Attention:
         if not _reduces_last(node, "sum"):
             return False
         product = self.nodes[_first(node)]
-        names = [ref.name for ref in references(product.args)]
+        names = product.operands
         return product.op == "mul" and len(names) == 2 and self.probabilities in names and names[0] != names[1]
 
     def _deltas(self, result: str) -> dict[str, list[Node]]:
@@ -243,21 +240,21 @@ class _Attention:
             _NotChainedError: they are not the same.
         """
         added: dict[str, list[Node]] = {}
-        weights, tensor = references(self.nodes[result].args)
+        weights, tensor = self.nodes[result].operands
         for name, delta in self.deltas.items():
-            factors = [ref.name for ref in references(self.nodes[_first(self.nodes[name])].args)]
+            factors = self.nodes[_first(self.nodes[name])].operands
             gradient = next(factor for factor in factors if factor != self.probabilities)
             product = self.nodes[self._reshaped(gradient)]
-            if product.op != "matmul" or self._reshaped(weights.name) != self.probabilities:
+            if product.op != "matmul" or self._reshaped(weights) != self.probabilities:
                 raise _NotChainedError
-            upstream, turned = (self.nodes[ref.name] for ref in references(product.args))
+            upstream, turned = (self.nodes[operand] for operand in product.operands)
             swap = (*range(len(turned.meta.shape) - 2), len(turned.meta.shape) - 1, len(turned.meta.shape) - 2)
             same = (
                 turned.op == "permute"
                 and turned.args[1] == swap
-                and _first(turned) == tensor.name
+                and _first(turned) == tensor
                 and upstream.meta.shape == self.nodes[result].meta.shape
-                and product.meta.shape == self.nodes[weights.name].meta.shape
+                and product.meta.shape == self.nodes[weights].meta.shape
                 and self.nodes[gradient].meta.shape == self.nodes[self.probabilities].meta.shape
                 and product.meta.shape[-1] == self.nodes[gradient].meta.shape[-1]
             )
@@ -315,7 +312,7 @@ class _Attention:
 
     def own_rows(self, name: str) -> bool | None:
         """Whether the rows of a product are the scores' rows, rather than their columns; None where that is not seen."""
-        left, right = (ref.name for ref in references(self.nodes[name].args))
+        left, right = self.nodes[name].operands
         is_left = left in self.touched
         operand, views = left if is_left else right, list[Node]()
         while self.nodes[operand].op in VIEWS:
@@ -410,7 +407,7 @@ def _products_behind(nodes: Mapping[str, Node], name: str) -> set[str]:
         if node.op == "matmul":
             found.add(node.name)
         elif node.op in POINTWISE | VIEWS:
-            waiting += [ref.name for ref in references(node.args)]
+            waiting += node.operands
     return found
 
 
@@ -433,7 +430,7 @@ def may_lie_far(nodes: Mapping[str, Node], score: str) -> bool:
             if any(not _products_behind(nodes, name) and _reads_floats(nodes, name, set()) for name in tensors):
                 return True
         if node.op in POINTWISE | VIEWS:
-            waiting += [ref.name for ref in references(node.args)]
+            waiting += node.operands
     return False
 
 
@@ -443,8 +440,8 @@ def _reads_floats(nodes: Mapping[str, Node], name: str, seen: set[str]) -> bool:
     if name in seen or node.meta.dtype in INTEGER_DTYPES:
         return False
     seen.add(name)
-    behind = references(node.args[1:] if node.op == "where" else node.args)
-    return node.op == "input" or any(_reads_floats(nodes, ref.name, seen) for ref in behind)
+    behind = node.operands[1:] if node.op == "where" else node.operands
+    return node.op == "input" or any(_reads_floats(nodes, operand, seen) for operand in behind)
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
@@ -462,7 +459,7 @@ def _sorted(nodes: list[Node]) -> list[Node]:
                 done[node.name] = node
                 continue
             waiting.append((node, True))
-            waiting += [(known[ref.name], False) for ref in reversed(references(node.args))]
+            waiting += [(known[operand], False) for operand in reversed(node.operands)]
 
     for node in nodes:
         place(node)
@@ -496,7 +493,7 @@ class _Expansion:
 
     def _leaf(self, name: str, role: str) -> str:
         node = self._nodes.get(name)  # None of what attention itself adds
-        if node is not None and node.op not in {"input", "upstream"} and not references(node.args):
+        if node is not None and node.op not in {"input", "upstream"} and not node.operands:
             raise _NotChainedError
         own = f"{name} for {role}"
         self._chain.leaves.setdefault(own, (name, role))
@@ -505,7 +502,7 @@ class _Expansion:
     def _product(self, name: str) -> None:
         """A product of what is computed from scores and a tensor."""
         node, attention = self._nodes[name], self._attention
-        sides = [ref.name for ref in references(node.args)]
+        sides = node.operands
         own_rows = attention.own_rows(name)
         role = name if own_rows is None else "columns" if own_rows else "rows"
         texts, factors = [], list[tuple[str, Arg]]()
@@ -578,7 +575,7 @@ class _Expansion:
             power = self._add(f"{own} power", "sub", (NodeRef(bits), NodeRef(logarithm)), node.meta)
             return self._add(own, "exp2", (NodeRef(power),), node.meta)
         if node.op == "matmul":
-            sides = [ref.name for ref in references(node.args)]
+            sides = node.operands
             (left, first), (right, second) = (
                 self._operand(side, role) for side, role in zip(sides, ("rows", "columns"), strict=True)
             )
@@ -635,4 +632,4 @@ def _is_number(argument: Arg, nodes: Mapping[str, Node]) -> bool:
         return not isinstance(argument, bool) and isinstance(argument, int | float | Expr)
     node = nodes[argument.name]
     computed = node.op in POINTWISE | {"full"} and not node.meta.shape
-    return computed and all(_is_number(ref, nodes) for ref in references(node.args))
+    return computed and all(_is_number(NodeRef(operand), nodes) for operand in node.operands)

@@ -16,7 +16,6 @@ from workers.authors.compiler.graph import (
     CannotCompileError,
     Sizes,
     names_in,
-    references,
 )
 
 # A vector of written-out length with at most this many elements may be taken apart: each is a number of its own then.
@@ -280,7 +279,7 @@ class Inference:
 
 
 def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> Shape:
-    operands, unifier = [shapes[ref.name] for ref in references(node.args)], inference.unifier
+    operands, unifier = [shapes[operand] for operand in node.operands], inference.unifier
     if node.op in {"input", "upstream", "full", "arange"}:
         rank = len(node.meta.shape)
         return tuple(inference.fresh(dim, place == rank - 1) for place, dim in enumerate(node.meta.shape))

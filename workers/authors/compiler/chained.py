@@ -15,7 +15,7 @@ from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.attention import HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, may_lie_far, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
-from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes, references
+from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
 
@@ -166,7 +166,7 @@ class _Outer:
 
 
 def _outer(graph: Graph, node: Node, shapes: Mapping[str, Shape]) -> _Outer:
-    sides = [ref.name for ref in references(node.args)]
+    sides = node.operands
     deep = [any(n.op == "matmul" for n in nodes_behind(graph, [side])) for side in sides]
     if deep[0] == deep[1]:
         raise _refused("meet each other")
@@ -211,7 +211,7 @@ def _refused(why: str) -> CannotCompileError:
 
 def _viewed(nodes: Mapping[str, Node], name: str) -> str:
     while nodes[name].op in VIEWS:
-        name = references(nodes[name].args)[0].name
+        name = nodes[name].operands[0]
     return name
 
 
@@ -219,7 +219,7 @@ def _inner(
     name: str, nodes: Mapping[str, Node], shapes: Mapping[str, Shape], axes: tuple[Axes, Axes, Axes]
 ) -> InnerProduct:
     batch, rows, inner = axes
-    sides = [ref.name for ref in references(nodes[name].args)]
+    sides = nodes[name].operands
     features, own = shapes[sides[0]][-1], (shapes[sides[0]][-2], shapes[sides[1]][-1])
     if own == (rows, inner):
         first, second = sides
@@ -296,7 +296,7 @@ def _stored(
 
 
 def _summed_axes(node: Node, domain: Domain) -> Axes:
-    shape = domain.shapes[references(node.args)[0].name]
+    shape = domain.shapes[node.operands[0]]
     return tuple(axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim])
 
 

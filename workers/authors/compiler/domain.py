@@ -15,7 +15,7 @@ from workers.authors.compiler.axes import (
     moves_columns,
     reduced_dimensions,
 )
-from workers.authors.compiler.graph import GATHERS, REDUCTIONS, SCANS, CannotCompileError, Sizes, references
+from workers.authors.compiler.graph import GATHERS, REDUCTIONS, SCANS, CannotCompileError, Sizes
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Window:
             WindowDim(places[i], taps[i], steps[i], dilations[i], offsets[i], divisors[i], end=_end(ends[i]))
             for i in range(count)
         )
-        return Window(references(node.args)[0].name, shape[: -2 * count], dims, node.args[8] is True)
+        return Window(node.operands[0], shape[: -2 * count], dims, node.args[8] is True)
 
 
 def _end(value: object) -> int | None:
@@ -239,7 +239,7 @@ def find_product(graph: Graph, dimensions: tuple[str, ...]) -> ProductAxes:
         raise CannotCompileError("several products meet before anything is stored", "matmul")
     (node,) = products
     shapes, unifier = infer_axes(graph, Sizes.divisible(dimensions, graph))
-    left, right = (ref.name for ref in references(node.args))
+    left, right = node.operands
     batch = tuple(axis for dim in shapes[node.name][:-2] for axis in dim)
     rows, cols, inner = shapes[node.name][-2], shapes[node.name][-1], shapes[left][-1]
     if not (rows and cols and inner):
@@ -271,9 +271,7 @@ def find_windows(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     windows = windows_of(graph, shapes)
     reduced = [node for node in graph.nodes if node.op in REDUCTIONS]
-    orders = {
-        tuple(a for dim in shapes[references(n.args)[0].name] for a in dim if a in _gone(shapes, n)) for n in reduced
-    }
+    orders = {tuple(a for dim in shapes[n.operands[0]] for a in dim if a in _gone(shapes, n)) for n in reduced}
     rows = {tuple(axis for dim in shapes[name] for axis in dim) for name in graph.outputs}
     lacking = next((n for n in graph.nodes if n.op in GATHERS | SCANS | {"slice", "cat", "matmul"}), None)
     if lacking is not None:
@@ -301,7 +299,7 @@ def nodes_behind(graph: Graph, ends: Iterable[str], *, beyond_products: bool = T
     needed = set(ends)
     for node in reversed(graph.nodes):
         if node.name in needed and (beyond_products or node.op != "matmul"):
-            needed.update(ref.name for ref in references(node.args))
+            needed.update(node.operands)
     return [node for node in graph.nodes if node.name in needed]
 
 
@@ -334,7 +332,7 @@ def _rows_adjoin(domain: Domain, name: str) -> bool:
 
 
 def _gone(shapes: dict[str, Shape], node: Node) -> set[int]:
-    operand = shapes[references(node.args)[0].name]
+    operand = shapes[node.operands[0]]
     return {axis for dim in reduced_dimensions(node, len(operand)) for axis in operand[dim]} if operand else set()
 
 
@@ -351,7 +349,7 @@ def _fits_strided(domain: Domain, node: Node) -> bool:
     gone = tuple(_gone(domain.shapes, node))
     if node.op in SCANS:
         return set(gone) == set(domain.col_axes)
-    operand = references(node.args)[0].name
+    operand = node.operands[0]
     return _all_or_none(gone, domain.col_axes) and _all_or_none(gone, domain.rows_of(operand))
 
 
@@ -377,7 +375,7 @@ def _with_chunks(domain: Domain, graph: Graph) -> Domain:
 def _stored(graph: Graph) -> list[str]:
     gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
     upstream = [name for name in graph.upstream if name is not None]
-    read = {ref.name for node in graph.nodes for ref in references(node.args)} | {name for name, _ in graph.gradients}
+    read = {name for node in graph.nodes for name in node.operands} | {name for name, _ in graph.gradients}
     # One that nothing reads tells a step the call's dtype, and has no place in its space.
     inputs = [name for name in graph.inputs if name in read or name in graph.outputs]
     return [*inputs, *upstream, *graph.outputs, *gradients]
@@ -400,7 +398,7 @@ def _fits(domain: Domain, node: Node) -> bool:
         return False
     if node.op not in REDUCTIONS | GATHERS | SCANS:
         return True
-    operand = domain.shapes[references(node.args)[0].name]
+    operand = domain.shapes[node.operands[0]]
     gone = (
         [
             axis

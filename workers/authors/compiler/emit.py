@@ -10,18 +10,11 @@ from itertools import chain
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.languages import CUTE, LANGUAGES, TRITON, Language
-from workers.authors.compiler.launchers import (
-    backward_launcher,
-    definition,
-    fitted,
-    forward_launcher,
-    function,
-    launchers,
-)
+from workers.authors.compiler.launchers import launchers
 from workers.authors.compiler.programs import LauncherCall, Programs
 from workers.authors.compiler.schedules import SCHEDULES
-from workers.authors.compiler.statements import INDENT, prefixed, sentence_docstring, wrapped
-from workers.authors.compiler.values import TileValue, topological
+from workers.authors.compiler.statements import autograd_function, function, prefixed, wrapped
+from workers.authors.compiler.values import TileValue
 from workers.authors.protocol import SourceStyle
 
 _SIGMOID = """@triton.jit
@@ -239,7 +232,7 @@ def render(programs: Programs, style: SourceStyle) -> Rendered:
     """The module's source, or the section's."""
     functions = _functions(programs, style)
     stages = [schedule for design in programs.designs for schedule in design.passes]
-    values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
+    values = [value for schedule in stages for value in schedule.task.values]
     kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
     functions_of = device_functions(values, LANGUAGES[style.target])
@@ -285,10 +278,14 @@ def _from_imports(given: list[tuple[str, str]], single: bool) -> list[str]:
 
 def _functions(programs: Programs, style: SourceStyle) -> list[str]:
     """All functions of a module, or of a section, which has no autograd function and no entry."""
-    if len(programs.members) == 1 and programs.members[0].step_of is None:
-        functions = launchers(programs.members[0].design, style)
-    else:
-        functions = _launchers_of_each(programs, style)
+    is_one = len(programs.members) == 1 and programs.members[0].step_of is None
+    functions: list[str] = []
+    for member in programs.members:
+        own = replace(style, section=True, forward_function=member.forward, backward_function=member.backward)
+        functions += launchers(member.design, style if is_one else own)
+    if not is_one:
+        functions = [*dict.fromkeys(functions), _forward(programs, style)]
+        functions += [_backward(programs, style)] if programs.gradients else []
     if style.section:
         return functions
     if style.once_differentiable and programs.gradients:
@@ -296,19 +293,8 @@ def _functions(programs: Programs, style: SourceStyle) -> list[str]:
     return [*functions, _autograd_function(programs, style), *([_entry(programs, style)] if style.entry else [])]
 
 
-def _launchers_of_each(programs: Programs, style: SourceStyle) -> list[str]:
-    """The launchers of every program, then the functions that call them."""
-    functions = []
-    for member in programs.members:
-        own = replace(style, section=True, forward_function=member.forward, backward_function=member.backward)
-        functions.append(forward_launcher(member.design, own))
-        if member.gradients:
-            functions.append(backward_launcher(member.design, own))
-    functions = [*dict.fromkeys(functions), _forward(programs, style)]
-    return [*functions, *([_backward(programs, style)] if programs.gradients else [])]
-
-
 def _forward(programs: Programs, style: SourceStyle) -> str:
+    """The function that calls the launchers of every program."""
     results = [*programs.names.outputs, *programs.saved]
     lines = [f'"""Give {", ".join(results)} of contiguous tensors."""'] if style.section else []
     lines += [_called(call) for call in programs.calls(Pass.forward)]
@@ -354,16 +340,8 @@ def _autograd_function(programs: Programs, style: SourceStyle) -> str:
     backward.append(f"return {', '.join(programs.gradients.get(n, 'None') for n in programs.problem.parameters)}")
     title = programs.problem.title or "Computes the formulas of its kernels."
     own = _with_defaults(programs, programs.parameters, names.scalars)
-    return "\n".join(
-        [
-            f"class {style.function_class}(torch.autograd.Function):",
-            *sentence_docstring(title, style.line_length),
-            "",
-            *_method(style, "forward", own, forward),
-            "",
-            *_method(style, "backward", programs.upstream, backward),
-        ]
-    )
+    methods = ("forward", own, forward), ("backward", programs.upstream, backward)
+    return autograd_function(style, style.function_class, title, methods, ("ensure_contiguous",))
 
 
 def _gradients_class(style: SourceStyle) -> str:
@@ -373,20 +351,9 @@ def _gradients_class(style: SourceStyle) -> str:
 def _gradients_function(programs: Programs, style: SourceStyle) -> str:
     """The backward as a function of autograd's own, by which a second derivative reaches it, and raises."""
     call = f"return {style.backward_function}({', '.join(programs.backward_arguments)})"
-    return "\n".join(
-        [
-            f"class {_gradients_class(style)}(torch.autograd.Function):",
-            f'{INDENT}"""Gradients, which have no derivative."""',
-            "",
-            f"{INDENT}@staticmethod",
-            *definition(style, 1, "forward", ["ctx", *programs.backward_arguments]),
-            *fitted(style, [call], 2),
-            "",
-            f"{INDENT}@staticmethod",
-            f"{INDENT}def backward(ctx, *upstream):",
-            f'{INDENT * 2}raise RuntimeError("there is no second derivative")',
-        ]
-    )
+    error = 'raise RuntimeError("there is no second derivative")'
+    methods = ("forward", programs.backward_arguments, [call]), ("backward", ["*upstream"], [error])
+    return autograd_function(style, _gradients_class(style), "Gradients, which have no derivative.", methods)
 
 
 def _entry(programs: Programs, style: SourceStyle) -> str:
@@ -411,8 +378,3 @@ def _literal(value: float | bool | str | None) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return plain(value)
-
-
-def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
-    head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
-    return [*head, *definition(style, 1, name, ["ctx", *arguments]), *fitted(style, lines, 2)]

@@ -106,7 +106,7 @@ class Sizes:
     @staticmethod
     def of(dimensions: tuple[str, ...], rules: tuple[Multiple, ...] = ()) -> Sizes:
         """Choose the stand-ins; the rules hold for them."""
-        scalars = tuple(dict.fromkeys(name for rule in rules for name in names_in(rule.of)))
+        scalars = tuple(dict.fromkeys(name for rule in rules for name in rule.scalars))
         table: dict[str, int] = {}
         prime = FIRST_STAND_IN
         for name in (*dimensions, *scalars):
@@ -242,10 +242,8 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
     _require(
         node.meta.dtype.isidentifier(), f"`{operator}` has the dtype `{node.meta.dtype}`, which torch has not", operator
     )
-    for reference in references(node.args):
-        _require(
-            reference.name in known, f"`{operator}` takes `{reference.name}`, which nothing computes before", operator
-        )
+    for operand in node.operands:
+        _require(operand in known, f"`{operator}` takes `{operand}`, which nothing computes before", operator)
     if operator not in ARITIES:
         return
     least, most = ARITIES[operator]
@@ -255,20 +253,20 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
         _require(whole or isinstance(dim, Expr), f"`{operator}` gives a dimension of the size {dim!r}", operator)
     if operator == "cat":
         pieces = node.args[0] if isinstance(node.args[0], tuple) else ()
-        whole = bool(pieces) and len(references(pieces)) == len(pieces)
+        whole = bool(pieces) and all(isinstance(piece, NodeRef) for piece in pieces)
         _require(whole and bool(node.meta.shape), "`cat` joins something that is no tensor", operator)
     if operator in GATHERS:
-        _require(len(references(node.args)) == 2, f"`{operator}` looks up in something that is no tensor", operator)
+        _require(len(node.operands) == 2, f"`{operator}` looks up in something that is no tensor", operator)
     if operator == "matmul":
-        ranks = [len(known[ref.name].meta.shape) for ref in references(node.args)]
+        ranks = [len(known[operand].meta.shape) for operand in node.operands]
         _require(len(ranks) == 2 and min(ranks) > 1, "`matmul` multiplies something that is no matrix", operator)
     if operator == "windows":
-        _require_windows(node, [len(known[ref.name].meta.shape) for ref in references(node.args)])
+        _require_windows(node, [len(known[operand].meta.shape) for operand in node.operands])
     if operator == "arange":
         _require(len(node.meta.shape) == 1, "`arange` has more than one dimension", operator)
     if operator in REDUCTIONS | GATHERS | SCANS | {"reshape", "expand", "permute", "slice"}:
         _require(isinstance(node.args[0], NodeRef), f"`{operator}` moves something that is no tensor", operator)
-        _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
+        _require_dimensions(node, len(known[node.operands[0]].meta.shape))
 
 
 def _whole_numbers(values: Arg) -> tuple[int, ...]:
@@ -316,20 +314,6 @@ def _require_dimensions(node: Node, rank: int) -> None:
 def _require(holds: bool, sentence: str, operator: str | None = None) -> None:
     if not holds:
         raise CannotCompileError(sentence, operator)
-
-
-def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
-    """The nodes that an argument names, in order."""
-    if isinstance(argument, NodeRef):
-        return [argument]
-    named: list[NodeRef] = []
-    if isinstance(argument, tuple):
-        for item in argument:
-            if isinstance(item, NodeRef):
-                named.append(item)
-            elif isinstance(item, tuple):
-                named += references(item)
-    return named
 
 
 def _require_one_function(problem: Problem, graph: Graph, spec: ScalarSpec) -> None:

@@ -9,21 +9,21 @@ from gpu_runner.contracts.graph import Expr
 from gpu_runner.contracts.reading import walk
 from workers.authors.compiler.design import ProgramDesign
 from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
+from workers.authors.compiler.graph import CannotCompileError, renamed
 from workers.authors.compiler.host import host_line
 from workers.authors.compiler.kernels import Store
 from workers.authors.compiler.schedules.base import Schedule
-from workers.authors.compiler.statements import INDENT, is_call, opening_of, split_arguments
+from workers.authors.compiler.statements import INDENT, function
 from workers.authors.protocol import SourceStyle
 
 
 def launchers(design: ProgramDesign, style: SourceStyle) -> list[str]:
     """The functions of a program; backward where it starts a kernel, or is asked for gradients by name."""
     wanted = design.backward is not None or (style.section and design.program.gradients)
-    return [forward_launcher(design, style), *([backward_launcher(design, style)] if wanted else [])]
+    return [_forward_launcher(design, style), *([_backward_launcher(design, style)] if wanted else [])]
 
 
-def forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
+def _forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     """The function that computes the outputs and what backward needs."""
     schedule, names = design.forward, design.names
     nodes = [store.node for store in schedule.task.stores]
@@ -46,7 +46,7 @@ def forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     return function(style, style.forward_function, parameters(design), lines)
 
 
-def backward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
+def _backward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     """The function that computes the gradients; of a section, it returns those of all inputs that have one."""
     schedule, program = design.backward, design.program
     every = [gradient_text(design, name) for name, _ in program.gradients]
@@ -133,7 +133,7 @@ def _multiple_guards(design: ProgramDesign) -> list[str]:
         if spec is None:
             raise CannotCompileError(f"no input has the dimension `{rule.dimension}`")
         name, position = design.names.tensors[spec.name], spec.dims.index(rule.dimension) - len(spec.dims)
-        own, of = [scalars[scalar] for scalar in names_in(rule.of)], renamed(rule.of, scalars)
+        own, of = [scalars[scalar] for scalar in dict.fromkeys(rule.scalars)], renamed(rule.of, scalars)
         least = own[0] if len(own) == 1 else f"min({', '.join(own)})"
         lines.append(f"if {least} < 1 or {name}.shape[{position}] % {of if of.isidentifier() else f'({of})'}:")
         lines.append(f'{INDENT}raise ValueError("dimension {position} of {name} is no multiple of {of}")')
@@ -216,34 +216,3 @@ def gradient_text(design: ProgramDesign, name: str) -> str:
     assert design.backward is not None
     places = [program.key(r) for r in program.backward_results]
     return design.backward.task.stores[places.index(program.key(result))].name
-
-
-def function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
-    """A function of the module."""
-    return "\n".join([*definition(style, 0, name, arguments), *fitted(style, lines, 1)])
-
-
-def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
-    """The line that opens a function, or one line for each argument where that is too long."""
-    line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
-    if len(line) <= style.line_length:
-        return [line]
-    return [f"{INDENT * depth}def {name}(", *(f"{INDENT * (depth + 1)}{a}," for a in arguments), f"{INDENT * depth}):"]
-
-
-def fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
-    """Indent lines; one that is a call, and too long, has its arguments one a line."""
-    result = []
-    for line in lines:
-        text = INDENT * depth + line if line else ""
-        opening = line.find("(")
-        whole = line.endswith(")") and opening_of(line) == opening and is_call(line, opening)
-        if len(text) <= style.line_length or not whole:
-            result.append(text)
-            continue
-        indent = text[: len(text) - len(text.lstrip())]
-        head, _, rest = text.strip().partition("(")
-        result.append(f"{indent}{head}(")
-        result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
-        result.append(f"{indent})")
-    return result

@@ -26,7 +26,6 @@ from workers.authors.compiler.graph import (
     CannotCompileError,
     evaluate,
     names_in,
-    references,
 )
 from workers.authors.compiler.rounding import ValueRounding, keeps_order, unrounded
 from workers.authors.compiler.values import TileValue, ValueNumbering
@@ -64,7 +63,7 @@ class Lowering:
             taken = node.op == "slice" and value.op == "cat" and not is_whole_slice(node, self._nodes)
             return value.args[self._index(node)] if taken else value
         if node.op == "cat":
-            return self.numbering.pointwise("cat", *(self.values[ref.name] for ref in references(node.args)))
+            return self.numbering.pointwise("cat", *(self.values[operand] for operand in node.operands))
         if node.op == "cast":
             return self._per_chunk(lambda value: self._cast(value, node), self._operand(node.args[0], node))
         if node.op in POINTWISE:
@@ -75,7 +74,7 @@ class Lowering:
         if node.op == "matmul":
             return self.numbering.value("dot", (), node.name, FULL)
         if node.op in GATHERS:
-            source, index = (self.values[ref.name] for ref in references(node.args))
+            source, index = (self.values[operand] for operand in node.operands)
             return picked(self.numbering, source, index, node.op)
         if node.op in SCANS:
             return self._scanned(node)
@@ -113,7 +112,7 @@ class Lowering:
     def _moved(self, node: Node) -> TileValue:
         """Columns of a row are those of another row before or after them."""
         numbering, domain, whole = self.numbering, self._domain, self._domain.col_axes
-        names = [node.name] if node.op == "cat" else [ref.name for ref in references(node.args)]
+        names = (node.name,) if node.op == "cat" else node.operands
         if any(domain.shapes[name][-1] != whole for name in names) or len(whole) != 1:
             raise CannotCompileError(f"`{node.op}` is of a row that no tensor has whole", node.op)
         if node.op == "slice":
@@ -122,14 +121,10 @@ class Lowering:
                 numbering, self.values[names[0]], simplified(numbering, "add", numbering.column(), start), "slice"
             )
         result, end = None, numbering.const(0)
-        for reference in references(node.args):
-            length = self._offset(self._nodes[reference.name].meta.shape[-1], node)
+        for operand in node.operands:
+            length = self._offset(self._nodes[operand].meta.shape[-1], node)
             index = simplified(numbering, "sub", numbering.column(), end)
-            value = (
-                picked(numbering, self.values[reference.name], index, "cat")
-                if end.number != 0
-                else self.values[reference.name]
-            )
+            value = picked(numbering, self.values[operand], index, "cat") if end.number != 0 else self.values[operand]
             before = simplified(numbering, "lt", numbering.column(), end)
             result = value if result is None else simplified(numbering, "where", before, result, value)
             end = simplified(numbering, "add", end, length)
@@ -149,8 +144,8 @@ class Lowering:
     def _elements(self, node: Node) -> TileValue:
         """Slice a short vector, or concatenate its parts."""
         elements: list[TileValue] = []
-        for reference in references(node.args):
-            value, length = self.values[reference.name], self._nodes[reference.name].meta.shape[0]
+        for operand in node.operands:
+            value, length = self.values[operand], self._nodes[operand].meta.shape[0]
             elements += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
         taken = elements[elements_taken(node)] if node.op == "slice" else elements
         return taken[0] if len(taken) == 1 else self.numbering.pointwise("cat", *taken)
@@ -197,7 +192,7 @@ class Lowering:
         return value.boolean or value.integer or value.op in {"floor", "ceil", "round", "trunc"}
 
     def _reduced(self, node: Node) -> TileValue:
-        operand = references(node.args)[0].name
+        operand = node.operands[0]
         shape, domain = self._domain.shapes[operand], self._domain
         gone = [axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim]] if shape else []
         rows = [axis for axis in gone if axis in domain.row_axes]
@@ -227,8 +222,8 @@ class Lowering:
         return reduce(lambda left, right: simplified(self.numbering, _JOINED[node.op], left, right), chunks)
 
     def _scanned(self, node: Node) -> TileValue:
-        value = self.values[references(node.args)[0].name]
-        axes = self._domain.shapes[references(node.args)[0].name]
+        value = self.values[node.operands[0]]
+        axes = self._domain.shapes[node.operands[0]]
         dim = reduced_dimensions(node, len(axes))[0]
         if (
             value.op == "cat"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import VIEWS
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, references
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes
 
 COPIED = " copied"  # ends the name of the node that holds the copy of an operand
 _FLOATING = ("float32", "bfloat16", "float16")
@@ -65,7 +65,7 @@ def _difference(cases: Sequence[Sizes]) -> Difference:
 
 
 def _cut(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[Node]:
-    source = nodes[references(node.args)[0].name]
+    source = nodes[node.operands[0]]
     dim, start, step = node.args[1], (*node.args[2:3], 0)[0] or 0, (*node.args[4:5], 1)[0] or 1
     if not (isinstance(dim, int) and isinstance(start, int) and isinstance(step, int)):
         return [node]
@@ -84,7 +84,7 @@ def _joined(node: Node, nodes: Mapping[str, Node], between: Difference) -> list[
     if not isinstance(dim, int):
         return [node]
     start: int | None = 0
-    for part in (nodes[reference.name] for reference in references(node.args)):
+    for part in (nodes[operand] for operand in node.operands):
         length = _length(part, dim)
         if part.op != "full" or part.args[0] != 0:
             more = between(_length(node, dim), length)
@@ -152,7 +152,7 @@ def _viewed(operand: str, nodes: Mapping[str, Node]) -> list[Node]:
     """A view and what it is of, from that on."""
     chain = [nodes[operand]]
     while chain[0].op in VIEWS - {"expand", "cast"}:
-        chain.insert(0, nodes[references(chain[0].args)[0].name])
+        chain.insert(0, nodes[chain[0].operands[0]])
     return chain
 
 

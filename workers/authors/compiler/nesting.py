@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Dim, Expr, Node, NodeRef, TensorMeta
 from workers.authors.compiler.axes import reduced_dimensions
-from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of, references
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 
 NESTED = frozenset({"sum", "amax", "amin", "prod"})
 FEW_ROWS = 256  # about two programs for each multiprocessor
@@ -46,12 +46,12 @@ def with_narrow_reductions(graph: Graph) -> Graph:
 
 
 def _narrow(node: Node, known: Mapping[str, Node]) -> list[Node]:
-    (operand,) = references(node.args)
-    expanded = known[operand.name]
+    (operand,) = node.operands
+    expanded = known[operand]
     if expanded.op != "expand":
         return [node]
-    (source,) = references(expanded.args)
-    whole, narrow = expanded.meta.shape, known[source.name].meta.shape
+    (source,) = expanded.operands
+    whole, narrow = expanded.meta.shape, known[source].meta.shape
     gone = reduced_dimensions(node, len(whole))
     repeated = [place for place in range(len(whole)) if len(narrow) == len(whole) and narrow[place] != whole[place]]
     if not repeated or set(repeated) & set(gone):
@@ -60,7 +60,7 @@ def _narrow(node: Node, known: Mapping[str, Node]) -> list[Node]:
     def kept(shape: tuple[Dim, ...]) -> TensorMeta:
         return TensorMeta(tuple(1 if place in gone else dim for place, dim in enumerate(shape)), node.meta.dtype)
 
-    first = Node(f"{node.name} narrow", node.op, (source, gone, True), kept(narrow))
+    first = Node(f"{node.name} narrow", node.op, (NodeRef(source), gone, True), kept(narrow))
     if kept(whole).shape == node.meta.shape:
         return [first, replace(node, op="expand", args=(NodeRef(first.name),))]
     second = Node(f"{node.name} wide", "expand", (NodeRef(first.name),), kept(whole))
@@ -85,8 +85,8 @@ class _Nest:
         if pair is not None:
             yield from self._moved(node, inner, *pair)
             return
-        (operand,) = references(node.args)
-        first = self._reduced(f"{node.name} inner", node.op, operand.name, inner)
+        (operand,) = node.operands
+        first = self._reduced(f"{node.name} inner", node.op, operand, inner)
         self._inner[node.name] = first, inner
         yield first
         yield replace(node, args=(NodeRef(first.name), *node.args[1:]))
@@ -95,7 +95,7 @@ class _Nest:
         """Whether as many elements follow from a node: a sum that ends a pass is added up by whatever programs there are."""
         behind = {name}
         for node in self._nodes.values():
-            if behind.intersection(ref.name for ref in references(node.args)):
+            if behind.intersection(node.operands):
                 behind.add(node.name)
         return any(self._count(self._nodes[other].meta.shape) >= count for other in behind - {name})
 
@@ -107,8 +107,8 @@ class _Nest:
 
     def _inner_dims(self, node: Node) -> tuple[int, ...]:
         """The innermost of a reduction's dimensions that are to be reduced first; none where it is taken as it is."""
-        (operand,) = references(node.args)
-        shape = self._nodes[operand.name].meta.shape
+        (operand,) = node.operands
+        shape = self._nodes[operand].meta.shape
         gone = reduced_dimensions(node, len(shape))
         rows, length = self._count(node.meta.shape), self._count(tuple(shape[dim] for dim in gone))
         if not 0 < rows < FEW_ROWS or length < LONG_ROW:
@@ -132,32 +132,32 @@ class _Nest:
 
     def _about_mean(self, node: Node, inner: tuple[int, ...]) -> tuple[Node, Node] | None:
         """The mean about which a sum of squares is taken, and the sum of the inner dimensions that it is computed from."""
-        (operand,) = references(node.args)
-        square = self._nodes[operand.name]
-        factors = references(square.args)
+        (operand,) = node.operands
+        square = self._nodes[operand]
+        factors = square.operands
         if node.op != "sum" or square.op != "mul" or len(factors) != 2 or factors[0] != factors[1]:
             return None
-        difference = self._nodes[factors[0].name]
-        sides = references(difference.args)
+        difference = self._nodes[factors[0]]
+        sides = difference.operands
         if difference.op != "sub" or len(sides) != 2:
             return None
-        mean = self._nodes[sides[1].name]
-        total = self._nodes[references(mean.args)[0].name] if mean.op == "div" and references(mean.args) else None
+        mean = self._nodes[sides[1]]
+        total = self._nodes[mean.operands[0]] if mean.op == "div" and mean.operands else None
         known = self._inner.get(total.name) if total is not None else None
         if total is None or known is None or total.op != "sum" or known[1] != inner:
             return None
-        same = references(known[0].args) == [sides[0]] and mean.args[1] == self._elements(node)
+        same = known[0].operands == (sides[0],) and mean.args[1] == self._elements(node)
         return (mean, known[0]) if same else None
 
     def _elements(self, node: Node) -> Dim | None:
         """How many elements a reduction runs over, as the graph writes it."""
-        (operand,) = references(node.args)
-        shape = self._nodes[operand.name].meta.shape
+        (operand,) = node.operands
+        shape = self._nodes[operand].meta.shape
         return _product([shape[dim] for dim in reduced_dimensions(node, len(shape))])
 
     def _moved(self, node: Node, inner: tuple[int, ...], mean: Node, total: Node) -> Iterator[Node]:
-        (operand,) = references(total.args)
-        shape, meta = self._nodes[operand.name].meta.shape, total.meta
+        (operand,) = total.operands
+        shape, meta = self._nodes[operand].meta.shape, total.meta
         count = _product([shape[dim] for dim in inner])
 
         def made(suffix: str, op: str, args: tuple[NodeRef | Dim, ...], of: TensorMeta) -> Node:
@@ -166,7 +166,7 @@ class _Nest:
             return new
 
         middle = made("middle", "div", (NodeRef(total.name), count), meta)
-        apart = made("apart", "sub", (operand, NodeRef(middle.name)), self._nodes[operand.name].meta)
+        apart = made("apart", "sub", (NodeRef(operand), NodeRef(middle.name)), self._nodes[operand].meta)
         square = made("square", "mul", (NodeRef(apart.name), NodeRef(apart.name)), apart.meta)
         squares = self._reduced(f"{node.name} inner", "sum", square.name, inner)
         distance = made("distance", "sub", (NodeRef(middle.name), NodeRef(mean.name)), meta)

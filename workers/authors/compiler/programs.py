@@ -9,13 +9,12 @@ from gpu_runner.contracts import Graph, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
 from workers.authors.compiler.attention import Chain, with_chains
 from workers.authors.compiler.design import ProgramDesign, build_design
-from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed, with_bounds
+from workers.authors.compiler.graph import CannotCompileError, names_in, require_well_formed, with_bounds
 from workers.authors.compiler.launchers import (
     backward_arguments,
-    backward_launcher,
-    forward_launcher,
     forward_results,
     gradient_text,
+    launchers,
     parameters,
 )
 from workers.authors.compiler.names import TensorNames
@@ -73,7 +72,7 @@ def _ancestors(end: str, nodes: dict[str, Node]) -> set[str]:
         name = waiting.pop()
         if name not in ancestors:
             ancestors.add(name)
-            waiting.extend(ref.name for ref in references(nodes[name].args))
+            waiting.extend(nodes[name].operands)
     return ancestors
 
 
@@ -90,8 +89,8 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
     kept = tuple(node for node in graph.nodes if node.name in used)
     inputs = tuple(name for name in graph.inputs if name in used)
     texts = {name for node in kept for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
-    rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
-    texts |= {name for rule in rules for name in names_in(rule.of)}
+    rules = tuple(rule for rule in graph.multiples if texts & {*rule.scalars} and rule.dimension in texts)
+    texts |= {name for rule in rules for name in rule.scalars}
     scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
     known = {*inputs, *(scalar.name for scalar in scalars)}
     own = replace(
@@ -368,7 +367,7 @@ def in_series(
                 design = build_design(
                     brief.name, step.problem, step.graph, step_of=step.timed, target=brief.style.target
                 )
-                forward_launcher(design, COMPARED)
+                launchers(design, COMPARED)
                 fitting[key] = not _reduces_again(design.program)
             except CannotCompileError:
                 fitting[key] = False
@@ -464,9 +463,7 @@ def _stored_name(step: SeriesStep) -> str:
 
 def _text_of(design: ProgramDesign) -> tuple[str, ...]:
     kernels = [kernel.source for schedule in design.passes for kernel in schedule.kernels]
-    launchers = [forward_launcher(design, COMPARED)]
-    launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
-    return (*kernels, *launchers)
+    return (*kernels, *launchers(design, COMPARED))
 
 
 def _table(design: ProgramDesign, names: TensorNames, places: tuple[int, ...]) -> dict[str, str]:

@@ -23,7 +23,6 @@ from workers.authors.compiler.graph import (
     CannotCompileError,
     Sizes,
     names_in,
-    references,
     with_bounds,
 )
 from workers.authors.compiler.names import AGAIN
@@ -59,7 +58,7 @@ def virtual_nodes(graph: Graph) -> frozenset[str]:
     """The windows of tensors, and what is computed of them element by element."""
     found: set[str] = set()
     for node in graph.nodes:
-        of_windows = any(ref.name in found for ref in references(node.args))
+        of_windows = any(operand in found for operand in node.operands)
         if node.op == "windows" or (of_windows and node.op in POINTWISE | VIEWS):
             found.add(node.name)
     return frozenset(found)
@@ -80,13 +79,13 @@ def without_vectors(graph: Graph) -> Graph:
     nodes: list[Node] = []
     virtual = virtual_nodes(graph)
     for node in graph.nodes:
-        whole = node.op == "matmul" and len(references(node.args)) == 2
+        whole = node.op == "matmul" and len(node.operands) == 2
         nodes += _elementwise(node, shapes, virtual) if whole else [node]
     return replace(graph, nodes=tuple(nodes))
 
 
 def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: frozenset[str]) -> list[Node]:
-    left, right = (ref.name for ref in references(node.args))
+    left, right = node.operands
     first, second = shapes.get(left, ()), shapes.get(right, ())
     if min(len(first), len(second)) < 2 or 1 not in (*first[-2:], *second[-2:]):
         return [node]
@@ -227,7 +226,7 @@ def _form(step: SeriesStep, breaks: Breaks) -> list[tuple[object, ...]]:
     return [
         (
             node.op,
-            tuple(places[ref.name] for ref in references(node.args)),
+            tuple(places[operand] for operand in node.operands),
             node.args[1:2] if node.op in REDUCTIONS else (),
             breaks.turns.get(node.name),
         )
@@ -282,7 +281,7 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
     What follows a product is computed after it is stored; reductions and what they need go before what needs them; at last what
     one reduces is stored before.
     """
-    own = {node.name: node for node in step.graph.nodes if references(node.args) and AGAIN not in node.name}
+    own = {node.name: node for node in step.graph.nodes if node.operands and AGAIN not in node.name}
     products = {node.name for node in own.values() if node.op == "matmul"}
     if products:
         after = {node.name for node in nodes_behind(step.graph, step.graph.outputs, beyond_products=False)}
@@ -293,7 +292,7 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
     turn = 1 + max(breaks.turns.get(name, 0) for name in own)
     levels: dict[str, int] = {}
     for name, node in own.items():
-        below = max((levels.get(ref.name, 0) for ref in references(node.args)), default=0)
+        below = max((levels.get(operand, 0) for operand in node.operands), default=0)
         levels[name] = below + (node.op in REDUCTIONS | SCANS)
     reduced = [name for name, node in own.items() if node.op in REDUCTIONS | SCANS]
     parts = [[name for name in reduced if levels[name] <= most] for most in range(max(levels.values()), 0, -1)]
@@ -306,7 +305,7 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
             tried.add(early)
             yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)})
     nodes = {node.name: node for node in step.graph.nodes}
-    ends = [_viewed(references(own[name].args)[0].name, nodes) for name in reversed(reduced)]
+    ends = [_viewed(own[name].operands[0], nodes) for name in reversed(reduced)]
     for operand in dict.fromkeys(end for end in (*ends, *_spread(own)) if end in own):
         early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
         later = {other for other in own if levels[other] and other not in early} or own.keys() - early
@@ -320,13 +319,11 @@ def _spread(own: Mapping[str, Node]) -> Iterator[str]:
     """What is repeated along further dimensions to meet another tensor, and what comes of it, the last first."""
     for name, node in reversed([*own.items()]):
         if node.op in POINTWISE:
-            operands = [ref.name for ref in references(node.args) if ref.name in own]
+            operands = [operand for operand in node.operands if operand in own]
             smaller = [other for other in operands if _dims(own[other]) != _dims(node) or own[other].op == "expand"]
             yield from (other for other in smaller if own[other].op != "reshape")
-            yield from (
-                ref.name for other in smaller if own[other].op == "reshape" for ref in references(own[other].args)
-            )
-            if smaller or len(operands) < len(references(node.args)):
+            yield from (operand for other in smaller if own[other].op == "reshape" for operand in own[other].operands)
+            if smaller or len(operands) < len(node.operands):
                 yield name
 
 
@@ -336,9 +333,9 @@ def _alike(step: SeriesStep, own: Mapping[str, Node], reduced: Sequence[str]) ->
     kinds: dict[str, tuple[object, ...]] = {}
     behind: dict[str, set[str]] = {}
     for name, node in own.items():
-        behind[name] = set().union(*(behind.get(ref.name, set()) for ref in references(node.args)))
+        behind[name] = set().union(*(behind.get(operand, set()) for operand in node.operands))
         if name in reduced:
-            shape = shapes[references(node.args)[0].name]
+            shape = shapes[node.operands[0]]
             kinds[name] = (node.args[1:2], shape)
             behind[name] = behind[name] | {name}
     found: dict[tuple[object, ...], list[str]] = {}
@@ -354,7 +351,7 @@ def _early(step: SeriesStep, own: Mapping[str, Node], reduced: Sequence[str]) ->
     shapes = {_dims(own[name]) for name in reduced}
     found = set(reduced)
     for name, node in own.items():
-        operands = [ref.name for ref in references(node.args) if ref.name in own]
+        operands = [operand for operand in node.operands if operand in own]
         if operands and node.op in POINTWISE | VIEWS and _dims(node) in shapes and found.issuperset(operands):
             found.add(name)
     yield needed | found
@@ -388,7 +385,7 @@ class Division:
         }
         forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
         # Which tap is the largest is found together with it.
-        forward |= {n.name for n in graph.nodes if n.op == "argmax" and references(n.args)[0].name in forward}
+        forward |= {n.name for n in graph.nodes if n.op == "argmax" and n.operands[0] in forward}
         saved = _saved(graph, nodes, forward, ends) if ends else ()
         kept = frozenset({*given, *graph.outputs, *saved}) - _compared(graph, forward)
         return Division(given, (*graph.outputs, *saved), kept, tuple(ends))
@@ -397,10 +394,10 @@ class Division:
 def _compared(graph: Graph, forward: set[str]) -> set[str]:
     """The largest and least elements that backward looks for: rounded, as they are stored, none may be equal."""
     looked_for = {
-        _viewed(ref.name, {node.name: node for node in graph.nodes})
+        _viewed(operand, {node.name: node for node in graph.nodes})
         for node in graph.nodes
         if node.op == "eq" and node.name not in forward
-        for ref in references(node.args)
+        for operand in node.operands
     }
     return {node.name for node in graph.nodes if node.op in {"amax", "amin"} and node.name in looked_for & forward}
 
@@ -408,11 +405,11 @@ def _compared(graph: Graph, forward: set[str]) -> set[str]:
 def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[str]) -> tuple[str, ...]:
     """What backward reads of forward and cannot compute element by element from inputs, outputs and what is kept already."""
     backward = [node for node in nodes_behind(graph, ends) if node.name not in forward]
-    read = {ref.name for node in backward for ref in references(node.args)} | set(ends)
+    read = {operand for node in backward for operand in node.operands} | set(ends)
     compared = _compared(graph, forward)
     backward += [node for node in graph.nodes if node.name in compared]
-    read |= {ref.name for node in backward for ref in references(node.args)}
-    windowed = {ref.name for node in backward if node.op == "windows" for ref in references(node.args)}
+    read |= {name for node in backward for name in node.operands}
+    windowed = {name for node in backward if node.op == "windows" for name in node.operands}
     known = {*graph.inputs, *graph.outputs} - compared
     read = _from_stored(nodes, forward, read, known)
     kept: list[str] = []
@@ -425,7 +422,7 @@ def _saved(graph: Graph, nodes: dict[str, Node], forward: set[str], ends: list[s
         if node.name in known or node.name not in forward or node.name in skipped:
             continue
         again = node.op in POINTWISE | VIEWS | {"full", "arange"} and node.name not in windowed
-        if again and all(r.name in known for r in references(node.args)):
+        if again and all(operand in known for operand in node.operands):
             known.add(node.name)
         elif node.name in read or node.name in windowed or any(map(known.isdisjoint, views.get(node.name, ()))):
             kept.append(node.name)
@@ -442,7 +439,7 @@ def _from_stored(nodes: dict[str, Node], forward: set[str], read: set[str], know
     stored: set[str] = set()  # of these, what is reduced
     factors: set[str] = set()  # what products take is stored in any case
     for node in nodes.values():
-        operands = {ref.name for ref in references(node.args)}
+        operands = set(node.operands)
         if node.op in PRODUCTS:
             factors |= {_viewed(name, nodes) for name in operands}
         if node.op in PRODUCTS or (node.op in POINTWISE and operands & follows and not operands & stored):
@@ -454,7 +451,7 @@ def _from_stored(nodes: dict[str, Node], forward: set[str], read: set[str], know
         node = nodes[name]
         if name in stored | known or node.op not in POINTWISE | VIEWS:
             return {name}
-        return set().union(*(ends(ref.name) for ref in references(node.args)))
+        return set().union(*(ends(operand) for operand in node.operands))
 
     found: set[str] = set()
     for name in read:
@@ -471,7 +468,7 @@ def _viewed(name: str, nodes: Mapping[str, Node]) -> str:
 
 def _held_against(graph: Graph, nodes: Mapping[str, Node]) -> set[str]:
     """The reductions whose results are looked for among what they reduce: rounded they would equal none of it."""
-    compared = {ref.name for node in graph.nodes if node.op in {"eq", "ne"} for ref in references(node.args)}
+    compared = {operand for node in graph.nodes if node.op in {"eq", "ne"} for operand in node.operands}
     ends = {link for name in compared for link in _chain(name, nodes)}
     return {name for name in ends if nodes[name].op in {"amax", "amin"}}
 
@@ -479,8 +476,8 @@ def _held_against(graph: Graph, nodes: Mapping[str, Node]) -> set[str]:
 def _chain(name: str, nodes: Mapping[str, Node]) -> list[str]:
     """A node and what it is a view of, one after the other."""
     chain = [name]
-    while nodes[chain[-1]].op in VIEWS and (operands := references(nodes[chain[-1]].args)):
-        chain.append(operands[0].name)
+    while nodes[chain[-1]].op in VIEWS and (operands := nodes[chain[-1]].operands):
+        chain.append(operands[0])
     return chain
 
 
@@ -509,13 +506,13 @@ class StepCutter:
         self._turns, self._stored = breaks.turns, breaks.stored
         self._users_in_turns: dict[str, list[str]] = {}  # by what they take
         for user in self._turns:
-            for ref in references(self.nodes[user].args):
-                self._users_in_turns.setdefault(ref.name, []).append(user)
+            for operand in self.nodes[user].operands:
+                self._users_in_turns.setdefault(operand, []).append(user)
         self._rank: dict[str, tuple[int, int]] = {}
         self._recomputed: dict[tuple[str, int, bool], bool] = {}
         self._product: dict[str, str | None] = {}  # the product that a node of odd rank follows from
         self.virtual = virtual_nodes(graph)
-        self.windowed = {ref.name for node in graph.nodes if node.op == "windows" for ref in references(node.args)}
+        self.windowed = {name for node in graph.nodes if node.op == "windows" for name in node.operands}
         self._roots: dict[tuple[object, ...], str] = {}  # what reduces windows, by what it reduces
         self._late = set(breaks.late)  # what is not computed together with the product that it follows from
 
@@ -554,17 +551,17 @@ class StepCutter:
     def _is_root(self, name: str) -> bool:
         """Whether a node is a product, or reduces windows."""
         node = self.nodes[name]
-        return node.op in PRODUCTS or (node.op in REDUCTIONS and references(node.args)[0].name in self.virtual)
+        return node.op in PRODUCTS or (node.op in REDUCTIONS and node.operands[0] in self.virtual)
 
     def _needed(self, ends: list[str]) -> list[Node]:
         needed = set(ends)
         for node in reversed(self.graph.nodes):
             if node.name in needed and node.name not in self.available:
-                needed.update(ref.name for ref in references(node.args))
+                needed.update(node.operands)
         return [node for node in self.graph.nodes if node.name in needed]
 
     def _ranked(self, node: Node) -> tuple[tuple[int, int], str | None]:
-        operands = [ref.name for ref in references(node.args)]
+        operands = [*node.operands]
         if node.name in self.available or not operands:
             return (0, 0), None
         rank, turn = max(self._rank[name] for name in operands)
@@ -606,7 +603,7 @@ class StepCutter:
         for node in reversed([node for node in order if node.name not in self.available]):
             reduces = self._rank[node.name][0] % 2 == 0 and node.op not in POINTWISE | VIEWS | PRODUCTS | {"windows"}
             if reduces or node.name in found:
-                same = [r.name for r in references(node.args) if self._rank[r.name] == self._rank[node.name]]
+                same = [operand for operand in node.operands if self._rank[operand] == self._rank[node.name]]
                 found.update(same)
         return found
 
@@ -615,7 +612,7 @@ class StepCutter:
         groups: dict[tuple[tuple[int, int], str], set[str]] = {}
         owner: dict[str, tuple[tuple[int, int], str]] = {}
         for node in order:
-            if node.name in self.available or node.name in self.virtual or not references(node.args):
+            if node.name in self.available or node.name in self.virtual or not node.operands:
                 continue
             rank, product = self._rank[node.name], self._product[node.name]
             leader = self.chains[product].leader if product and product in self.chains else product
@@ -624,8 +621,8 @@ class StepCutter:
             members.add(node.name)
             owner[node.name] = key
             if product is None:
-                for ref in references(node.args):
-                    other = owner.get(ref.name)
+                for operand in node.operands:
+                    other = owner.get(operand)
                     if other is not None and other[0] == rank and other != key:
                         for name in groups[other]:
                             owner[name] = key
@@ -641,7 +638,7 @@ class StepCutter:
 
     def _is_recomputed(self, name: str, rank: int, *, often: bool) -> bool:
         node = self.nodes[name]
-        if name in self.available or not references(node.args):
+        if name in self.available or not node.operands:
             return True
         if (self._rank[name][0] not in {0, rank} and not often) or name in self.windowed:
             return False
@@ -649,17 +646,17 @@ class StepCutter:
             return False
         if often and not self._is_number(name) and (node.op not in CHEAP | VIEWS or name in self._summed):
             return False
-        operands = [ref.name for ref in references(node.args)]
+        operands = node.operands
         if not often and self._rank[name][0] == rank:
             # Of a step before it that was taken from the same: what that one reduces is few numbers, and products lie in memory.
-            operands = [o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS]
+            operands = tuple(o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS)
         return all(self.is_recomputed(operand, rank, often=often) for operand in operands)
 
     def _is_number(self, name: str) -> bool:
         """Whether a node is one number, the same whatever the inputs are."""
         node = self.nodes[name]
         return node.op == "full" or (
-            not node.meta.shape and node.op in POINTWISE and all(self._is_number(r.name) for r in references(node.args))
+            not node.meta.shape and node.op in POINTWISE and all(self._is_number(operand) for operand in node.operands)
         )
 
     def rank(self, members: set[str]) -> int:
@@ -705,12 +702,12 @@ class _Part:
         if not inside and name in self._cut.windowed:  # whatever it is, it is stored
             self.requested.add(name)
             return self._input(name, role)
-        if not (inside or not references(node.args)):
+        if not (inside or not node.operands):
             view = node.op in VIEWS or name in self._cut.virtual
             if not view and not self._cut.is_recomputed(name, self._rank, often=bool(role)):
                 self.requested.add(name)
                 return self._input(name, role)
-        sides = ["left", "right"] if node.op == "matmul" else [role] * len(references(node.args))
+        sides = ["left", "right"] if node.op == "matmul" else [role] * len(node.operands)
         args: Arg = self._renamed(node.args, iter(sides))
         assert isinstance(args, tuple)
         self._copies[copied] = replace(node, name=copied, args=args)
@@ -758,8 +755,8 @@ class _Part:
             self._input(self._given[0], "")
         nodes = tuple(self._copies.values())
         texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
-        rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
-        texts |= {name for rule in rules for name in names_in(rule.of)}
+        rules = tuple(rule for rule in graph.multiples if texts & {*rule.scalars} and rule.dimension in texts)
+        texts |= {name for rule in rules for name in rule.scalars}
         scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
         names = sorted(self._inputs, key=lambda own: AGAIN in own)
         specs = tuple(self._spec(own) for own in names)

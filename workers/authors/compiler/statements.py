@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from workers.authors.compiler.expressions import TRITON, Dialect, ExpressionText, compose
 from workers.authors.compiler.names import TensorNames
@@ -186,6 +186,51 @@ def _sentence(text: str) -> str:
     )
     short = textwrap.shorten(words, MOST_CHARACTERS, placeholder=" ...")
     return short if short.endswith(".") else f"{short}."
+
+
+def function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
+    """A function of the module."""
+    return "\n".join([*definition(style, 0, name, arguments), *fitted(style, lines, 1)])
+
+
+def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
+    """The line that opens a function, or one line for each argument where that is too long."""
+    line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
+    if len(line) <= style.line_length:
+        return [line]
+    return [f"{INDENT * depth}def {name}(", *(f"{INDENT * (depth + 1)}{a}," for a in arguments), f"{INDENT * depth}):"]
+
+
+def fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
+    """Indent lines; one that is a call, and too long, has its arguments one a line."""
+    result = []
+    for line in lines:
+        text = INDENT * depth + line if line else ""
+        opening = line.find("(")
+        whole = line.endswith(")") and opening_of(line) == opening and is_call(line, opening)
+        if len(text) <= style.line_length or not whole:
+            result.append(text)
+            continue
+        indent = text[: len(text) - len(text.lstrip())]
+        head, _, rest = text.strip().partition("(")
+        result.append(f"{indent}{head}(")
+        result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
+        result.append(f"{indent})")
+    return result
+
+
+Method = tuple[str, Sequence[str], list[str]]  # name, arguments after ``ctx``, lines
+
+
+def autograd_function(
+    style: SourceStyle, name: str, sentence: str, methods: Iterable[Method], decorators: Sequence[str] = ()
+) -> str:
+    """A subclass of ``torch.autograd.Function``."""
+    text = [f"class {name}(torch.autograd.Function):", *sentence_docstring(sentence, style.line_length)]
+    for method, arguments, lines in methods:
+        text += ["", *(f"{INDENT}@{decorator}" for decorator in ("staticmethod", *decorators))]
+        text += [*definition(style, 1, method, ["ctx", *arguments]), *fitted(style, lines, 2)]
+    return "\n".join(text)
 
 
 QUOTES = '"""'
