@@ -102,7 +102,8 @@ LAID = '''def _laid(x, dim, precision):
 
 ALIGNED = '''def _aligned(x):
     """A copy with rows that begin at multiples of 16 elements, which Triton loads many at a time."""
-    rows = torch.empty((*x.shape[:-1], 16 * triton.cdiv(x.shape[-1], 16)), dtype=x.dtype, device=x.device)
+    n_cols = 16 * max(1, triton.cdiv(x.shape[-1], 16))
+    rows = torch.empty((*x.shape[:-1], n_cols), dtype=x.dtype, device=x.device)
     return rows[..., : x.shape[-1]].copy_(x)'''
 
 WINDOW_PRECISION = '''def _window_precision(device):
