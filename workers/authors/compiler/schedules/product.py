@@ -184,7 +184,7 @@ class ProductSchedule(Schedule):
 
     names: Mapping[str, str] = field(default_factory=dict)  # of tensors
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
-    described: tuple[tuple[str, str], ...] = ()  # operands that descriptors may be made of, and how far apart their rows lie
+    described: tuple[tuple[str, str], ...] = ()  # operands that may have descriptors, and how far apart their rows lie
 
     @staticmethod
     def fits(task: KernelTask, program: ValueProgram) -> bool:
@@ -230,6 +230,11 @@ class ProductSchedule(Schedule):
         if windows:
             lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
         lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
+        if self.described:
+            lines += [
+                f"n_tiles = {self._tiles}",
+                f"n_programs = _product_programs({self.source}.device, n_tiles, described)",
+            ]
         if shares:
             block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
             turns = f"{'n_outer * ' if outer else ''}triton.cdiv(n_inner, {block})"
@@ -299,7 +304,7 @@ class ProductSchedule(Schedule):
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
         grid = "(n_tiles, n_splits)" if shares_sum(self.task, self.program) else f"({self._tiles},)"
         if self.described:
-            grid = f"(_product_programs({self.source}.device, {self._tiles}, described),)"
+            grid = "(n_programs,)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         rounded = [
             f"{text} = _rounded_once({text}, {precision})"
@@ -339,7 +344,10 @@ class ProductSchedule(Schedule):
     def grid(self) -> tuple[str, str]:
         """One dimension, tiles in groups of rows."""
         if self.described:
-            return "1D", "a program a multiprocessor, each over tiles of the product; a tile a program without descriptors"
+            return (
+                "1D",
+                "a program a multiprocessor, each over many tiles of the product; without descriptors one a tile",
+            )
         return "1D", "a tile of the product a program, those of a group of rows one after the other"
 
 
@@ -419,9 +427,9 @@ def described_tensors(program: ValueProgram, task: KernelTask) -> bool:
     assert program.product is not None
     axes, sides = program.product.axes, (program.product.left, program.product.right)
     sizes = _sizes_by_workload(program, axes.rows, axes.cols)
-    if axes.batch or _dtypes(program) == {"float32"} or not sizes or any(min(counts) < LEAST_DESCRIBED for counts in sizes):
+    if axes.batch or program.domain.windows or shares_sum(task, program) or _dtypes(program) == {"float32"}:
         return False
-    if program.domain.windows or shares_sum(task, program):
+    if not sizes or any(min(counts) < LEAST_DESCRIBED for counts in sizes):
         return False
     for side, own in zip(sides, (axes.rows, axes.cols), strict=True):
         load, name = side.value, str(side.value.datum)
