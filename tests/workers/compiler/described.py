@@ -1,6 +1,7 @@
 """Runs products with tensor descriptors in Triton's interpreter, at other sizes than those that they are emitted for.
 
-A case is the problem, the workload's sizes, the sizes and the dtype; a result the complaints, and whether each launch took descriptors.
+A case is the problem, the sizes of its workload, the sizes and the dtype; a result the complaints, and whether launches took
+descriptors.
 """
 
 from __future__ import annotations

@@ -471,7 +471,6 @@ class ProductKernel(KernelWriter):
         self._describes = described_tensors(program, task)
         self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
         self._depth = 2 if self._describes else 1
-        self._number = self.names.free("number") if self._describes else ""  # of a tile
         self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
@@ -544,7 +543,7 @@ class ProductKernel(KernelWriter):
         loop.line("if DESCRIBED:")
         loop.lines += self._descriptors.lines
         tiles = "tl.range(tl.program_id(0), n_row_tiles * n_col_tiles, tl.num_programs(0), flatten=DESCRIBED)"
-        loop.line(f"for {self._number} in {tiles}:")
+        loop.line(f"for tile in {tiles}:")
         return [*self._counted.lines, *loop.lines]
 
     def _turns(self) -> list[str]:
@@ -586,18 +585,17 @@ class ProductKernel(KernelWriter):
         return left == list(axes.rows[-1:]) and right == list(axes.inner[-1:])
 
     def _tile(self, head: ScopeStatements) -> None:
-        program, counted = (self._number, self._counted) if self._describes else ("tl.program_id(0)", head)
+        counted = self._counted if self._describes else head
         counted.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
         counted.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
-            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to(INDEX)")
-            program = f"({program} % (n_row_tiles * n_col_tiles))"
+            head.line("batch = (tl.program_id(0) // (n_row_tiles * n_col_tiles)).to(INDEX)")
+            head.line("tile = tl.program_id(0) % (n_row_tiles * n_col_tiles)")
+        elif not self._describes:
+            head.line("tile = tl.program_id(0)")
         head.line("# Tiles of a group of rows run together, so that they find the right operand in the L2 cache.")
-        head.line(f"group = {program} // (GROUP_M * n_col_tiles)")
-        head.line("group_rows = min(n_row_tiles - group * GROUP_M, GROUP_M)")
-        head.line(f"tile = {program} % (GROUP_M * n_col_tiles)")
-        head.line("row_tile = group * GROUP_M + tile % group_rows")
-        head.line("col_tile = tile // group_rows")
+        place = "tile // n_col_tiles, tile % n_col_tiles, n_row_tiles, n_col_tiles, GROUP_M"
+        head.line(f"row_tile, col_tile = tl.swizzle2d({place})")
         head.line("rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(INDEX)[:, None]")
         head.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to(INDEX)[None, :]")
         head.line("row_mask = rows < n_rows")
