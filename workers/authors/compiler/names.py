@@ -94,6 +94,8 @@ RESERVED = frozenset(
         "PRECISION",
         "DESCRIBED",
         "described",
+        "half",
+        "halves",
         "num_stages",
         "candidate",
         "calculate_settings",

@@ -508,7 +508,7 @@ class ProductKernel(KernelWriter):
     def write(self) -> KernelSource:
         """The kernel as source."""
         depth = self._depth
-        head, turn, body = self.scope(depth), self.scope(depth + 1), self.scope(depth)
+        head, turn, body = self.scope(depth), self.scope(depth + 1), self.scope(depth + self._describes)
         blocks = self.scope(depth + 1 + self._describes)
         self._tile(self._tiled)
         texts = [self._operand(head, blocks, is_left=True), self._operand(head, blocks, is_left=False)]
@@ -516,9 +516,20 @@ class ProductKernel(KernelWriter):
         total = self.names.of(dot)
         shape = "(BLOCK_N, BLOCK_M)" if self._crossed else "(BLOCK_M, BLOCK_N)"
         head.line(f"{total} = tl.zeros({shape}, dtype=tl.float32)")
+        finish = self.scope(depth)
         if self._crossed:
             texts = [f"tl.trans({text})" for text in reversed(texts)]
-            body.line(f"{total} = tl.trans({total})")
+            finish.line(f"{total} = tl.trans({total})")
+        if self._describes:
+            finish.line(
+                "# In halves: blocks of the next tile are on their way, and leave few registers and little memory."
+            )
+            finish.line(f"halves = tl.split(tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))")
+            finish.line("for half in tl.static_range(2):")
+            body.line(f"{total} = halves[half]")
+            first = "col_tile * BLOCK_N + half * (BLOCK_N // 2)"
+            body.line(f"cols = ({first} + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
+            body.line("col_mask = cols < n_cols")
         before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
         before = before[::-1] if self._crossed else before
         both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
@@ -527,7 +538,16 @@ class ProductKernel(KernelWriter):
         self._finish(body)
         self.strides |= self._places.sizes
         lines = [INDEX_LINE, *self.scalar_lines(), *self._tile_loop(), *self._tiled.lines, *self._numbered.lines]
-        lines += [*head.lines, *self._turns(), *self._loop.lines, *blocks.lines, *turn.lines, "", *body.lines]
+        lines += [
+            *head.lines,
+            *self._turns(),
+            *self._loop.lines,
+            *blocks.lines,
+            *turn.lines,
+            "",
+            *finish.lines,
+            *body.lines,
+        ]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
         outer = ["n_outer"] if self._outer else []
         outer += ["split_turns", "split_stride"] if self._shares else []
