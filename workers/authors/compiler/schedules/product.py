@@ -223,8 +223,9 @@ class ProductSchedule(Schedule):
         if self.described:
             narrow = [self.names[name] for name in narrow_rows(self.program, self.task)]
             places = [f"{text}.storage_offset(), {stride}" for text, stride in self.described if text not in narrow]
-            asked = ", ".join([f"{self.source}.device, {self.source}.element_size()", *places])
-            lines.append(f"described = _described({asked})")
+            device = f"{self.source}.device, {self.source}.element_size()"
+            lines.append(f"described = _described({', '.join([device, *places])})")
+            lines.append(f"stored = _described({', '.join([device, *places, 'n_cols'])})")
             given.append("described=described")
         lines.append(f"{', '.join(chosen)} = _product_settings({', '.join(given)})")
         if windows:
@@ -298,7 +299,7 @@ class ProductSchedule(Schedule):
         kind = "_window" if self.program.domain.windows else "" if laid is None else "_exact"
         precision = f"{kind}_precision({self.source}.device)"
         constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")}
-        constants |= {"PRECISION": precision, "DESCRIBED": "described"}
+        constants |= {"PRECISION": precision, "DESCRIBED": "described", "STORED": "stored"}
         tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
@@ -472,6 +473,7 @@ class ProductKernel(KernelWriter):
         self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
         self._depth = 2 if self._describes else 1
         self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
+        self._stores, self._stored = self.scope(2), self.scope(4)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
         self._shares = shares_sum(task, program)
@@ -527,8 +529,8 @@ class ProductKernel(KernelWriter):
             finish.line(f"halves = tl.split(tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))")
             finish.line("for half in tl.static_range(2):")
             body.line(f"{total} = halves[half]")
-            first = "col_tile * BLOCK_N + half * (BLOCK_N // 2)"
-            body.line(f"cols = ({first} + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
+            body.line("first_col = col_tile * BLOCK_N + half * (BLOCK_N // 2)")
+            body.line("cols = (first_col + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
             body.line("col_mask = cols < n_cols")
         before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
         before = before[::-1] if self._crossed else before
@@ -552,7 +554,7 @@ class ProductKernel(KernelWriter):
         outer = ["n_outer"] if self._outer else []
         outer += ["split_turns", "split_stride"] if self._shares else []
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
-        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED"] if self._describes else []))
+        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED", "STORED"] if self._describes else []))
         return self.finish(lines, sizes, constants)
 
     def _tile_loop(self) -> list[str]:
@@ -562,6 +564,8 @@ class ProductKernel(KernelWriter):
         loop = self.scope()
         loop.line("if DESCRIBED:")
         loop.lines += self._descriptors.lines
+        loop.line("if STORED:")
+        loop.lines += self._stores.lines
         tiles = "tl.range(tl.program_id(0), n_row_tiles * n_col_tiles, tl.num_programs(0), flatten=DESCRIBED)"
         loop.line(f"for tile in {tiles}:")
         return [*self._counted.lines, *loop.lines]
@@ -796,8 +800,20 @@ class ProductKernel(KernelWriter):
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
+        by_pointers = [f"tl.store({store.buffer}_ptr + offsets, {text}, mask=mask)" for store, text in stored]
+        if not self._describes:
+            body.lines += [INDENT * body.depth + line for line in by_pointers]
+            return
         for store, text in stored:
-            body.line(f"tl.store({store.buffer}_ptr + offsets, {text}, mask=mask)")
+            made, pointer = self.names.free(f"{store.buffer}_blocks"), f"{store.buffer}_ptr"
+            form = "[n_rows, n_cols], [n_cols, 1], [BLOCK_M, BLOCK_N // 2]"
+            self._stores.line(f"{made} = tl.make_tensor_descriptor({pointer}, {form})")
+            place = "[row_tile * BLOCK_M, first_col]"
+            self._stored.line(f"{made}.store({place}, {text}.to({pointer}.dtype.element_ty))")
+        body.line("if STORED:")
+        body.lines += self._stored.lines
+        body.line("else:")
+        body.lines += [INDENT * (body.depth + 1) + line for line in by_pointers]
 
     def _load_epilogue(self, body: ScopeStatements, load: TileValue) -> None:
         tensor = self.tensor(load)
