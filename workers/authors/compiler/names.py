@@ -98,7 +98,6 @@ RESERVED = frozenset(
         "stored",
         "first_col",
         "half",
-        "halves",
         "num_stages",
         "candidate",
         "calculate_settings",

@@ -473,7 +473,7 @@ class ProductKernel(KernelWriter):
         self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
         self._depth = 2 if self._describes else 1
         self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
-        self._stores, self._stored = self.scope(2), self.scope(4)
+        self._stores, self._stored = self.scope(2), self.scope(3)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
         self._shares = shares_sum(task, program)
@@ -510,7 +510,7 @@ class ProductKernel(KernelWriter):
     def write(self) -> KernelSource:
         """The kernel as source."""
         depth = self._depth
-        head, turn, body = self.scope(depth), self.scope(depth + 1), self.scope(depth + self._describes)
+        head, turn, body = self.scope(depth), self.scope(depth + 1), self.scope(depth)
         blocks = self.scope(depth + 1 + self._describes)
         self._tile(self._tiled)
         texts = [self._operand(head, blocks, is_left=True), self._operand(head, blocks, is_left=False)]
@@ -522,40 +522,37 @@ class ProductKernel(KernelWriter):
         if self._crossed:
             texts = [f"tl.trans({text})" for text in reversed(texts)]
             finish.line(f"{total} = tl.trans({total})")
-        if self._describes:
-            finish.line(
-                "# In halves: blocks of the next tile are on their way, and leave few registers and little memory."
-            )
-            finish.line(f"halves = tl.split(tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))")
-            finish.line("for half in tl.static_range(2):")
-            body.line(f"{total} = halves[half]")
-            body.line("first_col = col_tile * BLOCK_N + half * (BLOCK_N // 2)")
-            body.line("cols = (first_col + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
-            body.line("col_mask = cols < n_cols")
         before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
         before = before[::-1] if self._crossed else before
         both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
         turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
         body.env[dot] = total
         self._finish(body)
+        if self._describes:
+            self._halve(finish, total, body)
+        else:
+            finish.lines += body.lines
         self.strides |= self._places.sizes
         lines = [INDEX_LINE, *self.scalar_lines(), *self._tile_loop(), *self._tiled.lines, *self._numbered.lines]
-        lines += [
-            *head.lines,
-            *self._turns(),
-            *self._loop.lines,
-            *blocks.lines,
-            *turn.lines,
-            "",
-            *finish.lines,
-            *body.lines,
-        ]
+        lines += [*head.lines, *self._turns(), *self._loop.lines, *blocks.lines, *turn.lines, "", *finish.lines]
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
         outer = ["n_outer"] if self._outer else []
         outer += ["split_turns", "split_stride"] if self._shares else []
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
         constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED", "STORED"] if self._describes else []))
         return self.finish(lines, sizes, constants)
+
+    def _halve(self, finish: ScopeStatements, total: str, body: ScopeStatements) -> None:
+        """The two halves of a tile one after the other, each with what follows from it."""
+        finish.line("# In halves: blocks of the next tile are on their way, and leave few registers and little memory.")
+        parts = f"tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))"
+        finish.line(f"{total}, half = tl.split({parts})")
+        finish.line("first_col = col_tile * BLOCK_N")
+        columns = ("cols = (first_col + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]", "col_mask = cols < n_cols")
+        for between in ((), (f"{total} = half", "first_col += BLOCK_N // 2")):
+            for line in (*between, *columns):
+                finish.line(line)
+            finish.lines += body.lines
 
     def _tile_loop(self) -> list[str]:
         """The loop over tiles, and before it the descriptors that its loads go by."""
