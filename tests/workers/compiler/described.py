@@ -39,9 +39,10 @@ def main() -> None:
         outcomes = list[bool]()
         own = module._described
 
-        def noted(*args: Any, own: Any = own, outcomes: list[bool] = outcomes) -> bool:
-            outcomes.append(own(*args))
-            return outcomes[-1]
+        def noted(*args: Any, own: Any = own, outcomes: list[bool] = outcomes) -> int:
+            n_programs: int = own(*args)
+            outcomes.append(n_programs > 0)
+            return n_programs
 
         module.__dict__["_described"] = noted
         results[key] = complaints(name, sizes, dtype, candidate=module.candidate), outcomes

@@ -63,16 +63,12 @@ LEAST_LAID = LEAST_DESCRIBED = 2048
 # Tensor descriptors have the hardware load blocks (TMA), from rows that begin at multiples of 16 bytes. Other GPUs than Hopper and
 # its successors have none; the interpreter has.
 DESCRIBED = '''def _described(device, element_size, *places):
-    """Whether operands are read by tensor descriptors: halves, of which rows begin at multiples of 8 elements."""
-    if device.type == "cuda" and (torch.version.hip or torch.cuda.get_device_properties(device).major < 9):
-        return False
-    return element_size == 2 and not any(place % 8 for place in places)'''
-PROGRAMS = '''def _product_programs(device, n_tiles, described):
-    """A program a tile; by descriptors one a multiprocessor, each of which takes tiles in turn."""
-    n_processors = 2
+    """How many programs read operands by tensor descriptors: of halves, whose rows begin at multiples of 8 elements."""
+    n_programs = 2
     if device.type == "cuda":
-        n_processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return min(n_tiles, n_processors) if described else n_tiles'''
+        properties = torch.cuda.get_device_properties(device)
+        n_programs = 0 if torch.version.hip or properties.major < 9 else properties.multi_processor_count
+    return 0 if element_size != 2 or any(place % 8 for place in places) else n_programs'''
 DESCRIPTORS = '''def _descriptors(size, alignment, stream):
     """The memory of a kernel's tensor descriptors."""
     return torch.empty(size, dtype=torch.int8, device="cuda")'''
@@ -178,7 +174,6 @@ class ProductSchedule(Schedule):
         "_rounded_once(": ROUNDED_ONCE,
         "_splits(": SPLITS,
         "_described(": DESCRIBED,
-        "_product_programs(": PROGRAMS,
         "set_allocator(_descriptors": DESCRIPTORS,
     }
 
@@ -224,18 +219,14 @@ class ProductSchedule(Schedule):
             narrow = [self.names[name] for name in narrow_rows(self.program, self.task)]
             places = [f"{text}.storage_offset(), {stride}" for text, stride in self.described if text not in narrow]
             device = f"{self.source}.device, {self.source}.element_size()"
-            lines.append(f"described = _described({', '.join([device, *places])})")
-            lines.append(f"stored = _described({', '.join([device, *places, 'n_cols'])})")
-            given.append("described=described")
+            lines.append(f"n_described = _described({', '.join([device, *places])})")
+            given.append("described=n_described > 0")
         lines.append(f"{', '.join(chosen)} = _product_settings({', '.join(given)})")
         if windows:
             lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
         lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
         if self.described:
-            lines += [
-                f"n_tiles = {self._tiles}",
-                f"n_programs = _product_programs({self.source}.device, n_tiles, described)",
-            ]
+            lines += [f"n_tiles = {self._tiles}", "n_programs = min(n_tiles, n_described or n_tiles)"]
         if shares:
             block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
             turns = f"{'n_outer * ' if outer else ''}triton.cdiv(n_inner, {block})"
@@ -299,7 +290,7 @@ class ProductSchedule(Schedule):
         kind = "_window" if self.program.domain.windows else "" if laid is None else "_exact"
         precision = f"{kind}_precision({self.source}.device)"
         constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")}
-        constants |= {"PRECISION": precision, "DESCRIBED": "described", "STORED": "stored"}
+        constants |= {"PRECISION": precision, "DESCRIBED": "n_described > 0"}
         tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
@@ -473,7 +464,6 @@ class ProductKernel(KernelWriter):
         self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
         self._depth = 2 if self._describes else 1
         self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
-        self._stores, self._stored = self.scope(2), self.scope(3)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
         self._shares = shares_sum(task, program)
@@ -528,7 +518,7 @@ class ProductKernel(KernelWriter):
         turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
         body.env[dot] = total
         self._finish(body)
-        if self._describes:
+        if self._describes and not _is_bare(self.task):
             self._halve(finish, total, body)
         else:
             finish.lines += body.lines
@@ -539,20 +529,21 @@ class ProductKernel(KernelWriter):
         outer = ["n_outer"] if self._outer else []
         outer += ["split_turns", "split_stride"] if self._shares else []
         sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
-        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED", "STORED"] if self._describes else []))
+        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED"] if self._describes else []))
         return self.finish(lines, sizes, constants)
 
     def _halve(self, finish: ScopeStatements, total: str, body: ScopeStatements) -> None:
         """The two halves of a tile one after the other, each with what follows from it."""
-        finish.line("# In halves: blocks of the next tile are on their way, and leave few registers and little memory.")
+        finish.line("# In halves: blocks of the next tile are on their way, and leave few registers.")
         parts = f"tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))"
         finish.line(f"{total}, half = tl.split({parts})")
-        finish.line("first_col = col_tile * BLOCK_N")
-        columns = ("cols = (first_col + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]", "col_mask = cols < n_cols")
-        for between in ((), (f"{total} = half", "first_col += BLOCK_N // 2")):
-            for line in (*between, *columns):
-                finish.line(line)
-            finish.lines += body.lines
+        finish.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
+        finish.line("col_mask = cols < n_cols")
+        finish.lines += body.lines
+        finish.line(f"{total} = half")
+        finish.line("cols += BLOCK_N // 2")
+        finish.line("col_mask = cols < n_cols")
+        finish.lines += body.lines
 
     def _tile_loop(self) -> list[str]:
         """The loop over tiles, and before it the descriptors that its loads go by."""
@@ -561,8 +552,6 @@ class ProductKernel(KernelWriter):
         loop = self.scope()
         loop.line("if DESCRIBED:")
         loop.lines += self._descriptors.lines
-        loop.line("if STORED:")
-        loop.lines += self._stores.lines
         tiles = "tl.range(tl.program_id(0), n_row_tiles * n_col_tiles, tl.num_programs(0), flatten=DESCRIBED)"
         loop.line(f"for tile in {tiles}:")
         return [*self._counted.lines, *loop.lines]
@@ -797,20 +786,8 @@ class ProductKernel(KernelWriter):
         for load in self.loads:
             self._load_epilogue(body, load)
         stored = [(s, body.env.get(s.value) or body.assign(s.value, s.name)) for s in self.task.stores]
-        by_pointers = [f"tl.store({store.buffer}_ptr + offsets, {text}, mask=mask)" for store, text in stored]
-        if not self._describes:
-            body.lines += [INDENT * body.depth + line for line in by_pointers]
-            return
         for store, text in stored:
-            made, pointer = self.names.free(f"{store.buffer}_blocks"), f"{store.buffer}_ptr"
-            form = "[n_rows, n_cols], [n_cols, 1], [BLOCK_M, BLOCK_N // 2]"
-            self._stores.line(f"{made} = tl.make_tensor_descriptor({pointer}, {form})")
-            place = "[row_tile * BLOCK_M, first_col]"
-            self._stored.line(f"{made}.store({place}, {text}.to({pointer}.dtype.element_ty))")
-        body.line("if STORED:")
-        body.lines += self._stored.lines
-        body.line("else:")
-        body.lines += [INDENT * (body.depth + 1) + line for line in by_pointers]
+            body.line(f"tl.store({store.buffer}_ptr + offsets, {text}, mask=mask)")
 
     def _load_epilogue(self, body: ScopeStatements, load: TileValue) -> None:
         tensor = self.tensor(load)
@@ -832,7 +809,7 @@ def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
 
     A workload has to leave it too few tiles for all multiprocessors.
     """
-    if program.product is None or [store.value.op for store in task.stores] != ["dot"]:
+    if program.product is None or not _is_bare(task):
         return False
     axes, domain = program.product.axes, program.domain
     places = {axis for window in domain.windows.values() for dim in window.dims for axis in dim.place}
@@ -843,6 +820,11 @@ def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
         batch * math.ceil(rows / 64) * math.ceil(cols / 64) < FEW_TILES and inner >= LONG_SUM
         for batch, rows, cols, inner in _sizes_by_workload(program, axes.batch, axes.rows, axes.cols, axes.inner)
     )
+
+
+def _is_bare(task: KernelTask) -> bool:
+    """Whether nothing follows from the product."""
+    return [store.value.op for store in task.stores] == ["dot"]
 
 
 def _sizes_by_workload(program: ValueProgram, *groups: tuple[int, ...]) -> list[tuple[int, ...]]:
