@@ -121,7 +121,7 @@ def test_rows_that_begin_anywhere_are_copied_to_aligned_ones() -> None:
 
 
 def test_indices_reach_the_padding_of_copied_rows() -> None:
-    assert "16 * (n_rows + n_cols + n_inner) + 2," in launch_of_matmul(M=2051, K=1003, N=4096)
+    assert "64 * (n_rows + n_cols + n_inner) + 2," in launch_of_matmul(M=2051, K=1003, N=4096)
     assert "n_rows * n_cols + 2," in launch_of_matmul(M=51, K=1003, N=4096)
 
 

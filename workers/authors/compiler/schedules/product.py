@@ -64,7 +64,7 @@ LEAST_LAID = LEAST_DESCRIBED = 2048
 # its successors have none; the interpreter has.
 DESCRIBED = '''def _described(device, element_size, *places):
     """How many programs read operands by tensor descriptors: of halves, whose rows begin at multiples of 8 elements."""
-    n_programs = 2
+    n_programs = 2 if device.type == "cpu" else 0
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         n_programs = 0 if torch.version.hip or properties.major < 9 else properties.multi_processor_count
@@ -97,8 +97,8 @@ LAID = '''def _laid(x, dim, precision):
     return _aligned(x.movedim(dim, -1)).movedim(-1, dim)'''
 
 ALIGNED = '''def _aligned(x):
-    """A copy with rows that begin at multiples of 16 elements, which Triton loads many at a time."""
-    n_cols = 16 * max(1, triton.cdiv(x.shape[-1], 16))
+    """A copy with rows that begin at multiples of 64 elements: lines of the cache, of which loads take many elements."""
+    n_cols = 64 * max(1, triton.cdiv(x.shape[-1], 64))
     rows = torch.empty((*x.shape[:-1], n_cols), dtype=x.dtype, device=x.device)
     return rows[..., : x.shape[-1]].copy_(x)'''
 
@@ -309,9 +309,9 @@ class ProductSchedule(Schedule):
             for text, place in ((self.names[name], place) for name, place in (laid or {}).items())
         ]
         counts = [*numels, total]
-        if laid or narrow:  # copies have less than 16 elements more a row
+        if laid or narrow:  # copies have at most 64 elements more a row
             batches = "n_batches * " if self._product.axes.batch else ""
-            counts.append(f"16 * {batches}(n_rows + n_cols + n_inner)")
+            counts.append(f"64 * {batches}(n_rows + n_cols + n_inner)")
         given = dict(self.strides) | {ADDRESSED: addressed(counts)}
         allocator = ["triton.set_allocator(_descriptors)"] if self.described else []
         return [*self._laid_lines(), *turned, *rounded, *allocator, *_filled(lines, given)]
