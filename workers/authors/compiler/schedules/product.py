@@ -92,7 +92,7 @@ EXACT_PRECISION = '''def _exact_precision(device):
 
 LAID = '''def _laid(x, dim, precision):
     """A tensor with ``dim`` side by side in memory, as tensor cores take TF32."""
-    if precision == "ieee" or x.dtype != torch.float32:
+    if x.dtype != torch.float32 or precision == "ieee":
         return x
     return _aligned(x.movedim(dim, -1)).movedim(-1, dim)'''
 
