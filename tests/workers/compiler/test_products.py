@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest, Workload
+from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, VerifyRequest
 from gpu_runner.contracts.graph import Expr, Node, NodeRef, TensorMeta
 from gpu_runner.verify.judge import judge
 from tests.cheats.trial import surroundings
 from tests.few import few
-from tests.workers.compiler.captured import captured, proposal, style
+from tests.workers.compiler.captured import captured, proposal
+from tests.workers.compiler.described import emitted
 from tests.workers.compiler.processes import interpreted
-from workers.authors.compiler import CompilerAuthor
 from workers.authors.compiler.attention import with_chains
 from workers.authors.compiler.series import kept_numbers, steps_of
-from workers.authors.protocol import Brief, Proposal
 
 
 def cut(name: str) -> list[tuple[Pass, list[str], int]]:
@@ -122,17 +121,52 @@ def test_rows_that_begin_anywhere_are_copied_to_aligned_ones() -> None:
 
 
 def test_indices_reach_the_padding_of_copied_rows() -> None:
-    assert "16 * (n_rows + n_cols + n_inner) + 2," in launch_of_matmul(M=2051, K=1003, N=4096)
+    assert "64 * (n_rows + n_cols + n_inner) + 2," in launch_of_matmul(M=2051, K=1003, N=4096)
     assert "n_rows * n_cols + 2," in launch_of_matmul(M=51, K=1003, N=4096)
 
 
-def launch_of_matmul(**sizes: int) -> str:
+def launch_of_matmul(dtype: str | None = None, **sizes: int) -> str:
     """The launcher of a product whose workload has these sizes."""
-    problem, graph = captured("matmul")
-    large = replace(problem, workloads=(Workload(tuple(sizes.items())),))
-    given = CompilerAuthor().propose(Brief("matmul", large, graph, style("matmul")))
-    assert isinstance(given, Proposal)
-    return given.source.partition("def _matmul_launch_")[2].partition("\ndef ")[0]
+    return emitted("matmul", sizes, dtype).partition("def _matmul_launch_")[2].partition("\ndef ")[0]
+
+
+def test_rows_that_descriptors_take_are_not_copied() -> None:
+    assert "_aligned(" not in launch_of_matmul("bfloat16", M=4104, K=4008, N=5000)
+    assert "_aligned(" in launch_of_matmul("bfloat16", M=4104, K=4004, N=5000)
+    assert "_aligned(" in launch_of_matmul(M=4104, K=4008, N=5000)
+
+
+def test_large_products_of_halves_are_read_by_descriptors() -> None:
+    assert "_described(" in launch_of_matmul("bfloat16", M=2048, K=64, N=2048)
+    assert "_described(" not in launch_of_matmul("float32", M=2048, K=64, N=2048)
+    assert "_described(" not in launch_of_matmul("bfloat16", M=2048, K=64, N=2047)
+    assert "_described(" not in emitted("bmm", {"B": 4, "M": 2048, "K": 64, "N": 2048})
+
+
+LARGE = {"M": 2048, "K": 2048, "N": 2048}
+LINEAR = {"B": 2, "T": 1024, "I": 2048, "O": 2048}
+DESCRIBED: dict[str, tuple[str, dict[str, int], dict[str, int], str]] = {
+    "even": ("matmul", LARGE, {"M": 264, "K": 72, "N": 520}, "bfloat16"),
+    "odd": ("matmul", LARGE, {"M": 33, "K": 17, "N": 9}, "bfloat16"),
+    "float32": ("matmul", LARGE, {"M": 40, "K": 16, "N": 24}, "float32"),
+    "transposed": ("matmul_transposed", LARGE, {"M": 136, "K": 72, "N": 24}, "float16"),
+    "linear": ("linear_gelu", LINEAR, {"B": 3, "T": 5, "I": 24, "O": 40}, "bfloat16"),
+    "copied": (
+        "linear_gelu",
+        LINEAR | {"T": 1025, "I": 2003, "O": 2051},
+        {"B": 3, "T": 5, "I": 21, "O": 37},
+        "float16",
+    ),
+    "nothing to sum": ("matmul", {"M": 2051, "K": 1003, "N": 2049}, {"M": 5, "K": 0, "N": 3}, "bfloat16"),
+}
+
+
+def test_products_by_descriptors_and_by_pointers_are_right(tmp_path: Path) -> None:
+    found = interpreted("described", DESCRIBED, tmp_path)
+    assert {key: complaints for key, (complaints, _) in found.items() if complaints} == {}
+    outcomes = {key: set(taken) for key, (_, taken) in found.items()}
+    by_pointers = {"odd", "float32"}
+    assert outcomes == {key: {key not in by_pointers} for key in DESCRIBED}
 
 
 def test_float32_is_rounded_to_the_nearest_that_tensor_cores_take(tmp_path: Path) -> None:

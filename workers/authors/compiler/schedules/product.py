@@ -21,13 +21,16 @@ from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import Operand, Product, ValueProgram
 from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, outside, started
 from workers.authors.compiler.schedules.places import ADDRESSED, INDEX_LINE, Places, SpacePart, addressed
-from workers.authors.compiler.statements import ScopeStatements, worth_naming
+from workers.authors.compiler.statements import INDENT, ScopeStatements, worth_naming
 from workers.authors.compiler.values import TileValue, topological, use_counts
 
 # Tiles from the largest on, as rows, columns and warps; all but the first halve the work of a program. A tile of 128 x 256 in
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
-PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1):
-    """The largest tile of which every multiprocessor has one, and as many stages as shared memory holds."""
+PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1, described=False):
+    """The largest tile of which every multiprocessor has one, and as many stages as shared memory holds.
+
+    Where blocks of the next tile are on their way while one is stored, shared memory holds what is stored beside them.
+    """
     n_processors, capacity = 1, 98304
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
@@ -41,6 +44,7 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))
     BLOCK_K = 128 // element_size
+    capacity -= described * BLOCK_M * BLOCK_N * element_size
     num_stages = max(2, min(4, capacity // ((BLOCK_M + BLOCK_N) * BLOCK_K * element_size)))
     return BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages'''
 
@@ -54,7 +58,20 @@ SPLITS = f'''def _splits(device, n_tiles, n_turns, n_summed):
     n_splits = max(1, min(triton.cdiv(2 * n_processors, max(1, n_tiles)), n_summed // least))
     turns = max(1, triton.cdiv(n_turns, n_splits))
     return max(1, triton.cdiv(n_turns, turns)), turns'''
-LEAST_LAID = 2048
+LEAST_LAID = LEAST_DESCRIBED = 2048
+
+# Tensor descriptors have the hardware load blocks (TMA), from rows that begin at multiples of 16 bytes. Other GPUs than Hopper and
+# its successors have none; the interpreter has.
+DESCRIBED = '''def _described(device, element_size, *places):
+    """How many programs read operands by tensor descriptors: of halves, whose rows begin at multiples of 8 elements."""
+    n_programs = 2 if device.type == "cpu" else 0
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        n_programs = 0 if torch.version.hip or properties.major < 9 else properties.multi_processor_count
+    return 0 if element_size != 2 or any(place % 8 for place in places) else n_programs'''
+DESCRIPTORS = '''def _descriptors(size, alignment, stream):
+    """The memory of a kernel's tensor descriptors."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")'''
 FEW_TILES, LONG_SUM = 128, 8192  # of 64 x 64 elements, which are fewer than there are multiprocessors
 
 # A CPU has no TF32, and Triton's interpreter multiplies float32 as it is.
@@ -75,13 +92,14 @@ EXACT_PRECISION = '''def _exact_precision(device):
 
 LAID = '''def _laid(x, dim, precision):
     """A tensor with ``dim`` side by side in memory, as tensor cores take TF32."""
-    if precision == "ieee" or x.dtype != torch.float32:
+    if x.dtype != torch.float32 or precision == "ieee":
         return x
     return _aligned(x.movedim(dim, -1)).movedim(-1, dim)'''
 
 ALIGNED = '''def _aligned(x):
-    """A copy with rows that begin at multiples of 16 elements, which Triton loads many at a time."""
-    rows = torch.empty((*x.shape[:-1], 16 * triton.cdiv(x.shape[-1], 16)), dtype=x.dtype, device=x.device)
+    """A copy with rows that begin at multiples of 64 elements: lines of the cache, of which loads take many elements."""
+    n_cols = 64 * max(1, triton.cdiv(x.shape[-1], 64))
+    rows = torch.empty((*x.shape[:-1], n_cols), dtype=x.dtype, device=x.device)
     return rows[..., : x.shape[-1]].copy_(x)'''
 
 WINDOW_PRECISION = '''def _window_precision(device):
@@ -155,10 +173,13 @@ class ProductSchedule(Schedule):
         "_nearest_tf32(": NEAREST_TF32,
         "_rounded_once(": ROUNDED_ONCE,
         "_splits(": SPLITS,
+        "_described(": DESCRIBED,
+        "set_allocator(_descriptors": DESCRIPTORS,
     }
 
     names: Mapping[str, str] = field(default_factory=dict)  # of tensors
     strides: tuple[tuple[str, str], ...] = ()  # parameters of the kernel, and their values in the launcher
+    described: tuple[tuple[str, str], ...] = ()  # operands that may have descriptors, and how far apart their rows lie
 
     @staticmethod
     def fits(task: KernelTask, program: ValueProgram) -> bool:
@@ -169,7 +190,8 @@ class ProductSchedule(Schedule):
         """Writes the kernel."""
         writer = ProductKernel(program, names, scalars, task)
         kernel = writer.write()
-        return cls(program, task, kernel, host, names=names.tensors, strides=tuple(writer.strides.items()))
+        strides, described = tuple(writer.strides.items()), tuple(writer.described.items())
+        return cls(program, task, kernel, host, names=names.tensors, strides=strides, described=described)
 
     @property
     def _product(self) -> Product:
@@ -192,10 +214,19 @@ class ProductSchedule(Schedule):
             f"{self.source}.device, n_rows, n_cols, {self.source}.element_size()",
             *filter(None, [" * ".join(counts)]),
         ]
-        lines = [f"{', '.join(chosen)} = _product_settings({', '.join(given)})"]
+        lines = []
+        if self.described:
+            narrow = [self.names[name] for name in narrow_rows(self.program, self.task)]
+            places = [f"{text}.storage_offset(), {stride}" for text, stride in self.described if text not in narrow]
+            device = f"{self.source}.device, {self.source}.element_size()"
+            lines.append(f"n_described = _described({', '.join([device, *places])})")
+            given.append("described=n_described > 0")
+        lines.append(f"{', '.join(chosen)} = _product_settings({', '.join(given)})")
         if windows:
             lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
         lines += self.tuned_lines("n_rows * n_cols", "BLOCK_M", "BLOCK_N") if self.form.tunable else []
+        if self.described:
+            lines += [f"n_tiles = {self._tiles}", "n_programs = min(n_tiles, n_described or n_tiles)"]
         if shares:
             block = 'tuned["BLOCK_K"]' if self.form.tunable else "BLOCK_K"
             turns = f"{'n_outer * ' if outer else ''}triton.cdiv(n_inner, {block})"
@@ -259,11 +290,13 @@ class ProductSchedule(Schedule):
         kind = "_window" if self.program.domain.windows else "" if laid is None else "_exact"
         precision = f"{kind}_precision({self.source}.device)"
         constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")}
-        constants["PRECISION"] = precision
+        constants |= {"PRECISION": precision, "DESCRIBED": "n_described > 0"}
         tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
         numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
         total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
         grid = "(n_tiles, n_splits)" if shares_sum(self.task, self.program) else f"({self._tiles},)"
+        if self.described:
+            grid = "(n_programs,)"
         lines = started(self.kernel, grid, constants, own["num_warps"], own["num_stages"])
         rounded = [
             f"{text} = _rounded_once({text}, {precision})"
@@ -276,11 +309,12 @@ class ProductSchedule(Schedule):
             for text, place in ((self.names[name], place) for name, place in (laid or {}).items())
         ]
         counts = [*numels, total]
-        if laid or narrow:  # copies have less than 16 elements more a row
+        if laid or narrow:  # copies have at most 64 elements more a row
             batches = "n_batches * " if self._product.axes.batch else ""
-            counts.append(f"16 * {batches}(n_rows + n_cols + n_inner)")
+            counts.append(f"64 * {batches}(n_rows + n_cols + n_inner)")
         given = dict(self.strides) | {ADDRESSED: addressed(counts)}
-        return [*self._laid_lines(), *turned, *rounded, *_filled(lines, given)]
+        allocator = ["triton.set_allocator(_descriptors)"] if self.described else []
+        return [*self._laid_lines(), *turned, *rounded, *allocator, *_filled(lines, given)]
 
     @property
     def _tiles(self) -> str:
@@ -301,6 +335,11 @@ class ProductSchedule(Schedule):
     @property
     def grid(self) -> tuple[str, str]:
         """One dimension, tiles in groups of rows."""
+        if self.described:
+            return (
+                "1D",
+                "a program a multiprocessor, each over many tiles of the product; without descriptors one a tile",
+            )
         return "1D", "a tile of the product a program, those of a group of rows one after the other"
 
 
@@ -365,10 +404,39 @@ def laid_places(program: ValueProgram, task: KernelTask) -> Mapping[str, int] | 
 
 
 def narrow_rows(program: ValueProgram, task: KernelTask) -> list[str]:
-    """Operands that a copy gives rows whose beginnings are aligned: in no workload a row is a multiple of 16 elements."""
+    """Operands that a copy gives rows whose beginnings are aligned: in no workload they are as loads of many elements need them.
+
+    Triton knows of multiples of 16 elements, a descriptor takes those of 16 bytes.
+    """
+    multiple = 8 if described_tensors(program, task) and "float32" not in _dtypes(program) else 16
     shapes = {name: program.domain.shapes[name] for name in _copied(program, task)}
     lasts = {name: _sizes_by_workload(program, shape[-1]) for name, shape in shapes.items() if shape}
-    return [name for name, sizes in lasts.items() if all(count % 16 for (count,) in sizes)]
+    return [name for name, sizes in lasts.items() if all(count % multiple for (count,) in sizes)]
+
+
+def described_tensors(program: ValueProgram, task: KernelTask) -> bool:
+    """Whether both operands are matrices of which descriptors may be made, in halves, and large in all workloads."""
+    assert program.product is not None
+    axes, sides = program.product.axes, (program.product.left, program.product.right)
+    sizes = _sizes_by_workload(program, axes.rows, axes.cols)
+    if axes.batch or program.domain.windows or shares_sum(task, program) or _dtypes(program) == {"float32"}:
+        return False
+    if not sizes or any(min(counts) < LEAST_DESCRIBED for counts in sizes):
+        return False
+    for side, own in zip(sides, (axes.rows, axes.cols), strict=True):
+        load, name = side.value, str(side.value.datum)
+        if load.op != "load" or load.space != FULL or load.integer or load.boolean or program.fixed_dtype(name):
+            return False
+        flat = tuple(axis for dim in program.domain.shapes[name] for axis in dim)
+        if flat not in {(*own, *axes.inner), (*axes.inner, *own)}:
+            return False
+    return True
+
+
+def _dtypes(program: ValueProgram) -> set[str]:
+    """The dtypes of the workloads."""
+    problem = program.problem
+    return {dtype for w in problem.workloads for dtype in ([w.dtype] if w.dtype else problem.dtypes)}
 
 
 def _copied(program: ValueProgram, task: KernelTask) -> tuple[str, ...]:
@@ -391,15 +459,17 @@ class ProductKernel(KernelWriter):
         assert program.product is not None
         self.product: Product = program.product
         self.strides: dict[str, str] = {}
+        self.described: dict[str, str] = {}
+        self._describes = described_tensors(program, task)
+        self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
+        self._depth = 2 if self._describes else 1
+        self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
         self._shares = shares_sum(task, program)
         self._places = Places(program.domain, self.names, scalars.host)
-        self._tiled, self._numbered, self._loop = (
-            self.scope(),
-            self.scope(),
-            self.scope(2),
-        )  # indices before the loop, and in it
+        depth = self._depth  # indices before the loop, and in it
+        self._tiled, self._numbered, self._loop = self.scope(depth), self.scope(depth), self.scope(depth + 1)
         axes, parts = self.product.axes, dict[int, str]()
         before, loop = self._numbered, self._loop
         self._roles = [
@@ -429,21 +499,66 @@ class ProductKernel(KernelWriter):
 
     def write(self) -> KernelSource:
         """The kernel as source."""
-        head, turn, body = self.scope(), self.scope(2), self.scope()
+        depth = self._depth
+        head, turn, body = self.scope(depth), self.scope(depth + 1), self.scope(depth)
+        blocks = self.scope(depth + 1 + self._describes)
         self._tile(self._tiled)
-        texts = [self._operand(head, turn, is_left=True), self._operand(head, turn, is_left=False)]
+        texts = [self._operand(head, blocks, is_left=True), self._operand(head, blocks, is_left=False)]
         dot = next(value for value in self.task.values if value.op == "dot")
         total = self.names.of(dot)
         shape = "(BLOCK_N, BLOCK_M)" if self._crossed else "(BLOCK_M, BLOCK_N)"
         head.line(f"{total} = tl.zeros({shape}, dtype=tl.float32)")
+        finish = self.scope(depth)
         if self._crossed:
             texts = [f"tl.trans({text})" for text in reversed(texts)]
-            body.line(f"{total} = tl.trans({total})")
+            finish.line(f"{total} = tl.trans({total})")
         before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
         before = before[::-1] if self._crossed else before
         both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
         turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
+        body.env[dot] = total
+        self._finish(body)
+        if self._describes and not _is_bare(self.task):
+            self._halve(finish, total, body)
+        else:
+            finish.lines += body.lines
+        self.strides |= self._places.sizes
+        lines = [INDEX_LINE, *self.scalar_lines(), *self._tile_loop(), *self._tiled.lines, *self._numbered.lines]
+        lines += [*head.lines, *self._turns(), *self._loop.lines, *blocks.lines, *turn.lines, "", *finish.lines]
+        partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        outer = ["n_outer"] if self._outer else []
+        outer += ["split_turns", "split_stride"] if self._shares else []
+        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
+        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED"] if self._describes else []))
+        return self.finish(lines, sizes, constants)
+
+    def _halve(self, finish: ScopeStatements, total: str, body: ScopeStatements) -> None:
+        """The two halves of a tile one after the other, each with what follows from it."""
+        finish.line("# In halves: blocks of the next tile are on their way, and leave few registers.")
+        parts = f"tl.permute(tl.reshape({total}, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))"
+        finish.line(f"{total}, half = tl.split({parts})")
+        finish.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N // 2)).to(INDEX)[None, :]")
+        finish.line("col_mask = cols < n_cols")
+        finish.lines += body.lines
+        finish.line(f"{total} = half")
+        finish.line("cols += BLOCK_N // 2")
+        finish.line("col_mask = cols < n_cols")
+        finish.lines += body.lines
+
+    def _tile_loop(self) -> list[str]:
+        """The loop over tiles, and before it the descriptors that its loads go by."""
+        if not self._describes:
+            return []
         loop = self.scope()
+        loop.line("if DESCRIBED:")
+        loop.lines += self._descriptors.lines
+        tiles = "tl.range(tl.program_id(0), n_row_tiles * n_col_tiles, tl.num_programs(0), flatten=DESCRIBED)"
+        loop.line(f"for tile in {tiles}:")
+        return [*self._counted.lines, *loop.lines]
+
+    def _turns(self) -> list[str]:
+        """The loop over blocks of what is summed over, up to the index of what is loaded."""
+        loop, first = self.scope(self._depth), "start"
         if self._shares:
             loop.line("first = tl.program_id(1) * split_turns")
         if self._outer:
@@ -451,22 +566,17 @@ class ProductKernel(KernelWriter):
             turns = "first, min(first + split_turns, n_outer * n_blocks)" if self._shares else "0, n_outer * n_blocks"
             loop.line(f"for turn in range({turns}):")
             loop.line("    outer = turn // n_blocks")
-            loop.line("    inner = ((turn % n_blocks) * BLOCK_K + tl.arange(0, BLOCK_K)).to(INDEX)")
+            first = "(turn % n_blocks) * BLOCK_K"
         else:
             own = "first * BLOCK_K, min((first + split_turns) * BLOCK_K, n_inner)" if self._shares else "0, n_inner"
             loop.line(f"for start in range({own}, BLOCK_K):")
-            loop.line("    inner = (start + tl.arange(0, BLOCK_K)).to(INDEX)")
-        loop.line("    inner_mask = inner < n_inner")
-        body.env[dot] = total
-        self._finish(body)
-        self.strides |= self._places.sizes
-        lines = [INDEX_LINE, *self.scalar_lines(), *self._tiled.lines, *self._numbered.lines, *head.lines]
-        lines += [*loop.lines, *self._loop.lines, *turn.lines, "", *body.lines]
-        partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
-        outer = ["n_outer"] if self._outer else []
-        outer += ["split_turns", "split_stride"] if self._shares else []
-        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
-        return self.finish(lines, sizes, (*TILE, "GROUP_M", "PRECISION"))
+        if self._describes:
+            loop.lines += [f"{INDENT * 3}if DESCRIBED:", *self._described.lines, f"{INDENT * 3}else:"]
+        loop.lines += [
+            f"{INDENT * (self._depth + 1 + self._describes)}{line}"
+            for line in (f"inner = ({first} + tl.arange(0, BLOCK_K)).to(INDEX)", "inner_mask = inner < n_inner")
+        ]
+        return loop.lines
 
     @property
     def _crossed(self) -> bool:
@@ -485,18 +595,17 @@ class ProductKernel(KernelWriter):
         return left == list(axes.rows[-1:]) and right == list(axes.inner[-1:])
 
     def _tile(self, head: ScopeStatements) -> None:
-        program = "tl.program_id(0)"
-        head.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
-        head.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
+        counted = self._counted if self._describes else head
+        counted.line("n_row_tiles = tl.cdiv(n_rows, BLOCK_M)")
+        counted.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
         if self.product.axes.batch:
-            head.line(f"batch = ({program} // (n_row_tiles * n_col_tiles)).to(INDEX)")
-            program = f"({program} % (n_row_tiles * n_col_tiles))"
+            head.line("batch = (tl.program_id(0) // (n_row_tiles * n_col_tiles)).to(INDEX)")
+            head.line("tile = tl.program_id(0) % (n_row_tiles * n_col_tiles)")
+        elif not self._describes:
+            head.line("tile = tl.program_id(0)")
         head.line("# Tiles of a group of rows run together, so that they find the right operand in the L2 cache.")
-        head.line(f"group = {program} // (GROUP_M * n_col_tiles)")
-        head.line("group_rows = min(n_row_tiles - group * GROUP_M, GROUP_M)")
-        head.line(f"tile = {program} % (GROUP_M * n_col_tiles)")
-        head.line("row_tile = group * GROUP_M + tile % group_rows")
-        head.line("col_tile = tile // group_rows")
+        place = "tile // n_col_tiles, tile % n_col_tiles, n_row_tiles, n_col_tiles, GROUP_M"
+        head.line(f"row_tile, col_tile = tl.swizzle2d({place})")
         head.line("rows = (row_tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(INDEX)[:, None]")
         head.line("cols = (col_tile * BLOCK_N + tl.arange(0, BLOCK_N)).to(INDEX)[None, :]")
         head.line("row_mask = rows < n_rows")
@@ -565,10 +674,19 @@ class ProductKernel(KernelWriter):
             self._load(scope, turn, load, operand, name, place, masks)
             return
         own = axes.rows if is_left else axes.cols
-        fixed = [self._term(load, operand, axes.batch, "batch", "batch"), self._term(load, operand, own, outer, index)]
-        place = " + ".join([f"{tensor}_ptr", *filter(None, fixed)])
-        inner = self._term(load, operand, axes.inner, "inner", self._inner("inner", is_left))
-        masks = [mask] if fixed[1] else []
+        strides = [
+            self._stride(load, operand, axes.batch, "batch"),
+            self._stride(load, operand, own, outer),
+            self._stride(load, operand, axes.inner, "inner"),
+        ]
+        batch, fixed, inner = (
+            stride and f"{at} * {stride}"
+            for at, stride in zip(("batch", index, self._inner("inner", is_left)), strides, strict=True)
+        )
+        if self._describes:
+            self._describe(load, name, strides[1:], is_left=is_left)
+        place = " + ".join([f"{tensor}_ptr", *filter(None, [batch, fixed])])
+        masks = [mask] if fixed else []
         scope = turn if inner else head
         if inner:
             masks.append(self._inner("inner_mask", is_left))
@@ -607,8 +725,25 @@ class ProductKernel(KernelWriter):
         scope.line(f"{name} = {text if load is operand.value else self.converted(text, load)}")
         turn.env[load] = name
 
-    def _term(self, load: TileValue, operand: Operand, axes: tuple[int, ...], role: str, index: str) -> str | None:
-        """What an index adds to a tensor's offset, None where the tensor does not vary over it."""
+    def _describe(self, load: TileValue, name: str, strides: list[str | None], *, is_left: bool) -> None:
+        """A descriptor of an operand, and the load of a block by it."""
+        axes, tensor = self.product.axes, self.tensor(load)
+        count, tile, block = ("n_rows", "row_tile", "BLOCK_M") if is_left else ("n_cols", "col_tile", "BLOCK_N")
+        counts, at, blocks = [count, "n_inner"], [f"{tile} * {block}", "start"], [block, "BLOCK_K"]
+        first = next(axis for dim in self.program.domain.shapes[str(load.datum)] for axis in dim)
+        across = first in axes.inner
+        if across:
+            counts, at, blocks = counts[::-1], at[::-1], blocks[::-1]
+        stride = str(strides[across])
+        self.described[tensor] = self.strides[stride]
+        made = self.names.free(f"{name}_blocks")
+        form = ", ".join(f"[{', '.join(part)}]" for part in (counts, [stride, "1"], blocks))
+        self._descriptors.line(f"{made} = tl.make_tensor_descriptor({tensor}_ptr, {form})")
+        text = f"{made}.load([{', '.join(at)}])"
+        self._described.line(f"{name} = {text if across is not is_left else f'tl.trans({text})'}")
+
+    def _stride(self, load: TileValue, operand: Operand, axes: tuple[int, ...], role: str) -> str | None:
+        """The parameter by which an index finds a tensor's elements, None where the tensor does not vary over it."""
         shape = operand.domain.shapes[str(load.datum)]
         flat = [(axis, place) for place, dim in enumerate(shape) for axis in dim]
         own = [place for axis, place in flat if axis in axes]
@@ -621,7 +756,8 @@ class ProductKernel(KernelWriter):
             )
         stride = f"{self.tensor(load)}_stride_{role}"
         value = f"{self.tensor(load)}.stride({own[-1] - len(shape)})"
-        if own[0] != own[-1]:  # the last of them may be of size one, whose stride may be anything
+        copied = str(load.datum) in self._moved
+        if own[0] != own[-1] and not copied:  # the last of them may be of size one, whose stride may be anything
             value = (
                 " * ".join(f"{self.tensor(load)}.shape[{place}]" for place in range(own[-1] + 1 - len(shape), 0)) or "1"
             )
@@ -631,7 +767,7 @@ class ProductKernel(KernelWriter):
         if self.strides.get(stride, value) != value:
             stride = self.names.free(stride)
         self.strides[stride] = value
-        return f"{index} * {stride}"
+        return stride
 
     def _finish(self, body: ScopeStatements) -> None:
         """What follows from the product, in registers."""
@@ -673,7 +809,7 @@ def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
 
     A workload has to leave it too few tiles for all multiprocessors.
     """
-    if program.product is None or [store.value.op for store in task.stores] != ["dot"]:
+    if program.product is None or not _is_bare(task):
         return False
     axes, domain = program.product.axes, program.domain
     places = {axis for window in domain.windows.values() for dim in window.dims for axis in dim.place}
@@ -684,6 +820,11 @@ def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
         batch * math.ceil(rows / 64) * math.ceil(cols / 64) < FEW_TILES and inner >= LONG_SUM
         for batch, rows, cols, inner in _sizes_by_workload(program, axes.batch, axes.rows, axes.cols, axes.inner)
     )
+
+
+def _is_bare(task: KernelTask) -> bool:
+    """Whether nothing follows from the product."""
+    return [store.value.op for store in task.stores] == ["dot"]
 
 
 def _sizes_by_workload(program: ValueProgram, *groups: tuple[int, ...]) -> list[tuple[int, ...]]:
