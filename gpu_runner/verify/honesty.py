@@ -23,7 +23,8 @@ from gpu_runner.verify.proof import Proof, Scale
 
 PART = 64  # torch may work on this part of the largest tensor of a step, as where it looks at an index or at one row
 LEAST = 64  # and on as many elements in any case
-PARTIALS = 192  # results of programs that are added up: so many meet in one, at most, or two for each processor
+# Results of programs that are added up: so many meet in one, at most, or so many for each processor.
+PARTIALS, PROGRAMS = 192, 4
 COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work is shared
 MOST_DIMENSIONS = 6
 MOST_LOOKED_AT = 4096  # values of an output
@@ -199,7 +200,7 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
     elements, scale = _elements(proof), proof.scale
     given = item.each // item.reduced
     of_parameter = any(given == elements.get(name) for name in scale.elements if scale.is_small(name))
-    most = max(PARTIALS, 2 * processors)
+    most = max(PARTIALS, PROGRAMS * processors)
     scaled = list(_at_scale(item.each, dict(proof.case.sizes), scale.sizes))
     if scaled:
         largest = max(scale.elements.values(), default=0)

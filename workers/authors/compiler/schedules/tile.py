@@ -59,7 +59,7 @@ BLOCK_SETTINGS = f'''def _block_settings(n_cols, elements={BLOCK_ELEMENTS}):
     BLOCK_SIZE, _ = calculate_settings(min(n_cols, elements))
     while BLOCK_SIZE > {NARROWEST_BLOCK} and -n_cols % BLOCK_SIZE > n_cols // 8:
         BLOCK_SIZE //= 2
-    return max(1, elements // BLOCK_SIZE), BLOCK_SIZE, elements // 512'''
+    return elements // BLOCK_SIZE, BLOCK_SIZE, elements // 512'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     """One program a multiprocessor, each with its own partial sums."""
@@ -68,12 +68,11 @@ NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     return min(n_tiles, 8)'''
 
 NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, bytes_ahead):
-    """Programs that share a block's rows: as shared memory serves, at most four a multiprocessor on all blocks, and two on one."""
+    """Programs that share the rows of a block of columns: as many a multiprocessor as its shared memory serves, at most four."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         together = max(1, min(4, properties.shared_memory_per_multiprocessor // bytes_ahead))
-        shared = triton.cdiv(together * properties.multi_processor_count, n_blocks)
-        return min(n_tiles, shared, 2 * properties.multi_processor_count)
+        return min(n_tiles, triton.cdiv(together * properties.multi_processor_count, n_blocks))
     return min(n_tiles, 8)'''
 
 NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
