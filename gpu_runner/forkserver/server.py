@@ -36,8 +36,8 @@ PACKAGES = ("torch", "torch._dynamo", "triton", "triton.language", "numpy")
 LAUNCHED = "triton.experimental.gluon"
 # It imports nearly all that the other roles do. None of its modules changes torch or triton, or draws anything, as it is imported.
 ROLE = "gpu_runner.child.candidate"
-# What triton reads as it is imported. A child that has it otherwise imports triton anew, of which nothing that the server imports holds
-# a part: 0.1 s of CPU time in place of 2.0 s for a fresh interpreter (2026-11-29, torch 2.13, triton 3.7).
+# What triton reads as it is imported. A child that has it otherwise imports triton anew, of which nothing that the server
+# imports holds a part: 0.1 s of CPU time in place of 2.0 s for a fresh interpreter (2026-11-29, torch 2.13, triton 3.7).
 OF_TRITON = "TRITON_INTERPRET"
 _COMPILED = "triton._C"  # reads nothing at import
 MOST_BYTES = 1 << 17  # of one message
