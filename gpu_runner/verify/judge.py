@@ -79,7 +79,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.interface import other_names
-from gpu_runner.verify.measures import THREADS, keep_pages
+from gpu_runner.verify.measures import THREADS, keep_pages, share_steps
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
     MOST_FOLLOWED,
@@ -272,8 +272,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
+    keep_pages()
     if not interpreted:
-        keep_pages()
+        share_steps()
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:

@@ -21,9 +21,7 @@ def _forward(x_ptr, s_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
         mask = cols < n_cols
         x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
         s = tl.load(s_ptr + cols, mask=mask, other=0.0)
-        tl.store(
-            y_ptr + row * n_cols + cols, x * tl.where(s > 20.0, s, tl.log(1.0 + tl.exp(tl.minimum(s, 20.0)))), mask=mask
-        )
+        tl.store(y_ptr + row * n_cols + cols, x * _softplus(s), mask=mask)
 
 
 @triton.jit
