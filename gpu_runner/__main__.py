@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gpu_runner import host, removal, spans
 from gpu_runner.actions import prepare
@@ -166,5 +166,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _end(code: int) -> NoReturn:
+    """End this process without taking apart what it has imported.
+
+    Measured: 2026-11-29, on a CPU, torch 2.13: 0.5 s of CPU time, for which whoever waits for the answer would wait.
+    """
+    keeper.close()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpu_runner.forkserver import keeper
+from gpu_runner.forkserver.server import OF_TRITON
 from gpu_runner.sandbox import environment
 from gpu_runner.scratch import Scratch
 
@@ -62,8 +63,8 @@ class _Ends:
 def spawn(scratch: Scratch, gpu: bool, variables: dict[str, str], fork: bool) -> Spawned:
     """Start a child in its folder; ``fork`` takes it from the fork server where there is one."""
     whole = environment(scratch.path, gpu) | variables
-    # What packages read of their environment at import is there already in a forked child.
-    forked = _forked(whole, scratch.work, gpu) if fork and not variables else None
+    # What packages but triton read of their environment at import is there already in a forked child.
+    forked = _forked(whole, scratch.work, gpu) if fork and variables.keys() <= {OF_TRITON} else None
     return forked or _fresh(whole, scratch.work)
 
 

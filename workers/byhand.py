@@ -48,13 +48,11 @@ from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.llm.protocol import KernelBrief
 from workers.authors.protocol import AuthorRefusal, Brief, KernelPlan, Proposal, SourceStyle
-from workers.authors.table import author_named
 from workers.calibration import Calibration, CalibrationTools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
 from workers.fuse import run as fuse_run
-from workers.fuse.asking import asker
 from workers.fuse.part import Part, style_of
 from workers.fuse.run import BY_COMPILER, Authors
 from workers.gpu_host.execute import RunnerKilledError, execute
@@ -64,7 +62,6 @@ from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
 from workers.settings import Settings, WrongSettingsError, load_settings
-from workers.stages.compiling import compiled_for
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
@@ -186,6 +183,8 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: 
         UserFacingError: the problem cannot be used, there is no such target, the environment is at fault, or what was written
             is refused by the compiler of its language.
     """
+    from workers.stages.compiling import compiled_for
+
     if target not in COMPILED_TO:
         fix = f"Targets: {', '.join(f'`{known}`' for known in COMPILED_TO)}."
         raise UserFacingError(Failure(FailureCode.refused, f"`compile` writes nothing for `{target}`", fix))
@@ -283,6 +282,7 @@ def fuse(
     Raises:
         UserFacingError: the model cannot be fused, the environment is at fault, or a language model is wanted and there is none.
     """
+    from workers.fuse.asking import asker
 
     end = time.monotonic() + limit_s
 
@@ -383,6 +383,8 @@ def _proposed(
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
     """
+    from workers.authors.table import author_named
+
     problem = parse(source)
     captured = _run(Action.capture, CaptureRequest(source), limit_s=limit_s).captured()
     if captured.error is not None or captured.graph is None:

@@ -21,7 +21,7 @@ from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.measures import keep_pages
+from gpu_runner.verify.measures import keep_pages, share_steps
 from gpu_runner.verify.truth import Oracle
 
 
@@ -35,6 +35,7 @@ def measure(
     """
     deadline = time.monotonic() + request.budget_s
     keep_pages()
+    share_steps()
     lineup = entries(request)
     with ExitStack() as stack:
         watcher = stack.enter_context(closing(Watcher()))

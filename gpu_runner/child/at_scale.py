@@ -12,9 +12,7 @@ import torch
 
 from gpu_runner.child.calls import Arguments, arranged
 from gpu_runner.child.steps import is_plain
-from gpu_runner.program.sampling import Sample
-
-UNTOUCHED_BYTES = 2**26  # from where on fresh memory is fresh pages: the allocator keeps no piece of that size
+from gpu_runner.program.sampling import UNTOUCHED_BYTES, Sample
 
 
 def spread(meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
@@ -31,6 +29,14 @@ def spread(meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
         values[entry["name"]] = value
     given.upstream = [None if entry is None else _spread(meta, entry, tensors) for entry in meta["upstream"]]
     return arranged(given, values, meta)
+
+
+def note_few(meta: dict[str, Any], arguments: Arguments, sample: Sample) -> None:
+    """Tell where inputs that nobody may overwrite are not zero."""
+    for entry in meta["inputs"]:
+        value = arguments.memory[entry["name"]]
+        if value.dim() and entry["name"] not in meta["mutates"]:
+            sample.holds(value, indices(value.shape, entry["axes"], meta["places"]))
 
 
 def _spread(meta: dict[str, Any], entry: dict[str, Any], tensors: list[torch.Tensor]) -> torch.Tensor:

@@ -36,6 +36,7 @@ from gpu_runner.program.load import EVALUATED, IMPORTED, Sources, load_module
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs, sampling
 from gpu_runner.program.objects import Violation
+from gpu_runner.verify.measures import keep_pages
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
@@ -58,6 +59,7 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         take_any(decisions)
     elif not state.gpu:
         torch.set_num_threads(1)  # what is interpreted is small: threads only wait for each other, and for other jobs
+        keep_pages()
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
@@ -276,6 +278,8 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         sampling(given, operations=meta["operations"]) as sample,
     ):
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
+        if not meta["operations"]:
+            at_scale.note_few(meta, arguments, sample)
         for name, memory in arguments.memory.items():
             log.is_input(memory, name)
         with _logged(log, state):

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import ChildState, Handler, start
 from gpu_runner.verify.lift import as_allowed, lifted, rounded
+from gpu_runner.verify.measures import keep_pages
 from gpu_runner.verify.mode import Mode
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -38,6 +39,7 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     if meta["form"] != "kernelbench":
         if not state.gpu:
             torch.set_num_threads(1)  # the cases are small: threads only wait for each other, and for other jobs
+            keep_pages()
         state.values["reference"] = problem.reference
         return {}, []
     torch.manual_seed(meta["seed"])

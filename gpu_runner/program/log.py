@@ -49,6 +49,7 @@ _MOVES = frozenset(_MOVE_NAMES.split())
 _COPIES = frozenset(
     {"_to_copy", "cat", "clone", "constant_pad_nd", "copy_", "stack", "lift_fresh_copy", "slice_scatter"}
 )
+_WHOLE_COPIES = frozenset({"_to_copy", "clone"})  # of their one operand
 # Operators that choose, compare, cut or read numbers.
 _DECIDES = frozenset(f"""
     min max amin amax minimum maximum clamp clamp_min clamp_max sort eq ne lt le gt ge equal any all masked_select unique
@@ -137,10 +138,11 @@ class Log(Mode):
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator, and note what it did."""
-        given = func(*args, **kwargs)
+        name = func.overloadpacket.__name__
+        few = self._sample.copy(args[0], kwargs) if self._sample is not None and name in _WHOLE_COPIES else None
+        given = func(*args, **kwargs) if few is None else few
         if self._paused or self._launching:
             return given  # the interpreter itself only moves data
-        name = func.overloadpacket.__name__
         if name in _EMPTY and self._poison is not None:
             given = self._guarded(given)
         place = None if func.namespace != "aten" or self._opaque() else self._where()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ MOST_OPERATIONS = 5_000  # on blocks, of one program: some tenths of a second
 LIKELY, A_QUARTER_OF = 1.5, 4
 # Blocks that a program still reads once nobody can judge what it makes of them: it may yet overwrite what is known.
 MOST_LOST = 64
+UNTOUCHED_BYTES = 2**26  # from where on fresh memory is fresh pages: the allocator keeps no piece of that size
 _ALL_KNOWN = {width: int.from_bytes(bytes([1] * width), "little") for width in (1, 2, 4, 8)}  # by bytes of an element
 
 
@@ -58,6 +59,23 @@ class Sample:
     )  # memory that programs of the launch that runs have read, by its beginning
     # By where memory begins, the largest offset in elements that a kernel computed in 32 bits from there, and its line.
     offsets: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    # Of inputs, by form: the indices of all elements that are not zero. A copy of others would touch pages that nobody needs.
+    few: dict[tuple[object, ...], tuple[torch.Tensor, ...]] = field(default_factory=dict)
+
+    def holds(self, tensor: torch.Tensor, few: tuple[torch.Tensor, ...]) -> None:
+        """Note that an input has zeros but at a few indices."""
+        self.few[_form(tensor)] = few
+
+    def copy(self, source: torch.Tensor, given: Mapping[str, Any]) -> torch.Tensor | None:
+        """A large copy of an input as it came, as ``clone`` and ``to`` make it; None where it is another one."""
+        few = self.few.get(_form(source))
+        if few is None or _begin(source) in self.written or not given.keys() <= {"dtype", "memory_format"}:
+            return None
+        made = torch.empty_like(source, **given)
+        if made.numel() * made.element_size() < UNTOUCHED_BYTES:
+            return None
+        made[few] = source[few].to(made.dtype)
+        return made
 
     def reads(self, begin: int, addresses: Any) -> None:
         """A program reads elements at addresses in some memory, by their first bytes."""
@@ -168,6 +186,10 @@ def _nothing(count: int) -> Any:
 
 def _places_in(addresses: Any, begin: int) -> Any:
     return (addresses - begin).astype("int64")
+
+
+def _form(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def _begin(tensor: torch.Tensor) -> int:

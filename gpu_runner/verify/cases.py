@@ -78,6 +78,7 @@ MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (12, 16)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
+MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
@@ -244,6 +245,7 @@ class Case:
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
     zero: str = ""  # a weight that is zero throughout, as some begin their training
+    far: str = ""  # a weight of which some elements are far out, of either sign: an exponential of these is no number
     weights: str = ""  # their dtype, where it is another one than that of the other inputs
     mixed: tuple[str, ...] = ()  # activations of another dtype than the first one, which is ``beside``
     beside: str = ""
@@ -289,6 +291,7 @@ class Case:
             (f"{self.given_back} the upstream gradient", bool(self.given_back)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             (f"{self.zero} zero throughout", bool(self.zero)),
+            (f"elements of {self.far} far out", bool(self.far)),
             (f"weights in {self.weights}", bool(self.weights)),
             (f"{' and '.join(self.mixed)} in {self.beside}", bool(self.mixed)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -303,6 +306,8 @@ class Case:
             yield replace(self, indices=Indices.padded)
         if self.related:
             yield replace(self, related=())
+        if self.far:
+            yield replace(self, far="")
         if self.special in (Special.masked, Special.partly):
             yield replace(self, special=Special.filled)
         if self.special:
@@ -1139,6 +1144,7 @@ class _Plan:
         if weights := [spec.name for spec in problem.inputs if is_weight(spec) and spec.grad]:
             case = self._case("a weight of zero", self._sizes("zero", (33, 220), (5, 14)), self._most_exact())
             cases.append(replace(case, zero=stream.choice(weights)))
+        cases += self._far_weights()
         for pair in _weights_of_one_form(problem):
             sizes = self._sizes("equal weights", (33, 220), (5, 14))
             case = self._case("equal weights", sizes, self._most_exact(), related=pair, relation=Relation.equal)
@@ -1157,6 +1163,21 @@ class _Plan:
             sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
             cases.append(self._case("no columns", sizes, may_raise=True))
         return cases
+
+    def _far_weights(self) -> list[Case]:
+        """Weights that are vectors or numbers with elements far out: what an exponential is taken of, as of a decay or a gate.
+
+        Of a table or matrix such an element makes a sum that the others are nothing beside.
+        """
+        able = [spec.name for spec in self.problem.inputs if is_weight(spec) and spec.grad and len(spec.dims) < 2]
+        stream = self.draws.stream("far weights")
+        return [
+            replace(
+                self._case("a weight far out", self._sizes(f"far {name}", (33, 220), (5, 14)), self._most_exact()),
+                far=name,
+            )
+            for name in stream.sample(able, min(len(able), MOST_FAR_WEIGHTS))
+        ]
 
     def _of_two_dtypes(self, stream: random.Random) -> list[Case]:
         """Weights, or activations but the first, in float32 beside half precision, and the other way round."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
+from dataclasses import replace
 
 import torch
 
@@ -57,6 +58,10 @@ EQUAL_WEIGHTS = (
     0.25  # the share of weights, drawn widely, that are one number, as of a scale that a training begins with
 )
 SMALLEST_SHARE = 40.0  # halvings: of a sigmoid of -28
+FAR_WEIGHTS, OFTEN_FAR = (
+    (90.0, 120.0),
+    0.25,
+)  # of either sign, so far that float32 holds no exponential of them, and how often
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 SHAPED = (
     Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows, Upstream.signs, Upstream.centered,
@@ -375,6 +380,11 @@ def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Gen
 def _floating(
     spec: InputSpec, shape: tuple[int, ...], case: Case, stream: torch.Generator, dtype: torch.dtype
 ) -> torch.Tensor:
+    if spec.name == case.far:
+        usual = _floating(spec, shape, replace(case, far=""), stream, dtype)
+        sizes = FAR_WEIGHTS[0] + (FAR_WEIGHTS[1] - FAR_WEIGHTS[0]) * torch.rand(shape, generator=stream)
+        far = torch.where(torch.rand(shape, generator=stream) < 0.5, sizes, -sizes)
+        return torch.where(torch.rand(shape, generator=stream) < (OFTEN_FAR if shape else 1.0), far, usual)
     if spec.init in ("ones", "zeros"):
         exact = torch.full(shape, 1.0 if spec.init == "ones" else 0.0)
         # A weight of exact ones would let a kernel pass that forgets the weight.

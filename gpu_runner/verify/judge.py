@@ -79,7 +79,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.interface import other_names
-from gpu_runner.verify.measures import THREADS, keep_pages
+from gpu_runner.verify.measures import THREADS, keep_pages, share_steps
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
     MOST_FOLLOWED,
@@ -98,7 +98,9 @@ from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
 from gpu_runner.verify.ranks import in_other_ranks
 from gpu_runner.verify.scale import (
     AtScale,
+    ComparedAtScale,
     at_scale,
+    compared_at_scale,
     examined_at_scale,
     honest_at_scale,
     left_at_the_end,
@@ -270,8 +272,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
+    keep_pages()
     if not interpreted:
-        keep_pages()
+        share_steps()
     if not interpreted and not request.quick:
         warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
@@ -876,7 +879,7 @@ def _try(
                 if importing is not None and is_apart:
                     importing.begin(trial)
                 if calling is not None and not session.gpu:
-                    _try_at_scale(trial, session, calling.replies(session), scale, again)
+                    _try_at_scale(trial, session, calling.replies(session), scale, again, compare=calling.compared)
     except ScratchError as error:
         trial.findings.append(VerdictFinding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -952,6 +955,7 @@ def _try_at_scale(
     original: Callable[[], AbstractContextManager[ChildSession]] | None = None,
     *,
     numbers: bool = True,
+    compare: Callable[[AtScale, ChildReply], ComparedAtScale] = compared_at_scale,
 ) -> None:
     """Hold against the truth what a candidate replies at the size of workloads, and at sizes that models have.
 
@@ -974,7 +978,7 @@ def _try_at_scale(
                 continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
             continue  # it reads what no program has written there, refuses such sizes, or takes too long
-        examined = Examined(*examined_at_scale(call, reply, beyond), deterministic=None)
+        examined = Examined(*examined_at_scale(call, reply, beyond, compare(call, reply)), deterministic=None)
         left = left_at_the_end(call, reply, [label for label, is_always in written.items() if is_always])
         examined = replace(examined, findings=(*examined.findings, *left))
         written |= {
@@ -1016,14 +1020,16 @@ def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple
 
 
 class _CallingAtScale:
-    """Calls a candidate at scale, in the interpreter, once it has begun in a child of its own while another one runs the cases.
+    """Calls a candidate at scale, in the interpreter, once it has begun in a child of its own while another one runs the cases, and
+    compares what it replies.
 
     A context manager; at its end the child is gone.
     """
 
     def __init__(self, candidate: CandidateSource, context: RunContext, scaled: Iterable[AtScale]) -> None:
         self._candidate, self._context, self._scaled = candidate, context, scaled
-        self._pool = ThreadPoolExecutor(1, "at scale")
+        self._pool, self._comparing = ThreadPoolExecutor(1, "at scale"), ThreadPoolExecutor(1, "comparing at scale")
+        self._compared: dict[int, Future[ComparedAtScale]] = {}  # by call
         self._found = SimpleQueue[tuple[AtScale, ChildReply | ChildFailed] | None]()
         self._pending: Future[None] | None = None
         self._child: ChildSession | None = None
@@ -1042,6 +1048,7 @@ class _CallingAtScale:
         with self._busy:
             self._stack.close()
         self._pool.shutdown(wait=False)
+        self._comparing.shutdown(cancel_futures=True)
 
     def begin(self, form: CallForm) -> None:
         """Begin in a child of its own."""
@@ -1060,6 +1067,11 @@ class _CallingAtScale:
             yield one
         self._pending.result()
 
+    def compared(self, call: AtScale, reply: ChildReply) -> ComparedAtScale:
+        """What holding a reply against the truth gives."""
+        ahead = self._compared.pop(id(call), None)
+        return compared_at_scale(call, reply) if ahead is None else ahead.result()
+
     def _run(self, form: CallForm) -> None:
         try:
             with self._busy:
@@ -1072,6 +1084,8 @@ class _CallingAtScale:
                     if self._left.is_set():
                         return
                     ((_, reply),) = _replies(self._child, [call])
+                if not isinstance(reply, ChildFailed):
+                    self._compared[id(call)] = self._comparing.submit(compared_at_scale, call, reply)
                 self._found.put((call, reply))
                 if isinstance(reply, ChildFailed) and not isinstance(reply, ChildError):
                     return

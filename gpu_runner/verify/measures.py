@@ -143,17 +143,20 @@ def _norms(piece: Piece) -> torch.Tensor:
 
 
 def keep_pages() -> None:
-    """Have this process keep the memory that it frees, where malloc of glibc may be told so, and share steps among few threads.
+    """Have this process keep the memory that it frees, where malloc of glibc may be told so.
 
-    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step; and all of many cores, which
-    other processes share, would wait for each other in each step.
+    What a step allocates is else mapped anew, and each page cleared, which takes as long as the step.
     """
-    if THREADS > 1:
-        torch.set_num_threads(THREADS)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
         mallopt(_M_TRIM_THRESHOLD, 2**30)
+
+
+def share_steps() -> None:
+    """Have few threads share a step where there are many cores, which others use too: all of them would wait for each other."""
+    if THREADS > 1:
+        torch.set_num_threads(THREADS)
 
 
 def pieces(rows: int, columns: int) -> Iterator[Place]:

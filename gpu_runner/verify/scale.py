@@ -165,13 +165,34 @@ def at_scale(
     return found
 
 
+@dataclass(frozen=True)
+class ComparedAtScale:
+    """What holding a reply against the truth gives, and the first answer, if any, that no place tells though one should."""
+
+    checks: tuple[Check, ...]
+    findings: tuple[VerdictFinding, ...]
+    untold: str | None
+
+
 def examined_at_scale(
-    call: AtScale, reply: ChildReply, beyond: Callable[[list[Any]], list[Any]] = lambda _: []
+    call: AtScale,
+    reply: ChildReply,
+    beyond: Callable[[list[Any]], list[Any]] = lambda _: [],
+    compared: ComparedAtScale | None = None,
 ) -> tuple[tuple[Check, ...], tuple[VerdictFinding, ...]]:
-    """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may.
+    """Hold what a candidate gave at these places against the truth, where that was not ``compared`` before.
 
     Where no place tells an answer, a number of the host that no case had is `unproved`; ``beyond`` picks these among its numbers.
     """
+    compared = compared or compared_at_scale(call, reply)
+    findings = list(compared.findings)
+    if compared.untold is not None:
+        findings += [_number_of(call, compared.untold, *row) for row in beyond(reply.meta["ranges"])[:1]]
+    return compared.checks, (*findings, *itertools.islice(_beyond_32_bits(call, reply), 1))
+
+
+def compared_at_scale(call: AtScale, reply: ChildReply) -> ComparedAtScale:
+    """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
     checks, findings = [], []
     for entry in reply.meta["values"]:
         label = str(entry["label"])
@@ -205,9 +226,8 @@ def examined_at_scale(
             checks.append(Check("at_scale", call.label(), True, label, comparison.error, comparison.allowed))
     judged = {check.output for check in checks} | {finding.evidence.output for finding in findings}
     left = [label for label, item in call.proof.expected().items() if item is not None and label not in judged]
-    if left and not findings and not call.may_raise:
-        findings += [_number_of(call, left[0], *row) for row in beyond(reply.meta["ranges"])[:1]]
-    return tuple(checks), (*findings, *itertools.islice(_beyond_32_bits(call, reply), 1))
+    untold = left[0] if left and not findings and not call.may_raise else None
+    return ComparedAtScale(tuple(checks), tuple(findings), untold)
 
 
 def _beyond_32_bits(call: AtScale, reply: ChildReply) -> Iterator[VerdictFinding]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.console import app, reporting, say, tell
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.history import Format, Retention, Tally
+
+if TYPE_CHECKING:
+    from workers.history import Tally
 
 DAY_S = 86_400.0
 
@@ -78,9 +80,9 @@ def export_history(
     from workers import history
 
     with reporting():
-        form = next((form for form in Format if out.suffix.lower() == f".{form.value}"), None)
+        form = next((form for form in history.Format if out.suffix.lower() == f".{form.value}"), None)
         if form is None:
-            known = ", ".join(f".{form.value}" for form in Format)
+            known = ", ".join(f".{form.value}" for form in history.Format)
             raise UserFacingError(Failure(FailureCode.problem, f"{out} has no known suffix", f"Use one of {known}."))
         name = _known(repo, repository)
         try:
@@ -137,7 +139,7 @@ def prune_history(
 
     with reporting():
         _opened(repo)
-    removed, behind_s = history.forget(Retention(days, weekly_days))
+    removed, behind_s = history.forget(history.Retention(days, weekly_days))
     behind = f" Ages are counted up to {behind_s / DAY_S:.0f} days ago (`ages_behind`)." if behind_s > 2 * DAY_S else ""
     say(f"{removed} points were removed.{behind}")
 

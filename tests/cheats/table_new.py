@@ -2179,4 +2179,11 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "A sum of whole numbers in 32 bits, which the largest workload overflows alone.",
     ),
+    "softplus_overflows": NewCheat(
+        "softplus_gain",
+        7,
+        "forward",
+        "run",
+        "The softplus of a parameter as the logarithm of one and an exponential, which overflows where it is far out.",
+    ),
 }

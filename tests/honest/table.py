@@ -168,4 +168,5 @@ HONEST: dict[str, Honest] = {
     "clamp_limits": Honest("clamp", "limits at which the gradient passes, as in torch"),
     "unit_rows_scaled": Honest("unit_rows", "squares of what the largest element of a row leaves, a float64 reference"),
     "words_of_six": Honest("six_words", "six words, each with a formula of its own"),
+    "softplus_gain": Honest("softplus_gain", "the softplus of a parameter, whose gradient a loop over rows adds up"),
 }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
-
-from sqlalchemy.orm import Session
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpu_runner.contracts import Action, GpuResult, Limits
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobView, StageName, Update
 from workers.models.protocol import Answer, ModelError, Question
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 DEFAULT_LIMITS = Limits()
 T = TypeVar("T")

@@ -18,7 +18,6 @@ from workers.gpu_host.runner import LEAST_BYTES, LOCK, LOG, Host, has_room, laun
 from workers.gpu_host.standby import Standby, WaitingRunner, has_cores_to_spare
 from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore
-from workers.store.trouble import trouble_of
 
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
@@ -71,6 +70,8 @@ def execute(
             ended = _run(host, scratch, waiting, min(request.limits.time_s + GRACE_S, host.longest_s), given_up)
             result = _read(scratch / "result" / "result.json", request)
         except (BlobError, OSError, ValueError) as error:
+            from workers.store.trouble import trouble_of
+
             if trouble_of(error) is not None:
                 raise
             return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)

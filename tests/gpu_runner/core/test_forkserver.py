@@ -343,6 +343,27 @@ def test_a_child_with_variables_of_its_own_is_fresh() -> None:
         assert not is_forked(session)
 
 
+@pytest.mark.parametrize(("interpret", "kind"), [("0", "JITFunction"), ("1", "InterpretedFunction")])
+def test_a_child_that_wants_another_triton_is_forked_and_imports_it_anew(interpret: str, kind: str) -> None:
+    source = "import triton.language as tl\ndef main(s, t):\n    return {'kind': type(tl.sum).__name__}, []\n"
+    variables = {"TRITON_INTERPRET": interpret}
+    with ChildSession("echo", LIMITS, variables=variables, files={"thing.py": source}) as session:
+        assert is_forked(session)
+        assert session.call("run", {"module": "thing"}).meta == {"kind": kind}
+
+
+def test_what_the_server_imports_holds_no_part_of_triton() -> None:
+    code = (
+        "import sys\nfrom gpu_runner.forkserver.server import PACKAGES, ROLE\nimport importlib\n"
+        "for name in (*PACKAGES, ROLE): importlib.import_module(name)\n"
+        "print([(name, held) for name, module in sorted(sys.modules.items()) for held, value in vars(module).items()\n"
+        "       if name.partition('.')[0] in ('gpu_runner', 'torch') and type(value) is not type(sys)\n"
+        "       and str(getattr(value, '__module__', '')).partition('.')[0] == 'triton'])"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_memory_that_is_written_in_common_is_found() -> None:
     common = "7f00-7f10 rw-s 00000000 00:05 7 /dev/nvidiactl"
     apart = "7f10-7f20 rw-p 00000000 00:00 0\n7f20-7f30 r--s 00000000 fe:00 9 /usr/lib/gconv.cache\n7f30-7f40 r-xp 0 fe:00 9 /lib/x"

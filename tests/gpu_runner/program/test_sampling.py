@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpu_runner.program.sampling import MOST_LOST, Sample, chosen, enough, is_too_long
+from gpu_runner.program.sampling import MOST_LOST, UNTOUCHED_BYTES, Sample, chosen, enough, is_too_long
 
 ALL = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
 
@@ -126,3 +126,39 @@ def test_of_one_number_it_is_known_whether_all_have_added_to_it() -> None:
     with sample.launch([total], 9), sample.program():
         sample.writes(begin, begin + 4, np.array([begin], np.uint64), 4, adds=True)
     assert sample.known(total, ()).tolist() is False
+
+
+COPIES = [{}, {"memory_format": torch.contiguous_format}, {"dtype": torch.bfloat16}]
+
+
+def input_of_few_rows(rows: int) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    """An input with gaps between its rows that is zero but in the first and the last."""
+    value = torch.zeros(rows, 5000)[:, :4096]
+    places = torch.meshgrid(torch.tensor([0, rows - 1]), torch.arange(4096), indexing="ij")
+    value[places] = torch.randn(2, 4096)
+    return value, places
+
+
+@pytest.mark.parametrize("given", COPIES)
+def test_a_large_copy_of_an_input_that_is_mostly_zero_is_the_whole_copy(given: dict) -> None:
+    value, places = input_of_few_rows(2 * UNTOUCHED_BYTES // 4096 // 2)
+    sample = Sample(frozenset())
+    sample.holds(value, places)
+    made = sample.copy(value, given)
+    plain = value.to(given["dtype"]) if "dtype" in given else value.clone(**given)
+    assert made is not None and made.dtype == plain.dtype and made.stride() == plain.stride()
+    assert torch.equal(made, plain)
+
+
+def test_what_is_small_or_written_or_another_view_is_copied_whole() -> None:
+    small, places = input_of_few_rows(8)
+    sample = Sample(frozenset())
+    sample.holds(small, places)
+    assert sample.copy(small, {}) is None
+    large, places = input_of_few_rows(2 * UNTOUCHED_BYTES // 4096 // 2)
+    sample.holds(large, places)
+    assert sample.copy(large[1:], {}) is None and sample.copy(large.t(), {}) is None
+    assert sample.copy(large, {"device": "meta"}) is None
+    begin = large.untyped_storage().data_ptr()
+    sample.writes(begin, begin + large.untyped_storage().nbytes(), np.array([begin]), 4)
+    assert sample.copy(large, {}) is None

@@ -676,6 +676,15 @@ def test_the_widest_rows_are_dense_and_as_wide_as_they_were_drawn_beside_many_ot
 
 
 @given(SEEDS)
+def test_every_full_plan_has_weights_that_are_vectors_with_elements_far_out(draws: Draws) -> None:
+    _, cases = planned("layer_norm", draws=draws)
+    far = [case for case in cases if case.far]
+    assert {case.far for case in far} == {"w", "b"}
+    assert all(next(case.gentler()).far == "" for case in far)  # where the reference has no number there
+    assert not any(case.far for case in planned("swiglu", draws=draws)[1])
+
+
+@given(SEEDS)
 def test_every_full_plan_has_an_epsilon_of_zero_and_a_weight_of_zero(draws: Draws) -> None:
     _, cases = planned("layer_norm", draws=draws)
     none = [case for case in cases if dict(case.scalars).get("eps") == 0.0]

@@ -70,6 +70,16 @@ def test_a_weight_of_zero_is_zero_throughout() -> None:
     assert not bool(made["w"].any()) and bool(made["b"].any()) and bool(made["x"].any())
 
 
+def test_some_elements_of_a_weight_that_lies_far_out_have_no_exponential_and_others_are_usual() -> None:
+    problem = parse_problem(problem_source("layer_norm"))
+    for seed in range(3):
+        made = make_inputs(problem, replace(CASE, dtype="float32", far="w", seed=seed))
+        is_far = made["w"].abs() > 89
+        assert bool(is_far.any()) and not bool(is_far.all())
+        assert bool(made["w"].exp().isinf().any()) and bool((made["w"] < -89).any())
+        assert not bool((made["b"].abs() > 89).any())
+
+
 def test_indices_stay_below_the_dimension_that_they_name() -> None:
     problem = parse_problem(problem_source("take_rows"))
     inputs = make_inputs(problem, Case("case", (("V", 5), ("H", 8), ("T", 200)), "float32", 7))

@@ -14,6 +14,7 @@ from service.cli import app
 from tests.workers.fuse.models import MLP
 from workers import byhand
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
+from workers.fuse import asking
 from workers.fuse import run as fuse_run
 from workers.fuse.run import Authors, FuseResult
 from workers.gpu_host.execute import RunnerKilledError
@@ -69,7 +70,7 @@ def test_who_does_what_is_the_options(
     options: tuple[str, ...], authors: Authors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[Authors] = []
-    monkeypatch.setattr(byhand, "asker", lambda authors, *_, **__: asked.append(authors))
+    monkeypatch.setattr(asking, "asker", lambda authors, *_, **__: asked.append(authors))
     monkeypatch.setattr(fuse_run, "fuse", lambda *_, **__: FuseResult(Verdict(Status.passed), (), SUMMARY))
     model = tmp_path / "model.py"
     model.write_text(MLP)
