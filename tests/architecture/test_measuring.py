@@ -112,8 +112,8 @@ def test_the_numbers_of_the_cases_are_told() -> None:
 def test_what_torch_may_do_is_told() -> None:
     assert f"beyond 1/{honesty.PART} of the largest tensor and {honesty.LEAST} elements" in FLAT
     assert f"at most 1/{proof.SMALL} of the largest input" in FLAT
-    assert (honesty.FEW, honesty.SHARE) == (4, 16)
-    assert f"no more meet in one than {honesty.PARTIALS}, or two for each multiprocessor, or a 16th of" in FLAT
+    assert (honesty.FEW, honesty.SHARE, honesty.PROGRAMS) == (4, 16, 4)
+    assert f"no more meet in one than {honesty.PARTIALS}, or four for each multiprocessor, or a 16th of" in FLAT
     assert "at most a quarter of that tensor" in FLAT
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -22,7 +23,7 @@ from fastapi.responses import HTMLResponse, Response
 from gpu_runner.contracts import Status
 from service.addresses import Addresses
 from service.pages.routes import Pages, add_pages
-from tests.service.io.test_fused_pages import NAMES, fused, verdict
+from tests.service.io.test_fused_pages import fused, names, verdict
 from workers.contracts import JobState, JobView
 
 CHROMIUM = next(
@@ -89,29 +90,38 @@ def looked_at(url: str, profile: Path) -> dict[str, object]:
     return found
 
 
-SOURCES = {
-    f"kernels_out/{NAMES[0]}/{file}.py": f"# {file} {'long ' * 60}\n".encode() for file in ("problem", "candidate")
-}
-PROVED, HELD = fused(**SOURCES, **{f"kernels_out/{name}/verdict.json": verdict(Status.passed) for name in NAMES})
-SHOWN = {"state": "done", "proved": len(NAMES), "stacked": True, "pairs": 1}
+@functools.cache
+def proved() -> tuple[JobView, dict[str, bytes]]:
+    """A job with the sources of one part and a verdict on each."""
+    sources = {
+        f"kernels_out/{names()[0]}/{file}.py": f"# {file} {'long ' * 60}\n".encode()
+        for file in ("problem", "candidate")
+    }
+    return fused(**sources, **{f"kernels_out/{name}/verdict.json": verdict(Status.passed) for name in names()})
+
+
+def shown() -> dict[str, object]:
+    """What a page says of it at the end."""
+    return {"state": "done", "proved": len(names()), "stacked": True, "pairs": 1}
 
 
 def test_parts_fill_as_they_are_proved_on_a_phone(tmp_path: Path) -> None:
-    begun, _ = fused()
+    (begun, _), (job, held) = fused(), proved()
     asked: list[int] = []
 
     def states() -> JobView:
         # Three looks at a cut job, some at its proved parts, then the end; the page itself asks too.
         asked.append(1)
-        return begun if len(asked) <= 3 else PROVED if len(asked) <= 6 else replace(PROVED, state=JobState.done)
+        return begun if len(asked) <= 3 else job if len(asked) <= 6 else replace(job, state=JobState.done)
 
-    with served(states, HELD) as url:
+    with served(states, held) as url:
         found = looked_at(url, tmp_path / "profile")
     assert found["scroll"] == found["client"] and 0 < float(str(found["drawn"])) <= PHONE_WIDTH
-    assert SHOWN.items() <= found.items() and len(asked) > 6
+    assert shown().items() <= found.items() and len(asked) > 6
 
 
 def test_without_javascript_the_page_has_it_all(tmp_path: Path) -> None:
     # A frame that may not run scripts.
-    with served(lambda: replace(PROVED, state=JobState.done), HELD, 'sandbox="allow-same-origin"') as url:
-        assert SHOWN.items() <= looked_at(url, tmp_path / "profile").items()
+    job, held = proved()
+    with served(lambda: replace(job, state=JobState.done), held, 'sandbox="allow-same-origin"') as url:
+        assert shown().items() <= looked_at(url, tmp_path / "profile").items()

@@ -44,7 +44,7 @@ FUSED = replace(
 def test_a_cut_says_what_it_may_save_and_is_neither_right_nor_wrong() -> None:
     assert "cut into 2 parts at 3 places**, which may save 384 MiB of 1.00 GiB" in fused_verdict(CUT, JOB)
     assert fused_conclusion(CUT) is Conclusion.neutral
-    text = fused_sections(CUT)
+    text = fused_sections(CUT, {})
     assert (
         "| 1. `gelu_mul_1a2b3c` | gelu, mul | `4096 x 4096 float32` | 2 | 256 MiB | 128 MiB | 256 MiB | not tried yet |"
         in text
@@ -57,7 +57,7 @@ def test_a_whole_names_the_part_that_stays_with_torch_and_counts_what_is_saved_w
     line = fused_verdict(FUSED, JOB)
     assert "composed of 1 proved part, and proved as a whole" in line
     assert "256 MiB of 1.00 GiB saved; torch computes 1 part that could not be proved" in line
-    text = fused_sections(FUSED)
+    text = fused_sections(FUSED, {})
     assert "stays with torch: incorrect\\_values: It is off." in text and "- Part 3 stays with torch." in text
     assert fused_conclusion(FUSED) is Conclusion.success
 
@@ -103,7 +103,7 @@ def test_where_nothing_is_gained_the_first_line_says_so_and_what_to_use(
 
 
 def test_a_picture_that_no_comment_holds_is_left_out_whole() -> None:
-    text = fused_sections(replace(CUT, picture=CUT.picture + "    n0 --> n1\n" * 2_000))
+    text = fused_sections(replace(CUT, picture=CUT.picture + "    n0 --> n1\n" * 2_000), {})
     assert TOO_LARGE in text and "mermaid" not in text
 
 
