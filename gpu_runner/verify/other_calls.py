@@ -194,7 +194,8 @@ def _answer_of(one: ChildSession, call: ChildCall) -> CaseAnswer:
 
 
 def _shaken(proof: Proof) -> ChildCall:
-    """The call with inputs about a rounding in half precision away: what differs so much by that is no value to be held to."""
+    """The call with inputs and upstream gradients about a rounding in half precision away: what differs so much by that, such as
+    a gradient that cancels, is no value to be held to."""
     stream = torch.Generator().manual_seed(proof.case.seed)
 
     def moved(laid: Laid) -> Laid:
@@ -205,7 +206,10 @@ def _shaken(proof: Proof) -> ChildCall:
         )
 
     laid = {name: moved(one) for name, one in proof.laid.items()}
-    return make_call(replace(proof, laid=laid), poison=True, tolerant=True, passes=0, skip=["second"])
+    upstream = tuple(one and moved(one) for one in proof.upstream)
+    return make_call(
+        replace(proof, laid=laid, upstream=upstream), poison=True, tolerant=True, passes=0, skip=["second"]
+    )
 
 
 def _distance(given: torch.Tensor | None, wanted: torch.Tensor) -> float:
@@ -231,8 +235,11 @@ def _plain(proofs: Sequence[Proof]) -> list[Proof]:
     plain = [
         replace(proof, uses=(), other=None)
         for proof in proofs
-        if proof.case.content is Content.ordinary and not proof.case.is_empty and proof.case.layout not in REPEATED
-        if not (proof.case.dimensions or proof.case.related or proof.case.same or proof.case.given_back)
+        if proof.case.content is Content.ordinary and not proof.case.is_empty
+        if not {proof.case.layout, proof.case.upstream} & {*REPEATED}
+        if not (
+            proof.case.dimensions or proof.case.related or proof.case.same or proof.case.given_back or proof.case.far
+        )
         if not (proof.case.measured or proof.case.compiling) and _elements(proof) <= MOST_ELEMENTS
     ]
     return sorted(plain, key=lambda proof: (_elements(proof), proof.case.dtype != "float32", not _is_dense(proof)))

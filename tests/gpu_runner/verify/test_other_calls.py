@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 
+import gpu_runner.verify.other_calls as called
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, parse_problem
 from gpu_runner.verify.call_changes import with_other_calls, words_of
 from gpu_runner.verify.cases import Case, MemoryLayout
@@ -75,6 +77,27 @@ def test_once_they_are_left_no_call_is_made() -> None:
     changed = source(ORIGINAL.replace("factor, mask=mask)", "2.0, mask=mask)"))
     given = changed, source(ORIGINAL), proofs(), [ORIGINAL], Draws.fresh(), surroundings()
     assert called_otherwise(*given, lambda: True) == Otherwise()
+
+
+def test_what_a_value_is_held_to_is_measured_by_rounding_inputs_and_upstream_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (asked,) = proofs()
+    proof = replace(asked, upstream=(asked.laid["x"], None))
+    monkeypatch.setattr(called, "make_call", lambda moved, **_: moved)
+    moved = called._shaken(proof)
+    given = proof.laid["x"].raw
+    for other in (moved.laid["x"], moved.upstream[0]):
+        assert other is not None
+        difference = (other.raw - given).abs()
+        assert difference.max() > 0 and bool((difference <= 2.0**-9 * given.abs() * 1.01).all())
+    assert moved.upstream[1] is None
+
+
+def test_cases_far_out_or_with_one_number_upstream_are_no_other_calls() -> None:
+    (proof,) = proofs()
+    others = ({"far": "w"}, {"upstream": MemoryLayout.broadcast}, {"layout": MemoryLayout.broadcast})
+    assert called._plain([proof, *(replace(proof, case=replace(proof.case, **other)) for other in others)]) == [proof]
 
 
 def test_a_kernel_that_is_the_original_s_in_all_but_its_launch_passes_with_other_constants() -> None:
