@@ -45,27 +45,29 @@ class Frame:
 
 
 class Deadline:
-    """The end of a wait, ``limit_s`` seconds from now. ``busy_s`` says how long the host had no processor for who is waited for:
+    """The end of a wait for a child, ``limit_s`` seconds from now.
 
-    so much is added, at most twice the limit, so that a busy host ends nobody.
+    ``busy_s`` gives the seconds for which the child's processes waited for a processor. They are added to the limit, so that a
+    busy host ends nobody: at most twice the limit, and at most as long as the wait took, however many processes there are.
     """
 
     def __init__(self, limit_s: float, busy_s: Callable[[], float] = lambda: 0.0) -> None:
         self._limit_s = limit_s
-        self._end = time.monotonic() + limit_s
+        self._begin = time.monotonic()
         self._busy_s = busy_s
         self.added_s = 0.0
 
     def left_s(self) -> float:
         """Seconds that are left; 0 when it is over."""
-        now = time.monotonic()
-        if now >= self._end + self.added_s:
+        took_s = time.monotonic() - self._begin
+        if took_s >= self._limit_s + self.added_s:
             self.added_s = self.most_added_s()
-        return max(0.0, self._end + self.added_s - now)
+        return max(0.0, self._limit_s + self.added_s - took_s)
 
     def most_added_s(self) -> float:
         """What could be added by now."""
-        return max(self.added_s, min(self._busy_s(), MOST_ADDED * self._limit_s))
+        took_s = time.monotonic() - self._begin
+        return max(self.added_s, min(self._busy_s(), took_s, MOST_ADDED * self._limit_s))
 
 
 class Channel:

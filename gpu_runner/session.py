@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel, Check, Closed, Deadline, Overdue
+from gpu_runner.channel import MOST_ADDED, Channel, Check, Closed, Deadline, Overdue
 from gpu_runner.codec import NONCE_BYTES, Bounds, FrameKind
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import (
@@ -101,7 +101,7 @@ class ChildSession:
         self._files, self._tree = dict(files or {}), tree
         self._import_roots = import_roots
         self._variables = dict(variables or {})
-        self._deadline = 0.0
+        self._deadline = self._added_s = 0.0
         self._scratch: Scratch | None = None
         self._process: Process | None = None
         self.forked = False
@@ -200,7 +200,8 @@ class ChildSession:
             self._kill()
             raise
         finally:
-            self._deadline += deadline.most_added_s()
+            added_s = min(deadline.most_added_s(), MOST_ADDED * self.limits.time_s - self._added_s)
+            self._deadline, self._added_s = self._deadline + added_s, self._added_s + added_s
 
     def _due(self, limit_s: float) -> Deadline:
         """The end of a call that begins now."""
@@ -211,7 +212,7 @@ class ChildSession:
 
     def renew(self) -> None:
         """Restart the child's time."""
-        self._deadline = time.monotonic() + self.limits.time_s
+        self._deadline, self._added_s = time.monotonic() + self.limits.time_s, 0.0
 
     def abandon(self) -> None:
         """End the child from another thread than the one that waits for its answer: to that one it has died."""

@@ -131,8 +131,22 @@ def test_what_a_busy_host_took_from_a_call_is_no_part_of_the_whole_time(monkeypa
     limits = Limits(time_s=2.0, step_s=2.0, memory_bytes=8 * 2**30)
     with ChildSession("echo", limits, files={"thing.py": source}) as session:
         monkeypatch.setattr(tree, "waited_s", lambda _pid: time.monotonic())
-        for _ in range(4):
+        for _ in range(3):
             assert session.call("run", {"module": "thing"}).meta == {"slept": True}
+
+
+def test_however_long_many_processes_wait_a_child_has_three_times_its_whole_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = "import time\n\ndef main(s, t):\n    time.sleep(0.5)\n    return {}, []\n"
+    limits = Limits(time_s=1.0, step_s=1.0, memory_bytes=8 * 2**30)
+    with ChildSession("echo", limits, files={"thing.py": source}) as session:
+        monkeypatch.setattr(tree, "waited_s", lambda _pid: 1000 * time.monotonic())  # as of a thousand busy processes
+        begin = time.monotonic()
+        with pytest.raises(ChildTimeout):
+            for _ in range(20):
+                session.call("run", {"module": "thing"})
+        assert time.monotonic() - begin < 6.0
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it")
