@@ -49,9 +49,9 @@ class Draft:
 
     def link(self, html_url: str) -> tuple[str, bool]:
         """Where GitHub opens the issue, and whether the text is in that address; it is not where it is too long for one."""
-        address = f"{html_url}/{quote(self.repository)}/issues/new?"
-        whole = address + urlencode({"title": self.title, "body": self.body}, quote_via=quote)
-        return (whole, True) if len(whole) <= LONGEST_LINK else (address + urlencode({"title": self.title}), False)
+        address = f"{html_url}/{quote(self.repository)}/issues/new?{urlencode({'title': self.title}, quote_via=quote)}"
+        whole = f"{address}&{urlencode({'body': self.body}, quote_via=quote)}"
+        return (whole, True) if len(whole) <= LONGEST_LINK else (address, False)
 
 
 def fields_of(rule: Rule) -> tuple[Field, ...]:
