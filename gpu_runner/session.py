@@ -214,6 +214,21 @@ class ChildSession:
         """Restart the child's time."""
         self._deadline, self._added_s = time.monotonic() + self.limits.time_s, 0.0
 
+    def restart(self) -> None:
+        """End the child and start another one in the same folder, at the same levels, with time of its own.
+
+        Raises:
+            ChildDied, ChildTimeout, ProtocolError: it does not start.
+        """
+        if self._abandoned:
+            raise ProtocolError("the child is gone")
+        self._kill()
+        self._called = False
+        failed = self._begin(self.isolation)
+        if failed is not None:
+            raise ProtocolError(f"a second child could not be isolated by {failed.value} as the first one was")
+        self.call(START, {})
+
     def abandon(self) -> None:
         """End the child from another thread than the one that waits for its answer: to that one it has died."""
         self._abandoned = True

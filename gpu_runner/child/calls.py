@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts.problem import RAISES
+from gpu_runner.verify.lift import is_within_one, mirrored
 from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
 
@@ -202,7 +203,8 @@ class _Shaker:
     def __call__(self, value: torch.Tensor) -> torch.Tensor:
         if not value.is_floating_point():
             return value
-        return value * (1 + self._step * (self._drawn(value).to(value) * 2 - 1))
+        moved = value * (1 + self._step * (self._drawn(value).to(value) * 2 - 1))
+        return mirrored(moved) if is_within_one(value) else moved
 
     def _drawn(self, value: torch.Tensor) -> torch.Tensor:
         """Zeros and ones."""

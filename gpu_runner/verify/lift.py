@@ -88,7 +88,10 @@ class _Noise(_Lift):
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or value._is_zerotensor():  # noqa: SLF001
             return value
         factors = self._factors(value, given / max(1, value.numel()))
-        return value.mul_(factors) if is_written else value * factors
+        if not is_within_one(value):
+            return value.mul_(factors) if is_written else value * factors
+        moved = mirrored(value * factors)
+        return value.copy_(moved) if is_written else moved
 
     def _factors(self, value: torch.Tensor, terms: float) -> torch.Tensor:
         stream = self._streams.get(value.device)
@@ -99,6 +102,19 @@ class _Noise(_Lift):
         # At least half of it, and never as much as another time: a step up and the same step down would cancel.
         roundings = _ROUNDINGS + math.log2(max(1.0, terms)) / 2.0  # a sum by a tree rounds once at each of its levels
         return 1.0 + roundings * 2.0**-24 * (drawn.sign() + drawn) / 2.0
+
+
+def is_within_one(value: torch.Tensor) -> bool:
+    """Whether all elements lie within -1..1, as probabilities and cosines do."""
+    if not value.numel():
+        return False
+    low, high = value.aminmax()
+    return bool((low >= -1.0) & (high <= 1.0))
+
+
+def mirrored(moved: torch.Tensor) -> torch.Tensor:
+    """Elements that were moved a step beyond -1 or 1 as far within: operators of probabilities and cosines take no others."""
+    return torch.where(moved.abs() > 1.0, 2.0 * moved.sign() - moved, moved)
 
 
 @functools.cache

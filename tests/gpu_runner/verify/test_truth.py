@@ -1,0 +1,64 @@
+"""The reference is asked for the truth of each case: what it refuses is left out, and nothing more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_runner.contracts import CandidateSource, VerifyRequest, parse_problem
+from gpu_runner.verify import truth
+from gpu_runner.verify.cases import Case, MemoryLayout
+from gpu_runner.verify.judge import choose_cases, prove
+from gpu_runner.verify.opening import opened, reference_session
+from gpu_runner.verify.truth import MOST_RESTARTS, BadProblem, Oracle
+from tests.cheats.trial import proofs, source_of_problem, surroundings
+
+NARROW = """
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    assert x.shape[-1] != 37
+    return x.exp()
+
+
+INPUTS = {"x": {"dims": "T H"}}
+WORKLOADS = [{"T": 64, "H": 512}]
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_no_case_of_probabilities_is_lost_to_a_step_beyond_one(dtype: str) -> None:
+    problem = parse_problem(source_of_problem("bce"))
+    request = VerifyRequest(problem.source, CandidateSource(()), dtypes=(dtype,))
+    cases = choose_cases(request, problem, True)
+    known, left_out = prove(problem, cases, surroundings())
+    assert (len(known), left_out) == (len(cases), [])
+    assert any((proof.inputs["p"] == 1).any() for proof in known)
+
+
+def test_a_reference_whose_device_is_lost_goes_on_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, healthy = parse_problem(NARROW), [True, False]
+    refused, other = (Case(f"{width}", (("T", 3), ("H", width)), "float32", 1) for width in (37, 40))
+    door = reference_session("reference", problem.source, surroundings(), gpu=False)
+    with opened(door, surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        before = oracle.prove(other, None)
+        monkeypatch.setattr(truth, "has_its_device", lambda _: healthy.pop())
+        found = oracle.prove(refused, None)
+        again = oracle.prove(other, None)
+        assert oracle.restarts == 1 and found is not None and found.case.sizes != refused.sizes
+        assert before is not None and again is not None
+        assert torch.equal(before.outputs[0].truth.exact, again.outputs[0].truth.exact)
+        monkeypatch.setattr(truth, "has_its_device", lambda _: False)
+        oracle.restarts = MOST_RESTARTS
+        with pytest.raises(BadProblem, match=r"the reference fails on the GPU: AssertionError.*T=3 H=37"):
+            oracle.prove(refused, None)
+
+
+def test_inputs_are_changed_before_the_backward_where_no_function_copies_them() -> None:
+    for name in ("reglu", "rms_norm"):
+        dealt = [(proof.case, use) for proof in proofs(name) for use in proof.uses]
+        changed = [case for case, use in dealt if use.kind == "changed"]
+        assert len(changed) == 2
+        assert all(case.layout == MemoryLayout.dense for case in changed)
