@@ -230,7 +230,7 @@ def _judged_or_fault(kind: str, name: str) -> Row:
 
 
 def _is_right(row: Row) -> bool:
-    if row.run == FAULT:
+    if row.run in (FAULT, Status.timeout.value):  # it was not judged
         return False
     passed = row.run == Status.passed.value
     if passed and row.name in NEW and NEW[row.name].passes:
