@@ -105,15 +105,17 @@ def verify(problem: Text, candidate: Text, *, seed: str | None = None) -> Verdic
     return byhand.verify(_text(problem), _text(candidate), seed).verdict()
 
 
-def benchmark(problem: Text, candidate: Text, *, dtype: str = "bfloat16", budget_s: float = 60.0) -> BenchmarkResult:
+def benchmark(
+    problem: Text, candidate: Text, *, dtype: str = "bfloat16", budget_s: float = 60.0, compiled: bool = False
+) -> BenchmarkResult:
     """Measure a candidate in turns with eager mode and ``torch.compile``, for at most ``budget_s`` seconds.
 
-    Without a GPU there are no times, and the floor is predicted.
+    ``compiled``: the candidate runs under ``torch.compile``. Without a GPU there are no times, and the floor is predicted.
 
     Raises:
         KernelsmithError: the problem cannot be used, or the environment is at fault.
     """
-    return byhand.benchmark(_text(problem), _text(candidate), budget_s, dtype).benchmark()
+    return byhand.benchmark(_text(problem), _text(candidate), budget_s, dtype, compiled).benchmark()
 
 
 def fuse(

@@ -417,10 +417,11 @@ def verify(problem_source: str, candidate_source: str, seed: str | None = None) 
     return _run(Action.verify, VerifyRequest(problem_source, _candidate(problem, candidate_source)), options)
 
 
-def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str) -> RunnerAnswer:
-    """Measure one candidate file on this machine, against eager and ``torch.compile``."""
+def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str, compiled: bool) -> RunnerAnswer:
+    """Measure one candidate file on this machine, ``compiled`` or not, against eager and ``torch.compile``."""
     candidate = _candidate(parse(problem_source), candidate_source)
-    return _run(Action.benchmark, BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s))
+    request = BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s, compiled=compiled)
+    return _run(Action.benchmark, request)
 
 
 def profile(problem_source: str, candidate_source: str, gpu: str | None) -> RunnerAnswer:

@@ -46,10 +46,10 @@ def entries(request: BenchmarkRequest) -> tuple[RaceEntry, ...]:
     if unknown:
         raise RunnerError(f"there is no contender {unknown[0]!r}; known are {', '.join(BASELINES)}")
     again = request.candidate if request.original is None else request.original
-    entered = [RaceEntry(CANDIDATE, request.candidate)]
+    entered = [RaceEntry(CANDIDATE, request.candidate, request.compiled)]
     if request.original is not None:
         entered.append(RaceEntry(ORIGINAL, request.original))
-    entered.append(RaceEntry(CONTROL, again))
+    entered.append(RaceEntry(CONTROL, again, request.compiled and request.original is None))
     wanted = request.contenders or BASELINES
     return (*entered, *(RaceEntry(name, None, name == "torch_compile") for name in BASELINES if name in wanted))
 

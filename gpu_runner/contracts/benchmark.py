@@ -59,6 +59,7 @@ class BenchmarkRequest:
         False  # the candidate is the existing kernel: where its values are wrong it keeps its time, with a note
     )
     lengths: tuple[RaceLength, ...] = ()  # by a kernel's own history; what is not named takes the usual one
+    compiled: bool = False  # the candidate runs under ``torch.compile``, which fuses what it leaves to torch
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class Oracle:
         return first
 
     def _restart(self, error: ChildError, case: Case) -> None:
-        """Give the reference a fresh process: where torch asserts on the device, as for probabilities of NaN, the old one's is lost.
+        """Give the reference a fresh process: where torch asserts on the device, as for probabilities of NaN, the old one is lost.
 
         Raises:
             BadProblem: that has happened too often.

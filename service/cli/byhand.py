@@ -78,6 +78,7 @@ def bench(
     candidate: CandidateFile,
     dtype: Annotated[str, typer.Option(help="The dtype to measure in.")] = "bfloat16",
     budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
+    compiled: Annotated[bool, typer.Option("--compiled", help="Run the candidate under torch.compile.")] = False,
     as_json: Json = False,
 ) -> None:
     """Measure a candidate beside eager and torch.compile, with the floor; without a GPU only the floor is predicted."""
@@ -86,7 +87,7 @@ def bench(
 
     sources = text_of(problem), text_of(candidate)
     with reporting(kernels=True):
-        result = byhand.benchmark(*sources, budget_s, dtype).benchmark()
+        result = byhand.benchmark(*sources, budget_s, dtype, compiled).benchmark()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
     else:

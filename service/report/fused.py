@@ -7,9 +7,9 @@ from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Status, Word
 from service.escape import BLOCK_LIMIT, code, code_block, inline, sentence
-from service.report.benchmarks import benchmark_table, by_pass, speed_sentence
+from service.report.benchmarks import benchmark_table, by_pass, overall_speedup, speed_sentence
 from service.report.create import review_answered
-from service.report.layout import bullets, counted, folded, paragraphs, percent, pictures, size_bytes, table
+from service.report.layout import bullets, counted, folded, paragraphs, percent, pictures, ratio, size_bytes, table
 from service.report.verdicts import (
     Conclusion,
     provenance_line,
@@ -47,8 +47,19 @@ def fused_verdict(summary: FuseSummary, job: JobView) -> str:
     kept = sum(part.proved is False and part.places > 0 for part in summary.parts)
     left = f"; torch computes {counted(kept, 'part')} that could not be proved" if kept else ""
     proved = f"**{model} is composed of {counted(len(parts), 'proved part')}, and proved as a whole{where}:** "
-    speed = f" {speed_sentence(summary.benchmark)}{speed_advice(summary.benchmark)}" if summary.benchmark else ""
-    return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{speed}"
+    return f"{proved}{verdict_words(verdict)}, {saved} saved{left}.{_speed(summary)}"
+
+
+def _speed(summary: FuseSummary) -> str:
+    """The times of the program as it is, or under ``torch.compile`` where it gains more over the compiled original."""
+    alone, compiled = summary.benchmark, summary.compiled
+    if alone is None:
+        return ""
+    gain, other = (overall_speedup(one.rows, "torch_compile") if one else None for one in (alone, compiled))
+    if compiled is None or gain is None or other is None or other <= gain:
+        return f" {speed_sentence(alone)}{speed_advice(alone)}"
+    advice = f"**Compile the fused module**: {ratio(other)} as fast as {COMPILED} of the model, {ratio(gain)} as it is."
+    return f" {advice} Under {COMPILED}: {speed_sentence(compiled)}{speed_advice(compiled)}"
 
 
 def speed_advice(result: BenchmarkResult) -> str:
@@ -90,6 +101,7 @@ def fused_sections(summary: FuseSummary, image_urls: Mapping[str, str]) -> str:
         review_answered(summary.answered),
         bullets([sentence(fact) for fact in summary.route]),
         benchmark_table(summary.benchmark) if summary.benchmark is not None else "",
+        folded(f"The same under {COMPILED}", benchmark_table(summary.compiled)) if summary.compiled is not None else "",
         pictures(summary.images, image_urls),
         table(header, numbered, numeric=(3, 4, 5, 6)),
         f"Bytes are of one forward, saved ones of all places of a part: {share} of the model's together. Time is not predicted.",

@@ -357,6 +357,7 @@ class FuseSummary:
     style: StyleOutcome | None = None
     tests: TestsResult | None = None
     benchmark: BenchmarkResult | None = None
+    compiled: BenchmarkResult | None = None  # of the program under torch.compile, which fuses what is left to torch
     images: tuple[Image, ...] = ()
     provenance: tuple[tuple[str, str], ...] = ()
 

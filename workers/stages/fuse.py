@@ -536,14 +536,16 @@ class ValidateFused:
         text = next(c.text or "" for c in changes if c.path.endswith("/composed_kernel.py"))
         problem = bench.traced.problem  # with the parameters as inputs: a module is timed without its backward
         candidate = CandidateSource((SourceFile(FILE, text),), "candidate", ENTRY)
-        budget_s = timing_budget_s(max(1, len(problem.workloads)))
-        measured = bench.gate.benchmark("benchmark", problem, candidate, budget_s=budget_s, lasting=False)
+        timed = partial(bench.gate.benchmark, budget_s=timing_budget_s(max(1, len(problem.workloads))), lasting=False)
+        measured = timed("benchmark", problem, candidate)
+        compiled = None if measured.predicted else timed("benchmark-compiled", problem, candidate, compiled=True)
         proved = from_json(FuseSummary, composed["summary"])
         name = context.request.kernel
         summary = replace(
             proved,
             tests=replace(tests, collected=()),
             benchmark=measured,
+            compiled=compiled,
             images=draw_plots(context, name, proved.verdict, measured) if proved.verdict is not None else (),
             provenance=provenance(context.request, measured),
         )

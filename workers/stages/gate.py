@@ -184,10 +184,12 @@ class Gate:
         more: Mapping[str, str] | None = None,
         lengths: tuple[RaceLength, ...] = (),
         whole: bool = False,
+        compiled: bool = False,
     ) -> BenchmarkResult:
         """The times of a kernel; ``existing``: it is the repository's own, and keeps its time where its values are off.
 
         ``whole``: sizes for which the budget had no time, as on a host that is slow to start, are timed in further runs.
+        ``compiled``: the kernel runs under ``torch.compile``.
         """
         request = BenchmarkRequest(
             problem.source,
@@ -198,6 +200,7 @@ class Gate:
             contenders=contenders,
             standing=existing,
             lengths=lengths,
+            compiled=compiled,
         )
         result = self._timed(key, request, more, lasting)
         while whole and result.untimed:

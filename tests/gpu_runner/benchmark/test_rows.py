@@ -61,6 +61,13 @@ def test_who_takes_part_follows_from_the_request() -> None:
     both = entries(BenchmarkRequest("", HERE, original=HERE))
     assert [entry.name for entry in both] == ["candidate", "original", "control", "eager", "torch_compile"]
     assert question(tuple(entry.name for entry in both)).control == ("control", "original")
+    compiled = entries(BenchmarkRequest("", HERE, compiled=True))
+    assert [(one.name, one.compiled) for one in compiled] == [
+        ("candidate", True),
+        ("control", True),
+        ("eager", False),
+        ("torch_compile", True),
+    ]
     alone = entries(BenchmarkRequest("", HERE, contenders=("torch_compile",)))
     assert [(entry.name, entry.compiled) for entry in alone][2] == ("torch_compile", True)
     assert question(tuple(entry.name for entry in alone)).control == ("control", "candidate")

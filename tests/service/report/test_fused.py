@@ -102,6 +102,24 @@ def test_where_nothing_is_gained_the_first_line_says_so_and_what_to_use(
     assert said in line if said else not any(word in line for word in ("do not merge", "nothing to gain"))
 
 
+@pytest.mark.parametrize(
+    ("alone", "compiled", "is_advised"), [(0.88, 1.15, True), (1.09, 0.95, False), (1.02, None, False)]
+)
+def test_where_the_program_gains_more_under_torch_compile_the_first_line_says_to_compile_it(
+    alone: float, compiled: float | None, is_advised: bool
+) -> None:
+    def result(gain: float) -> BenchmarkResult:
+        comparison = compared(gain, Word.faster if gain > 1 else Word.slower, baseline="torch_compile")
+        return replace(MEASURED, rows=(replace(MEASURED.rows[0], timed_pass=Pass.full, comparisons=(comparison,)),))
+
+    fused = replace(FUSED, benchmark=result(alone), compiled=None if compiled is None else result(compiled))
+    line, text = fused_verdict(fused, JOB), fused_sections(fused, {})
+    said = "**Compile the fused module**: 1.15× as fast as `torch.compile` of the model, 0.88× as it is."
+    assert (said in line) is is_advised
+    assert ("do not merge it for speed" in line) is False
+    assert ("The same under `torch.compile`" in text) is (compiled is not None)
+
+
 def test_a_picture_that_no_comment_holds_is_left_out_whole() -> None:
     text = fused_sections(replace(CUT, picture=CUT.picture + "    n0 --> n1\n" * 2_000), {})
     assert TOO_LARGE in text and "mermaid" not in text
