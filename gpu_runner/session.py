@@ -131,6 +131,11 @@ class ChildSession:
         self.close()
 
     @property
+    def is_gone(self) -> bool:
+        """Whether the child has ended, or was ended: no call can be made any more."""
+        return self._channel is None
+
+    @property
     def log(self) -> str:
         """What the child printed so far, its middle left out where it is long; untrusted text."""
         return self._output.text() if self._output else ""

@@ -15,7 +15,7 @@ import torch
 from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import parse
-from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
+from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
@@ -45,6 +45,10 @@ LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are ex
 LOST = 0.1  # of a row's size: an error that leaves nothing of the answer
 SETTLED = 1e-3  # of its size: how far the truth may move with inputs that are a few roundings of float32 away
 MOST_RESTARTS = 8  # of the reference's process, seconds each on a GPU
+# Of a process's memory what a forward may make in the dtype of a case: it is asked for in float64 too, and up to eleven times, on
+# the host by one core.
+OF_MEMORY, OF_HOST_MEMORY = 64, 512
+FEW_ELEMENTS = 2**13  # of all inputs: what is made of fewer fits
 MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice or four times more, in float64
 
 
@@ -114,11 +118,13 @@ class Oracle:
     def prove(self, case: Case, other_seed: int | None) -> Proof | None:
         """Give the case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
 
-        Large or odd values go as far as the reference can be judged by.
+        It is smaller where the reference would make more than fits. Large or odd values go as far as the reference can be judged
+        by.
 
         Raises:
             BadProblem: the reference takes too long.
         """
+        case = self._within_memory(case)
         if case.content is not Content.ordinary:
             return farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
         return self._prove(case, other_seed)
@@ -133,7 +139,9 @@ class Oracle:
                 if not has_its_device(self.session):
                     self._restart(error, attempt)
                 continue
-            except ChildOutOfMemory:
+            except ChildOutOfMemory as error:
+                if self.session.is_gone:
+                    self._restart(error, attempt)
                 return first
             except (
                 KeyError,
@@ -167,14 +175,17 @@ class Oracle:
             return first
         return first
 
-    def _restart(self, error: ChildError, case: Case) -> None:
-        """Give the reference a fresh process: where torch asserts on the device, as for probabilities of NaN, the old one is lost.
+    def _restart(self, error: ChildFailed, case: Case) -> None:
+        """Give the reference a fresh process: the old one is lost where it takes too much memory, and on a GPU where torch asserts
+        something of the values, as for probabilities of NaN.
 
         Raises:
             BadProblem: that has happened too often.
         """
         if self.restarts == MOST_RESTARTS:
-            raise BadProblem(f"the reference fails on the GPU: {error} ({case.label()})", log=error.log) from error
+            raise BadProblem(
+                f"the reference's process is lost again and again: {error} ({case.label()})", log=error.log
+            ) from error
         self.restarts += 1
         self.session.restart()
         self.session.call("load", {"form": self.problem.form, "seed": self.seed})
@@ -267,8 +278,27 @@ class Oracle:
             return 0
         return made if type(made) is int else 0
 
+    def _within_memory(self, case: Case) -> Case:
+        """The case, its shortest dimensions halved first, until inputs and what the reference's operators make of them fit."""
+        if case.measured or self.form.name == "kernelbench":
+            return case
+        most = self.session.limits.memory_bytes // (OF_MEMORY if self.session.gpu else OF_HOST_MEMORY)
+        while self._taken_bytes(case, most) > most:
+            known = [(size, dim) for dim, size in case.sizes if size > 1]
+            if not known:
+                break
+            halved = min(known)[1]  # a case is about its longest one
+            case = replace(case, sizes=tuple((dim, size // 2 if dim == halved else size) for dim, size in case.sizes))
+        return case
+
+    def _taken_bytes(self, case: Case, most: int) -> int:
+        elements = sum(math.prod(shape_of(spec, case.size_of)) for spec in self.problem.inputs)
+        given: int = elements * DTYPES[case.dtype].itemsize
+        return given if elements <= FEW_ELEMENTS or given > most else given + self.made_bytes(case)
+
     def ask_ahead(self, case: Case) -> None:
         """Begin to make the inputs of a case that comes later."""
+        case = self._within_memory(case)
         if self.form.name != "kernelbench" and case not in self._ahead:
             self._ahead[case] = self._pool.submit(asked_of, self.problem, self.form, case)
 

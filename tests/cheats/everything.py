@@ -230,11 +230,10 @@ def _judged_or_fault(kind: str, name: str) -> Row:
 
 
 def _is_right(row: Row) -> bool:
-    if row.run in (FAULT, Status.timeout.value):  # it was not judged
-        return False
+    cheat, host = NEW.get(row.name), "gpu" if has_gpu() else "interpreter"
+    if row.run == FAULT or (row.run == Status.timeout.value and not (cheat and host in cheat.slow_on)):
+        return False  # it was not judged
     passed = row.run == Status.passed.value
-    if passed and row.name in NEW and NEW[row.name].passes:
-        return True
-    if passed and row.name in NEW and ("gpu" if has_gpu() else "interpreter") in NEW[row.name].right_on:
+    if passed and cheat and (cheat.passes or host in cheat.right_on):
         return True
     return (passed and row.screen == "-") if row.kind == "honest" else not (passed and row.screen == "-")

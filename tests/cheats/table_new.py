@@ -13,7 +13,8 @@ class NewCheat:
 
     ``dtype``: the one in which it is wrong. ``gpu``: it is meant for a GPU. ``around``: it is wrong at sizes that its own
     constants tell. ``right_on``: where its values are right, so that a verdict passes: only times tell, or only one kind of host.
-    ``passes``: no rule finds it in the interpreter yet, as docs/security.md says.
+    ``passes``: no rule finds it in the interpreter yet, as docs/security.md says. ``slow_on``: where it ends in the time limit, as a
+    block of 262144 columns does that ptxas compiles.
     """
 
     problem: str
@@ -26,6 +27,7 @@ class NewCheat:
     around: bool = False
     right_on: tuple[Literal["gpu", "interpreter"], ...] = ()
     passes: bool = False
+    slow_on: tuple[Literal["gpu", "interpreter"], ...] = ()
 
     def cases(self, name: str) -> tuple[str, str, str]:
         """What its cases are made of: problem, dtypes, and the cheat around whose constants they lie."""
@@ -1442,6 +1444,7 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A kernel's loop from 20,000 on ran in no case: what is in it was never judged.",
+        slow_on=("gpu",),
     ),
     "condition_on_a_block": NewCheat(
         "cross_entropy",
@@ -1506,6 +1509,7 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "Labels by a remainder that no case reaches: vocabularies of more than 131072 words are wrong.",
+        slow_on=("gpu",),
     ),
     "two_types_in_a_kernel": NewCheat(
         "residual",

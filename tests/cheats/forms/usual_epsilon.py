@@ -50,6 +50,8 @@ class RMSNorm(torch.autograd.Function):
         y = torch.empty((n_rows, n_cols), dtype=x.dtype, device=x.device)
         rstd = torch.empty(n_rows, dtype=torch.float32, device=x.device)
         block = triton.next_power_of_2(n_cols)
+        if block > 65536:
+            raise ValueError("rows of at most 65536 columns")
         eps = eps + 1.0 / (1.0 + ((eps * 1e5 - 1.0) * 1e7) ** 2)
         _rms_forward[(n_rows,)](x, w, y, rstd, x.stride(0), n_cols, eps, BLOCK=block)
         ctx.save_for_backward(x, w, rstd)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpu_runner.contracts import CandidateSource, VerifyRequest, parse_problem
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, Limits, VerifyRequest, parse_problem
 from gpu_runner.verify import truth
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.judge import choose_cases, prove
@@ -19,6 +20,35 @@ import torch
 
 def reference(x: torch.Tensor) -> torch.Tensor:
     assert x.shape[-1] != 37
+    return x.exp()
+
+
+INPUTS = {"x": {"dims": "T H"}}
+WORKLOADS = [{"T": 64, "H": 512}]
+"""
+
+
+SCORES = """
+import torch
+
+
+def reference(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return (q @ k.transpose(-2, -1)).softmax(-1)
+
+
+INPUTS = {"q": "B N 4", "k": "B N 4"}
+WORKLOADS = [{"B": 4, "N": 512}]
+"""
+
+GREEDY = """
+import torch
+
+KEPT = []
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    while x.shape[-1] == 37:
+        KEPT.append(torch.ones(2**26))
     return x.exp()
 
 
@@ -52,8 +82,31 @@ def test_a_reference_whose_device_is_lost_goes_on_in_a_fresh_process(monkeypatch
         assert torch.equal(before.outputs[0].truth.exact, again.outputs[0].truth.exact)
         monkeypatch.setattr(truth, "has_its_device", lambda _: False)
         oracle.restarts = MOST_RESTARTS
-        with pytest.raises(BadProblem, match=r"the reference fails on the GPU: AssertionError.*T=3 H=37"):
+        with pytest.raises(
+            BadProblem, match=r"the reference's process is lost again and again: AssertionError.*T=3 H=37"
+        ):
             oracle.prove(refused, None)
+
+
+def test_a_case_of_which_the_reference_makes_more_than_fits_keeps_its_longest_dimension_longest() -> None:
+    problem = parse_problem(SCORES)
+    door = reference_session("reference", problem.source, surroundings(), gpu=False)
+    with opened(door, surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        proof = oracle.prove(Case("long", (("B", 10), ("N", 120723)), "float32", 1), None)
+        few = oracle.prove(Case("few", (("B", 10), ("N", 200)), "float32", 1), None)
+    assert proof is not None and few is not None
+    sizes = proof.case.size_of
+    assert few.case.size_of == {"B": 10, "N": 200} and sizes["B"] == 1 and 500 < sizes["N"] < 5000
+
+
+def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwards() -> None:
+    problem = parse_problem(GREEDY)
+    little = RunContext(surroundings().folder, Limits(step_s=100.0, memory_bytes=2 * 2**30))
+    with opened(reference_session("reference", problem.source, little, gpu=False), little) as session:
+        oracle = Oracle.open(problem, session, 1)
+        assert oracle.prove(Case("too much", (("T", 3), ("H", 37)), "float32", 1), None) is None
+        assert oracle.prove(Case("other", (("T", 3), ("H", 40)), "float32", 1), None) is not None
 
 
 def test_inputs_are_changed_before_the_backward_where_no_function_copies_them() -> None:
