@@ -78,6 +78,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
+from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.measures import THREADS, keep_pages, share_steps
 from gpu_runner.verify.mutants import survivors
@@ -150,6 +151,7 @@ _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
 # With the child that gave it, if any.
 _InterpretedAnswer = tuple[_InterpretedTry, CaseAnswer | ChildFailed | ProtocolError, ChildSession | None]
+Shape = tuple[int, ...]
 Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
 
 
@@ -291,7 +293,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             later = beside is not None and request.original is None
             proving = _Proving(problem, cases, context, early, draws=draws, later=later)
             stack.enter_context(proving)
-            proofs = proving.first()
+            levels = proving.oracle.session.isolation
+            ahead = stack.enter_context(_Ahead(early[0].turn)) if _may_run_ahead(request, levels) else None
+            proofs = proving.first(ahead)
             known = [proof.case for proof in proofs]
             if request.original is not None and not request.quick:
                 proofs += in_other_ranks(problem, proofs)
@@ -307,11 +311,10 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
                 return _degenerate(frame, trivial[0].mutant, trivial[0].label)
             if request.composed is not None:
                 return _judge_composed(proofs, request.candidate, request.composed, context, frame)
-            levels = proving.oracle.session.isolation
             otherwise = _other_calls(request, proofs, before.values(), draws, context, stack, levels)
-            doors = [child.turn for child in early]
+            doors = [child.turn for child in early] if ahead is None else [ahead.turn]
             verdict = judge_by(
-                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest
+                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest, ahead
             )
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
@@ -320,6 +323,12 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _may_run_ahead(request: VerifyRequest, levels: tuple[Isolation, ...]) -> bool:
+    """Whether a candidate may run cases while the reference is asked: where nothing else says which of them count, or what may be
+    overwritten."""
+    return not has_gpu() and request.original is None and request.composed is None and keeps_apart(levels)
 
 
 def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Problem) -> Verdict:
@@ -406,12 +415,13 @@ def judge_by(
     beside: _Interpreting | None = None,
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
+    ahead: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
     original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases as
-    their truth becomes known.
+    their truth becomes known; of some it may be known ``ahead`` what the candidate answers.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -427,7 +437,7 @@ def judge_by(
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     return judge_beside(
-        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original
+        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead
     )
 
 
@@ -470,6 +480,7 @@ def judge_beside(
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
     original: CandidateSource | None = None,
+    ahead: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it; ``original`` is asked again at scale.
 
@@ -491,7 +502,9 @@ def judge_beside(
         compiling = None
         if frame.interpreted and not frame.quick and frame.language == "Triton":
             compiling = stack.enter_context(_Compiling(candidate, context, original))
-        trial = _try(door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling)
+        trial = _try(
+            door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
+        )
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -681,6 +694,7 @@ class _Proving:
         self._ahead: Future[None] | None = None
         self._over = Event()
         self._scale = Scale()
+        self._tell: Callable[[Proof], None] = lambda _: None
         self._stack = ExitStack()
         self.left_out: list[Case] = []  # of extreme values, in which there is no truth
 
@@ -709,13 +723,15 @@ class _Proving:
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
-    def first(self) -> list[Proof]:
-        """The cases that the reference is asked for at once, with their truth.
+    def first(self, ahead: _Ahead | None = None) -> list[Proof]:
+        """The cases that the reference is asked for at once, with their truth. ``ahead`` is told of each as it is known.
 
         Raises:
             BadProblem: the reference runs in too few cases.
         """
         is_on_gpu = self.oracle.session.gpu
+        if ahead is not None:
+            self._tell = functools.partial(_begin_ahead, ahead, _planned_twice(self._problem, self._cases))
         for place in self._later:
             few = few_rows(self._problem, self._cases[place], self._draws.seed(f"warming {place}"))
             self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
@@ -794,6 +810,7 @@ class _Proving:
                 self.left_out += [] if case.content is Content.ordinary or case.spare else [case]
                 continue
             proofs.append(proof)
+            self._tell(proof)
             if place not in self._later:
                 few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
                 self._warm(functools.partial(blank, self._problem, proof, few))
@@ -806,11 +823,24 @@ class _Proving:
 
 def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
     """Leave out the second run of cases in the interpreter, but for those that seeds choose and those that most races show in."""
-    first = [proof for proof, _ in _first_to_interpret([(proof, NO_PEER) for proof in proofs])]
-    return [
-        replace(proof, once=proof.case.seed % TWICE_OF != 0 and all(proof is not one for one in first))
-        for proof in proofs
-    ]
+    first = [proof.case for proof, _ in _first_to_interpret([(proof, NO_PEER) for proof in proofs])]
+    return [replace(proof, once=_is_run_once(proof.case, first)) for proof in proofs]
+
+
+def _is_run_once(case: Case, first: Collection[Case]) -> bool:
+    return case.seed % TWICE_OF != 0 and case not in first
+
+
+def _planned_twice(problem: Problem, cases: Sequence[Case]) -> Sequence[Case]:
+    """The cases that will be run twice whatever their seeds, if the reference runs at the sizes that are planned."""
+    if len(cases) <= MOST_TWICE:
+        return cases
+    planned = [(case, [shape_of(spec, case.size_of) for spec in problem.inputs]) for case in cases]
+    return [cases[place] for place in _largest_and_deepest(planned)]
+
+
+def _begin_ahead(ahead: _Ahead, twice: Collection[Case], proof: Proof) -> None:
+    ahead.begin(replace(proof, once=_is_run_once(proof.case, twice)))
 
 
 def _each_proved(
@@ -838,13 +868,15 @@ def _try(
     original: Door | None = None,
     written: Collection[str] = (),
     compiling: _Compiling | None = None,
+    ahead: _Ahead | None = None,
 ) -> _Trial:
-    """Run a candidate in all cases; those of ``rest`` are added to the others.
+    """Run a candidate in all cases; those of ``rest`` are added to the others, and those that ran ``ahead`` are run no more.
 
     ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
-    beside = [each for each in (calling, compiling) if each is not None]
+    beside: list[Callable[[CallForm], None]] = [each.begin for each in (calling, compiling) if each is not None]
+    beside += [] if importing is None else [lambda _: importing.begin(trial)]
     if compiling is not None:
         trial.launch = compiling.take
     check, workload = "load", None
@@ -854,11 +886,11 @@ def _try(
             for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
                 is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
-                for each in beside if is_due else ():
-                    each.begin(proof.form)
+                for begin in beside if is_due else ():
+                    begin(proof.form)
                 context.progress(f"verify: {workload}")
                 try:
-                    answer = _answer(trial, session, proof, peer, overwrites)
+                    answer = _answer(trial, session, proof, peer, overwrites, ahead)
                 except ChildError as error:
                     if not may_refuse(proof, peer, error):
                         raise
@@ -876,8 +908,6 @@ def _try(
                 _decide_as_original(trial, session, cases, written)
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
-                if importing is not None and is_apart:
-                    importing.begin(trial)
                 if calling is not None and not session.gpu:
                     _try_at_scale(trial, session, calling.replies(session), scale, again, compare=calling.compared)
     except ScratchError as error:
@@ -1017,6 +1047,75 @@ def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple
             yield call, error
             if not isinstance(error, ChildError):
                 return
+
+
+class _Ahead:
+    """Runs cases in the candidate's child as their truth becomes known, while the reference is asked for that of the next.
+
+    What comes of a case is looked at in its turn. A context manager; ``turn`` ends with the child, and so does it.
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._pool = ThreadPoolExecutor(1, "ahead")
+        self._opened: Future[ChildSession] | None = None
+        self._asked: dict[Case, tuple[list[str], Future[ChildReply]]] = {}  # with the runs that are left out of each
+        self._stack, self._left = ExitStack(), Event()
+
+    def __enter__(self) -> Self:
+        """Do nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child, whatever it is being asked for; one that is not open yet is whose door it is."""
+        self._left.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._opened is None or not self._opened.done():
+            return
+        if self._opened.exception() is None and any(not reply.done() for _, reply in self._asked.values()):
+            self._opened.result().abandon()
+        self._pool.shutdown()
+        self._stack.close()
+
+    def begin(self, proof: Proof) -> None:
+        """Run a case after those that were begun before."""
+        opened = self._open(proof.form)
+        call = _call(proof, NO_PEER, ())
+        reply = self._pool.submit(lambda: _run(opened.result(), proof, call))
+        self._asked[proof.case] = call.meta["skip"], reply
+
+    @contextmanager
+    def turn(self, form: CallForm) -> Iterator[ChildSession]:
+        """The child, in which cases may still run: it is asked for ``reply`` alone until all were looked at.
+
+        Raises:
+            RunnerError, ScratchError, ChildFailed, ProtocolError: as its door.
+        """
+        with self:
+            session = self._open(form).result()
+            session.renew()
+            yield session
+
+    def reply(self, session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
+        """What the candidate replies in a case; it is run now where it was not begun with the same runs.
+
+        Raises:
+            ChildFailed, ProtocolError: as the call did.
+        """
+        skipped, reply = self._asked.pop(proof.case, ([], None))
+        if reply is None or skipped != call.meta["skip"]:
+            reply = self._pool.submit(_run, session, proof, call)
+        return reply.result()
+
+    def _open(self, form: CallForm) -> Future[ChildSession]:
+        def opened() -> ChildSession:
+            session = self._stack.enter_context(self._door(form))
+            if self._left.is_set():
+                self._stack.close()
+            return session
+
+        self._opened = self._opened or self._pool.submit(opened)
+        return self._opened
 
 
 class _CallingAtScale:
@@ -1242,7 +1341,7 @@ class _Importing:
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
     A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work, and each trail
-    followed as it is left; in the interpreter once all cases have passed.
+    followed as it is left; in the interpreter once the first cases have passed, where children are apart.
     """
 
     def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
@@ -1266,7 +1365,7 @@ class _Importing:
         return self
 
     def begin(self, trial: _Trial) -> None:
-        """Begin, with the trails that were left, while the candidate's own child is called at scale."""
+        """Begin, with the trails that were left, while the candidate's own child is at work."""
         if self._pending is None and not (trial.imported or trial.findings):
             self._pending = self._pool.submit(self._begun)
             for trail in trial.trails:
@@ -1693,27 +1792,30 @@ def _by_turns(proofs: Iterable[Proof], facts: dict[str, Any]) -> Iterator[_Inter
 
 def _first_to_interpret(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
     """The case with most elements and the one with most rows, of those that are small enough."""
-    able = [(proof, peer) for proof, peer in cases if _can_be_interpreted(proof)]
-    largest = sorted(able, key=lambda one: -_elements(one[0]))[:1]
-    deepest = sorted((one for one in able if one not in largest), key=lambda one: -_rows(one[0]))[:1]
+    shapes = [(proof.case, [tuple(tensor.shape) for tensor in proof.inputs.values()]) for proof, _ in cases]
+    return [cases[place] for place in _largest_and_deepest(shapes)]
+
+
+def _largest_and_deepest(cases: Sequence[tuple[Case, Sequence[Shape]]]) -> list[int]:
+    """Places of the case with most elements and of the one with most rows; each has the shapes of its inputs."""
+    able = [place for place, (case, shapes) in enumerate(cases) if _can_be_interpreted(case, shapes)]
+    largest = sorted(able, key=lambda place: -_elements(cases[place][1]))[:1]
+    deepest = sorted((place for place in able if place not in largest), key=lambda place: -_rows(cases[place][1]))[:1]
     return [*largest, *deepest]
 
 
-def _can_be_interpreted(proof: Proof) -> bool:
-    case = proof.case
+def _can_be_interpreted(case: Case, shapes: Sequence[Shape]) -> bool:
     is_usual = case.content is Content.ordinary and not case.is_empty and not case.may_raise and bool(case.sizes)
-    is_small = _elements(proof) <= INTERPRETED_ELEMENTS and math.prod(case.size_of.values()) <= INTERPRETED_WORK
-    return is_usual and is_small and _rows(proof) <= INTERPRETED_ROWS
+    is_small = _elements(shapes) <= INTERPRETED_ELEMENTS and math.prod(case.size_of.values()) <= INTERPRETED_WORK
+    return is_usual and is_small and _rows(shapes) <= INTERPRETED_ROWS
 
 
-def _elements(proof: Proof) -> int:
-    return max((tensor.numel() for tensor in proof.inputs.values()), default=0)
+def _elements(shapes: Sequence[Shape]) -> int:
+    return max(map(math.prod, shapes), default=0)
 
 
-def _rows(proof: Proof) -> int:
-    return max(
-        (tensor.numel() // max(1, tensor.shape[-1]) for tensor in proof.inputs.values() if tensor.dim()), default=0
-    )
+def _rows(shapes: Sequence[Shape]) -> int:
+    return max((math.prod(shape) // max(1, shape[-1]) for shape in shapes if shape), default=0)
 
 
 def _told_of_a_gpu(proof: Proof) -> Proof:
@@ -1800,9 +1902,16 @@ class _Comparing:
             self._trial.take(future.result(), launched)
 
 
-def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> CaseAnswer:
+def _answer(
+    trial: _Trial,
+    session: ChildSession,
+    proof: Proof,
+    peer: Peer,
+    overwrites: Collection[str],
+    ahead: _Ahead | None = None,
+) -> CaseAnswer:
     call = _call(proof, peer, overwrites)
-    answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
+    answer = read_answer(_run(session, proof, call) if ahead is None else ahead.reply(session, proof, call))
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.leave(proof, peer, answer.trail, True)
     trial.decide(proof, peer, answer)
@@ -1813,6 +1922,10 @@ def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, over
 def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
     answer = _answer(trial, session, proof, peer, overwrites)
     trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer.launched)
+
+
+def _run(session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
+    return session.call("run", call.meta, call.tensors, check=expecting(proof))
 
 
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:

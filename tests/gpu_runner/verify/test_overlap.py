@@ -16,6 +16,8 @@ import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.contracts.verify import Check, Status
+from gpu_runner.errors import ChildError
+from gpu_runner.reply import ChildReply
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
@@ -324,3 +326,69 @@ def test_the_reference_is_left_where_the_candidate_is_judged_already(monkeypatch
     assert begun.wait(10)
     proving.__exit__()
     assert done == ["abandoned", "closed"] and list(given) == [] and len(known) < 1000
+
+
+class _Running:
+    """A child that tells which runs of which case it was asked for; of seed 2 it raises, and with ``hangs`` it waits to be ended."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.asked: list[tuple[int, list[str]]] = []
+        self.hangs, self.gone, self.is_renewed = hangs, threading.Event(), False
+
+    def renew(self) -> None:
+        self.is_renewed = True
+
+    def abandon(self) -> None:
+        self.gone.set()
+
+    def call(self, method: str, meta: dict[str, Any], tensors: object, check: object) -> ChildReply:
+        assert method == "run"
+        self.asked.append((seed := len(self.asked), meta["skip"]))
+        if self.hangs:
+            self.gone.wait()
+        if seed == 2:
+            raise ChildError("ValueError", "no", "")
+        return ChildReply({"asked": seed}, [])
+
+
+def ahead_of(session: _Running) -> judge._Ahead:
+    return judge._Ahead(lambda form: cast(Any, nullcontext(session)))
+
+
+def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> None:
+    session = _Running()
+    with ahead_of(session) as ahead:
+        known = [replace(proof, once=True) for proof in proofs()]
+        for proof in known:
+            ahead.begin(proof)
+        with ahead.turn(known[0].form) as child:
+            assert child is cast(Any, session) and session.is_renewed
+            calls = [judge._call(proof, NO_PEER, ()) for proof in (replace(known[0], once=False), *known[1:])]
+            found = []
+            for proof, call in zip(known, calls, strict=True):
+                try:
+                    found.append(ahead.reply(child, proof, call).meta["asked"])
+                except ChildError:
+                    found.append("raised")
+    assert session.asked == [*((place, ["second"]) for place in range(4)), (4, [])]
+    assert found == [4, 1, "raised", 3]
+
+
+def test_a_child_that_hangs_in_a_case_ahead_ends_with_its_verdict() -> None:
+    session = _Running(hangs=True)
+    with ahead_of(session) as ahead:
+        for proof in proofs():
+            ahead.begin(proof)
+        while not session.asked:
+            pass
+    assert session.gone.is_set()
+    assert len(session.asked) == 1
+
+
+def test_which_cases_run_twice_is_foreseen_from_their_sizes() -> None:
+    cases = [replace(case, sizes=(("T", 5 + case.seed), ("I", 33))) for case in CASES] * 5
+    cases = [replace(case, seed=place) for place, case in enumerate(cases)]
+    known = [asked_of(PROBLEM, cast(CallForm, form_of(PROBLEM)), case) for case in cases]
+    twice = judge._planned_twice(PROBLEM, cases)
+    assert [judge._is_run_once(case, twice) for case in cases] == [p.once for p in judge._once_or_twice(known)]
+    assert judge._planned_twice(PROBLEM, cases[:4]) == cases[:4]
