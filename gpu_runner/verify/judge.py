@@ -282,10 +282,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
     with ExitStack() as stack:
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
-            scaled_there: list[AtScale] = []
-            own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled_there)
+            own = functools.partial(_interpreted_proofs, request, problem, context, draws)
             beside = stack.enter_context(
-                _Interpreting(request.candidate, context, own, scaled_there, request.original, before.values())
+                _Interpreting(request.candidate, context, own, request.original, before.values())
             )
         told = None if beside is None else beside.told
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
@@ -574,9 +573,9 @@ def _as_a_loss_begins(case: Case, draws: Draws) -> Case:
 
 
 def _interpreted_proofs(
-    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws, scaled: list[AtScale]
-) -> Generator[Proof, None, None]:
-    """The cases of Triton's interpreter, beside a GPU.
+    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws
+) -> Generator[Proof | AtScale, None, None]:
+    """The cases of Triton's interpreter, beside a GPU, and then the calls at the size of workloads.
 
     Raises:
         BadProblem: the reference does not run on the CPU.
@@ -590,9 +589,9 @@ def _interpreted_proofs(
             if proof is not None:
                 known.append(proof.case)
                 yield proof
-        scaled += _at_scale(request, draws, oracle, known, context)
         if not known:
             raise oracle.reason()
+        yield from _at_scale(request, draws, oracle, known, context)
 
 
 def _at_scale(
@@ -1447,13 +1446,12 @@ class _Interpreting:
         self,
         candidate: CandidateSource,
         context: RunContext,
-        prove: Callable[[], Generator[Proof, None, None]] | None = None,
-        scaled: Sequence[AtScale] = (),
+        prove: Callable[[], Generator[Proof | AtScale, None, None]] | None = None,
         original: CandidateSource | None = None,
         before: Collection[str] = (),
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
-        self._scaled, self._original, self._before = scaled, original, before
+        self._original, self._before = original, before
         self._pool = ThreadPoolExecutor(1, "interpreting")
         self._standing: Future[Standing] = Future()  # what the candidate is judged beside
         self._device: Future[dict[str, Any]] = (
@@ -1536,40 +1534,46 @@ class _Interpreting:
         return seen
 
     def _prove_ahead(
-        self, prove: Callable[[], Generator[Proof, None, None]], ahead: SimpleQueue[Proof | None]
+        self, prove: Callable[[], Generator[Proof | AtScale, None, None]], ahead: SimpleQueue[Proof | None]
     ) -> _Trial:
-        """Give cases with their truth as they are known, and None at the end; then call the candidate at the size of workloads.
+        """Give cases with their truth as they are known, and None at the end; call the candidate at the size of workloads, as the
+        truth of these calls becomes known.
 
         None alone where the reference does not run there.
         """
-        seen, form = _Trial(), None
-        try:
-            with closing(prove()) as proofs:
-                for place, proof in enumerate(itertools.takewhile(lambda _: not self._left, proofs)):
-                    form = proof.form
-                    is_first = place < LEAST_INTERPRETED  # which most races show in
-                    ahead.put(replace(proof, once=not is_first and proof.case.seed % TWICE_OF != 0))
-        except BadProblem as error:
-            seen.refused.append(Check("interpreter_left_out", error.message, True))
-        finally:
-            ahead.put(None)
-        if form is not None and self._scaled:
-            shares = [self._scaled[place::AT_SCALE] for place in range(AT_SCALE)]
-            with ThreadPoolExecutor(AT_SCALE, "at scale") as pool:
-                for other in pool.map(functools.partial(self._called_at_scale, form), shares):
-                    seen.add(other)
+        seen, scaled = _Trial(), SimpleQueue[AtScale | None]()
+        children: list[Future[_Trial]] = []
+        with ThreadPoolExecutor(AT_SCALE, "at scale") as pool:
+            try:
+                with closing(prove()) as known:
+                    for place, one in enumerate(itertools.takewhile(lambda _: not self._left, known)):
+                        if isinstance(one, Proof):
+                            form = one.form
+                            is_first = place < LEAST_INTERPRETED  # which most races show in
+                            ahead.put(replace(one, once=not is_first and one.case.seed % TWICE_OF != 0))
+                            continue
+                        if not children:
+                            ahead.put(None)
+                            children += [pool.submit(self._called_at_scale, form, scaled) for _ in range(AT_SCALE)]
+                        scaled.put(one)
+            except BadProblem as error:
+                seen.refused.append(Check("interpreter_left_out", error.message, True))
+            finally:
+                ahead.put(None)
+                for _ in range(AT_SCALE):
+                    scaled.put(None)
+            for child in children:
+                seen.add(child.result())
         return seen
 
-    def _called_at_scale(self, form: CallForm, scaled: Sequence[AtScale]) -> _Trial:
-        """What came of calls in a child of their own. Each is left out once something wrong was seen."""
+    def _called_at_scale(self, form: CallForm, scaled: SimpleQueue[AtScale | None]) -> _Trial:
+        """What came of calls in a child of their own, up to None. Each is left out once something wrong was seen."""
         seen = _Trial()
-        if self._left or not scaled:
-            return seen
         try:
             door = loaded("candidate", self._candidate, form, self._context, f"{INTERPRETED} at scale", gpu=False)
             with door as child:
                 # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
-                due = itertools.takewhile(lambda _: not self._left, scaled)
+                due = itertools.takewhile(lambda _: not self._left, iter(scaled.get, None))
                 original = None if self._original is None else _door_of_original(self._original, self._context)
                 again = None if original is None else functools.partial(original, form)
                 _try_at_scale(seen, child, _replies(child, due), None, again, numbers=False)

@@ -187,8 +187,9 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
     calls = cast(list[AtScale], [f"call {place}" for place in range(7)])
-    beside = judge._Interpreting(source_of("reglu"), surroundings(), scaled=calls)
+    beside = judge._Interpreting(source_of("reglu"), surroundings())
     children: list[list[AtScale]] = []
+    ahead: SimpleQueue[Proof | None] = SimpleQueue()
 
     def called(trial: judge._Trial, _: object, replies: Iterable[AtScale], *__: object, **___: object) -> None:
         children.append(list(replies))
@@ -199,11 +200,13 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     monkeypatch.setattr(judge, "_replies", lambda _, scaled: scaled)
     monkeypatch.setattr(judge, "_try_at_scale", called)
 
-    def prove() -> Generator[Proof, None, None]:
+    def prove() -> Generator[Proof | AtScale, None, None]:
         yield proofs()[0]
         beside._left = left
+        yield from calls
 
-    seen = beside._prove_ahead(prove, SimpleQueue())
+    seen = beside._prove_ahead(prove, ahead)
+    assert [ahead.get() is None for _ in range(2)] == [False, True]
     assert sorted(map(str, itertools.chain.from_iterable(children))) == ([] if left else calls)
     assert len(seen.refused) == len(children) == (0 if left else 3)
 
@@ -329,7 +332,7 @@ def test_the_reference_is_left_where_the_candidate_is_judged_already(monkeypatch
 
 
 class _Running:
-    """A child that tells which runs of which case it was asked for; of seed 2 it raises, and with ``hangs`` it waits to be ended."""
+    """A child that tells which runs it was asked for; in its third call it raises, and with ``hangs`` it waits to be ended."""
 
     def __init__(self, *, hangs: bool = False) -> None:
         self.asked: list[tuple[int, list[str]]] = []
@@ -348,7 +351,7 @@ class _Running:
             self.gone.wait()
         if seed == 2:
             raise ChildError("ValueError", "no", "")
-        return ChildReply({"asked": seed}, [])
+        return ChildReply({"asked": seed}, ())
 
 
 def ahead_of(session: _Running) -> judge._Ahead:
