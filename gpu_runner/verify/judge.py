@@ -606,8 +606,9 @@ def _at_scale(
     dtype = (request.dtypes or oracle.problem.dtypes)[0]
     workloads = request.workloads or oracle.problem.workloads
     yield from at_scale(oracle, workloads, dtype, draws, cases)
-    with _deciding(request.candidate, oracle, context, is_over) as decided:
-        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided)
+    with ThreadPoolExecutor(1, "deciding") as pool, _deciding(request.candidate, oracle, context, is_over) as decided:
+        beside = pool if CORES >= MANY_CORES else None
+        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided, beside)
 
 
 @contextmanager
@@ -616,7 +617,7 @@ def _deciding(
 ) -> Iterator[Deciding | None]:
     """What a candidate's host code decides in a call, asked of a child of its own in which no kernel runs; None without one.
 
-    Once ``is_over`` nothing more is asked.
+    Once ``is_over`` nothing more is asked, and whoever still asks at the end gets no more.
     """
     if not keeps_apart(oracle.session.isolation):
         yield None
@@ -642,6 +643,7 @@ def _deciding(
                 except (ChildFailed, ProtocolError):
                     return
 
+        stack.callback(session.abandon)
         yield decided
 
 
