@@ -675,7 +675,8 @@ class _Proving:
     """Asks the reference for the truth of each case. A context manager; at its end the reference's child is gone.
 
     ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs. With
-    ``later`` the large cases are asked for while the candidate runs in the others.
+    ``later`` the large cases are asked for while the candidate runs in the others; where there are cores for it at once, of a
+    second child of the reference.
     """
 
     def __init__(
@@ -696,6 +697,7 @@ class _Proving:
         self._pool = ThreadPoolExecutor(1, "reference")
         self._rest: deque[Future[list[Proof]]] = deque()
         self._ahead: Future[None] | None = None
+        self._large: Future[Oracle] | None = None
         self._over = Event()
         self._scale = Scale()
         self._tell: Callable[[Proof], None] = lambda _: None
@@ -709,21 +711,34 @@ class _Proving:
             BadProblem: the problem cannot be loaded in it.
         """
         with ExitStack() as unless_started:
-            door = reference_session("reference", self._problem.source, self._context, len(self._early))
-            session = unless_started.enter_context(opened(door, self._context))
-            self.oracle = Oracle.open(self._problem, session, self._draws.seed("module"))
-            if not keeps_apart(session.isolation):  # none of the candidate's code runs beside it
+            self.oracle = self._open("reference", unless_started)
+            if not keeps_apart(self.oracle.session.isolation):  # none of the candidate's code runs beside it
                 self._later = []
+            self._stack = unless_started.pop_all()
+        if self._later and CORES >= MANY_CORES:
+            self._large = self._pool.submit(self._open, "large reference", self._stack)
+            self._ask_for_large()
+        else:
             for place in self._later[:1]:  # which takes as long as the small cases in all
                 self.oracle.ask_ahead(self._cases[place])
-            self._stack = unless_started.pop_all()
         return self
+
+    def _open(self, name: str, stack: ExitStack) -> Oracle:
+        door = reference_session("reference", self._problem.source, self._context, 1 + len(self._early), name)
+        session = stack.enter_context(opened(door, self._context))
+        return Oracle.open(self._problem, session, self._draws.seed("module"))
+
+    def _ask_for_large(self) -> None:
+        for one, coming in itertools.zip_longest(self._later, self._later[1:]):
+            self._rest.append(self._pool.submit(self._proved, [one], coming))
 
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
         self._over.set()
         if any(not one.done() for one in (*self._rest, self._ahead) if one is not None):
             self.oracle.session.abandon()
+            if self._large is not None and self._large.done() and self._large.exception() is None:
+                self._large.result().session.abandon()
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
@@ -741,7 +756,10 @@ class _Proving:
             self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
         proofs = self._proved([place for place in range(len(self._cases)) if place not in self._later])
         if all(proof.case.content is not Content.ordinary for proof in proofs):
-            proofs += self._proved(self._later)
+            if self._large is None:
+                self._ask_for_large()
+            proofs += [proof for one in self._rest for proof in one.result()]
+            self._rest.clear()
             self._later = []
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             raise self.oracle.reason()
@@ -752,8 +770,8 @@ class _Proving:
 
     def begin_rest(self) -> None:
         """Go on with the large cases, the largest first, or end the child where nothing more is asked."""
-        for one, coming in itertools.zip_longest(self._later, self._later[1:]):
-            self._rest.append(self._pool.submit(self._proved, [one], coming))
+        if self._large is None:
+            self._ask_for_large()
         if not self._rest and self._ahead is None:
             self._stack.close()
 
@@ -807,7 +825,8 @@ class _Proving:
         proofs = []
         cases = [self._cases[place] for place in places]
         after = None if coming is None else self._cases[coming]
-        proved = _each_proved(self.oracle, cases, self._draws, places, after)
+        oracle = self._large.result() if self._large is not None and places[0] in self._later else self.oracle
+        proved = _each_proved(oracle, cases, self._draws, places, after)
         for place, (case, proof) in zip(places, proved, strict=False):
             if proof is None:
                 # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
