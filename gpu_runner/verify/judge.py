@@ -497,6 +497,8 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
+        if beside is not None and importing is not None:
+            beside.followed(importing.follow)
         written = [file.path for file in candidate.screened_files]
         overwrites = tuple(standing.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
@@ -1378,7 +1380,8 @@ class _Importing:
         self._chosen = several[standing.proofs[0].case.seed % len(several)]
         self._pool = ThreadPoolExecutor(1, "importing")
         self._pending: Future[ChildSession] | None = None
-        self._followed: list[Future[str | None]] = []  # what is said of the first trails
+        self._followed: dict[int, Future[str | None]] = {}  # what is said of trails, by identity
+        self._following, self._is_over = Lock(), False
         self._stack = ExitStack()
         self._other = _Trial()
 
@@ -1397,13 +1400,16 @@ class _Importing:
 
     def __exit__(self, *_: object) -> None:
         """End the child."""
+        with self._following:
+            self._is_over = True
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
     def follow(self, trail: _Trail) -> None:
         """Compare a trail meanwhile, once it has begun."""
-        if self._pending is not None:
-            self._followed.append(self._pool.submit(self._said_of, trail))
+        with self._following:
+            if self._pending is not None and not self._is_over:
+                self._followed[id(trail)] = self._pool.submit(self._said_of, trail)
 
     def end(self, trial: _Trial) -> None:
         """Compare the trails, and add what was seen."""
@@ -1414,9 +1420,10 @@ class _Importing:
                 session = self._begun() if self._pending is None else self._pending.result()
             # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
             other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
-            for place, trail in enumerate(trial.trails if not other.findings else ()):
+            for trail in trial.trails if not other.findings else ():
                 label = trail[0].case.label()
-                said = self._followed[place].result() if place < len(self._followed) else self._said_of(trail, session)
+                followed = self._followed.get(id(trail)) or self._pool.submit(self._said_of, trail, session)
+                said = followed.result()
                 if said:
                     other.findings.append(
                         VerdictFinding(Status.unproved, Evidence("imported", said, label), "imported")
@@ -1483,6 +1490,8 @@ class _Interpreting:
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
         self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
+        self._seen = _Interpreted(by_value=prove is not None)
+        self._leaving = Lock()
         self._left = False
         self._pending: Future[_Trial] | None = None
 
@@ -1510,6 +1519,13 @@ class _Interpreting:
                 yield session
 
         return entered
+
+    def followed(self, follow: Callable[[_Trail], None]) -> None:
+        """Have each trail followed that is left, those before too."""
+        with self._leaving:
+            self._seen.follow = follow
+            for trail in self._seen.trails:
+                follow(trail)
 
     def told(self, session: ChildSession) -> None:
         """Begin as the candidate's own child starts, where no child can reach another."""
@@ -1544,7 +1560,7 @@ class _Interpreting:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
     def _run(self) -> _Trial:
-        seen = _Interpreted(by_value=self._prove is not None)
+        seen = self._seen
         ahead: SimpleQueue[Proof | None] = SimpleQueue()
         with ThreadPoolExecutor(1, "interpreted reference") as pool:
             at_scale = None if self._prove is None else pool.submit(self._prove_ahead, self._prove, ahead)
@@ -1678,7 +1694,8 @@ class _Interpreting:
         self, seen: _Trial, proof: Proof, peer: Peer, answer: CaseAnswer, child: object, *, leaves_trail: bool
     ) -> None:
         if self._prove is not None and self._device.result() and leaves_trail:
-            seen.trails.append((proof, peer, answer.trail, False))
+            with self._leaving:
+                seen.leave(proof, peer, answer.trail, False)
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.decide(proof, peer, answer, child)
         seen.kernels |= dict.fromkeys(answer.launched)

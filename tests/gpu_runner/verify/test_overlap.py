@@ -395,3 +395,16 @@ def test_which_cases_run_twice_is_foreseen_from_their_sizes() -> None:
     twice = judge._planned_twice(PROBLEM, cases)
     assert [judge._is_run_once(case, twice) for case in cases] == [p.once for p in judge._once_or_twice(known)]
     assert judge._planned_twice(PROBLEM, cases[:4]) == cases[:4]
+
+
+def test_trails_that_the_interpreter_leaves_are_followed_also_those_before() -> None:
+    beside = judge._Interpreting(source_of("reglu"), surroundings(), lambda: (_ for _ in ()))
+    beside._device.set_result({"name": "a GPU"})
+    followed: list[judge._Trail] = []
+    for place, proof in enumerate(proofs()):
+        if place == 2:
+            beside.followed(followed.append)
+        answer = CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ())
+        beside._take(beside._seen, proof, NO_PEER, answer, None, leaves_trail=place != 3)
+    assert [trail[0].case.seed for trail in followed] == [0, 1, 2]
+    assert all(one is other for one, other in zip(followed, beside._seen.trails, strict=True))
