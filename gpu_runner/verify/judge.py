@@ -123,7 +123,6 @@ MOST_PENDING = (
 )
 CORES, MANY_CORES = os.cpu_count() or 1, 8
 INTERPRETED_AT_ONCE = min(max(1, CORES // 4), 4)  # children of the interpreter, of a candidate and of an original
-COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
 # Elements of an input up to which answers are compared one by one: steps are so short that threads wait for Python's lock between
 # them. Measured: 2026-11-29, 64 cores, layer_norm: four threads compared 9 cases a second, where one alone compares 12 on 2 cores.
 ALONE, _comparing_alone = 2**20, Lock()
@@ -1913,7 +1912,8 @@ class _Comparing:
         self._trial = trial
         self._held = MOST_PENDING if has_gpu() else 1
         if THREADS > 1:
-            self._pool = ThreadPoolExecutor(min(self._held, COMPARING), "comparing", torch.set_num_threads, (THREADS,))
+            # As many as are held, so that small answers need not wait for large ones; torch starts all threads that it may for each.
+            self._pool = ThreadPoolExecutor(self._held, "comparing", torch.set_num_threads, (THREADS,))
         else:
             self._pool = ThreadPoolExecutor(1, "comparing")
         self._pending: deque[tuple[Future[Examined], tuple[str, ...]]] = deque()
