@@ -1912,7 +1912,7 @@ class _Comparing:
         self._trial = trial
         self._held = MOST_PENDING if has_gpu() else 1
         if THREADS > 1:
-            # As many as are held, so that small answers need not wait for large ones; torch starts all threads that it may for each.
+            # As many as are held: small answers need not wait for large ones. Torch else starts all threads that it may for each.
             self._pool = ThreadPoolExecutor(self._held, "comparing", torch.set_num_threads, (THREADS,))
         else:
             self._pool = ThreadPoolExecutor(1, "comparing")
