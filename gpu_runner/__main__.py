@@ -56,7 +56,7 @@ def _act(request_file: Path, result_folder: Path, seed: str | None = None) -> in
         sys.stderr.write(f"{request_file} is no request: {error}\n")
         return BAD_REQUEST
     if request.action is not Action.tests:
-        keeper.warm_up(has_gpu())  # before this process imports torch itself
+        _warm_up(beside=request.action is Action.verify and not request.payload.get("quick"))
     result = carried_out(request, carry_out, request_file.resolve().parent, seed)
     try:
         write_atomically(result_folder / "result.json", json.dumps(to_json(result)))
@@ -66,9 +66,16 @@ def _act(request_file: Path, result_folder: Path, seed: str | None = None) -> in
     return 0
 
 
+def _warm_up(*, beside: bool) -> None:
+    """Start what children are forked from, before this process imports torch itself; also of those ``beside`` a GPU, which have
+    none."""
+    for gpu in dict.fromkeys([has_gpu(), *([False] if beside else [])]):
+        keeper.warm_up(gpu)
+
+
 def _stand_by() -> int:
     """Import what actions need, wait for one line of standard input that names request and result, and carry it out."""
-    keeper.warm_up(has_gpu())
+    _warm_up(beside=True)
     with uncollected():
         importlib.import_module("torch")
     line = sys.stdin.readline()

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from threading import Event, Lock
@@ -78,6 +78,7 @@ from gpu_runner.verify.early import Door, Early, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
+from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.measures import THREADS, keep_pages, share_steps
 from gpu_runner.verify.mutants import survivors
@@ -122,7 +123,9 @@ MOST_PENDING = (
 )
 CORES, MANY_CORES = os.cpu_count() or 1, 8
 INTERPRETED_AT_ONCE = min(max(1, CORES // 4), 4)  # children of the interpreter, of a candidate and of an original
-COMPARING = 2  # at once, where each has threads of its own: torch starts all that it may for each step
+# Elements of an input up to which answers are compared one by one: steps are so short that threads wait for Python's lock between
+# them. Measured: 2026-11-29, 64 cores, layer_norm: four threads compared 9 cases a second, where one alone compares 12 on 2 cores.
+ALONE, _comparing_alone = 2**20, Lock()
 AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at the size of workloads
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
 LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
@@ -150,6 +153,7 @@ _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
 # With the child that gave it, if any.
 _InterpretedAnswer = tuple[_InterpretedTry, CaseAnswer | ChildFailed | ProtocolError, ChildSession | None]
+Shape = tuple[int, ...]
 Rest = Callable[[bool], list[Proof]]  # cases as they become known; told to wait at least one, and none at the end
 
 
@@ -280,10 +284,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
     with ExitStack() as stack:
         beside = None
         if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
-            scaled_there: list[AtScale] = []
-            own = functools.partial(_interpreted_proofs, request, problem, context, draws, scaled_there)
+            own = functools.partial(_interpreted_proofs, request, problem, context, draws)
             beside = stack.enter_context(
-                _Interpreting(request.candidate, context, own, scaled_there, request.original, before.values())
+                _Interpreting(request.candidate, context, own, request.original, before.values())
             )
         told = None if beside is None else beside.told
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
@@ -291,7 +294,9 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             later = beside is not None and request.original is None
             proving = _Proving(problem, cases, context, early, draws=draws, later=later)
             stack.enter_context(proving)
-            proofs = proving.first()
+            levels = proving.oracle.session.isolation
+            ahead = stack.enter_context(_Ahead(early[0].turn)) if _may_run_ahead(request, levels) else None
+            proofs = proving.first(ahead)
             known = [proof.case for proof in proofs]
             if request.original is not None and not request.quick:
                 proofs += in_other_ranks(problem, proofs)
@@ -307,11 +312,10 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
                 return _degenerate(frame, trivial[0].mutant, trivial[0].label)
             if request.composed is not None:
                 return _judge_composed(proofs, request.candidate, request.composed, context, frame)
-            levels = proving.oracle.session.isolation
             otherwise = _other_calls(request, proofs, before.values(), draws, context, stack, levels)
-            doors = [child.turn for child in early]
+            doors = [child.turn for child in early] if ahead is None else [ahead.turn]
             verdict = judge_by(
-                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest
+                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest, ahead
             )
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
@@ -320,6 +324,12 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _may_run_ahead(request: VerifyRequest, levels: tuple[Isolation, ...]) -> bool:
+    """Whether a candidate may run cases while the reference is asked: where nothing else says which of them count, or what may be
+    overwritten."""
+    return not has_gpu() and request.original is None and request.composed is None and keeps_apart(levels)
 
 
 def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Problem) -> Verdict:
@@ -406,12 +416,13 @@ def judge_by(
     beside: _Interpreting | None = None,
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
+    ahead: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
     original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases as
-    their truth becomes known.
+    their truth becomes known; of some it may be known ``ahead`` what the candidate answers.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -427,7 +438,7 @@ def judge_by(
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     return judge_beside(
-        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original
+        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead
     )
 
 
@@ -470,6 +481,7 @@ def judge_beside(
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
     original: CandidateSource | None = None,
+    ahead: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it; ``original`` is asked again at scale.
 
@@ -484,6 +496,8 @@ def judge_beside(
         if beside is not None:
             door = beside.entering(door, standing)
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
+        if beside is not None and importing is not None:
+            beside.followed(importing.follow)
         written = [file.path for file in candidate.screened_files]
         overwrites = tuple(standing.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
@@ -491,7 +505,9 @@ def judge_beside(
         compiling = None
         if frame.interpreted and not frame.quick and frame.language == "Triton":
             compiling = stack.enter_context(_Compiling(candidate, context, original))
-        trial = _try(door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling)
+        trial = _try(
+            door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
+        )
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
                 beside.end(trial)
@@ -561,9 +577,9 @@ def _as_a_loss_begins(case: Case, draws: Draws) -> Case:
 
 
 def _interpreted_proofs(
-    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws, scaled: list[AtScale]
-) -> Generator[Proof, None, None]:
-    """The cases of Triton's interpreter, beside a GPU.
+    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws
+) -> Generator[Proof | AtScale, None, None]:
+    """The cases of Triton's interpreter, beside a GPU, and then the calls at the size of workloads.
 
     Raises:
         BadProblem: the reference does not run on the CPU.
@@ -577,9 +593,9 @@ def _interpreted_proofs(
             if proof is not None:
                 known.append(proof.case)
                 yield proof
-        scaled += _at_scale(request, draws, oracle, known, context)
         if not known:
             raise oracle.reason()
+        yield from _at_scale(request, draws, oracle, known, context)
 
 
 def _at_scale(
@@ -594,8 +610,9 @@ def _at_scale(
     dtype = (request.dtypes or oracle.problem.dtypes)[0]
     workloads = request.workloads or oracle.problem.workloads
     yield from at_scale(oracle, workloads, dtype, draws, cases)
-    with _deciding(request.candidate, oracle, context, is_over) as decided:
-        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided)
+    with ThreadPoolExecutor(1, "deciding") as pool, _deciding(request.candidate, oracle, context, is_over) as decided:
+        beside = pool if CORES >= MANY_CORES else None
+        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided, beside)
 
 
 @contextmanager
@@ -604,7 +621,7 @@ def _deciding(
 ) -> Iterator[Deciding | None]:
     """What a candidate's host code decides in a call, asked of a child of its own in which no kernel runs; None without one.
 
-    Once ``is_over`` nothing more is asked.
+    Once ``is_over`` nothing more is asked, and whoever still asks at the end gets no more.
     """
     if not keeps_apart(oracle.session.isolation):
         yield None
@@ -630,6 +647,7 @@ def _deciding(
                 except (ChildFailed, ProtocolError):
                     return
 
+        stack.callback(session.abandon)
         yield decided
 
 
@@ -658,7 +676,8 @@ class _Proving:
     """Asks the reference for the truth of each case. A context manager; at its end the reference's child is gone.
 
     ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs. With
-    ``later`` the large cases are asked for while the candidate runs in the others.
+    ``later`` the large cases are asked for while the candidate runs in the others; where there are cores for it at once, of a
+    second child of the reference.
     """
 
     def __init__(
@@ -679,8 +698,10 @@ class _Proving:
         self._pool = ThreadPoolExecutor(1, "reference")
         self._rest: deque[Future[list[Proof]]] = deque()
         self._ahead: Future[None] | None = None
+        self._large: Future[Oracle] | None = None
         self._over = Event()
         self._scale = Scale()
+        self._tell: Callable[[Proof], None] = lambda _: None
         self._stack = ExitStack()
         self.left_out: list[Case] = []  # of extreme values, in which there is no truth
 
@@ -691,37 +712,55 @@ class _Proving:
             BadProblem: the problem cannot be loaded in it.
         """
         with ExitStack() as unless_started:
-            door = reference_session("reference", self._problem.source, self._context, len(self._early))
-            session = unless_started.enter_context(opened(door, self._context))
-            self.oracle = Oracle.open(self._problem, session, self._draws.seed("module"))
-            if not keeps_apart(session.isolation):  # none of the candidate's code runs beside it
+            self.oracle = self._open("reference", unless_started)
+            if not keeps_apart(self.oracle.session.isolation):  # none of the candidate's code runs beside it
                 self._later = []
+            self._stack = unless_started.pop_all()
+        if self._later and CORES >= MANY_CORES:
+            self._large = self._pool.submit(self._open, "large reference", self._stack)
+            self._ask_for_large()
+        else:
             for place in self._later[:1]:  # which takes as long as the small cases in all
                 self.oracle.ask_ahead(self._cases[place])
-            self._stack = unless_started.pop_all()
         return self
+
+    def _open(self, name: str, stack: ExitStack) -> Oracle:
+        door = reference_session("reference", self._problem.source, self._context, 1 + len(self._early), name)
+        session = stack.enter_context(opened(door, self._context))
+        return Oracle.open(self._problem, session, self._draws.seed("module"))
+
+    def _ask_for_large(self) -> None:
+        for one, coming in itertools.zip_longest(self._later, self._later[1:]):
+            self._rest.append(self._pool.submit(self._proved, [one], coming))
 
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
         self._over.set()
         if any(not one.done() for one in (*self._rest, self._ahead) if one is not None):
             self.oracle.session.abandon()
+            if self._large is not None and self._large.done() and self._large.exception() is None:
+                self._large.result().session.abandon()
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
-    def first(self) -> list[Proof]:
-        """The cases that the reference is asked for at once, with their truth.
+    def first(self, ahead: _Ahead | None = None) -> list[Proof]:
+        """The cases that the reference is asked for at once, with their truth. ``ahead`` is told of each as it is known.
 
         Raises:
             BadProblem: the reference runs in too few cases.
         """
         is_on_gpu = self.oracle.session.gpu
+        if ahead is not None:
+            self._tell = functools.partial(_begin_ahead, ahead, _planned_twice(self._problem, self._cases))
         for place in self._later:
             few = few_rows(self._problem, self._cases[place], self._draws.seed(f"warming {place}"))
             self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
         proofs = self._proved([place for place in range(len(self._cases)) if place not in self._later])
         if all(proof.case.content is not Content.ordinary for proof in proofs):
-            proofs += self._proved(self._later)
+            if self._large is None:
+                self._ask_for_large()
+            proofs += [proof for one in self._rest for proof in one.result()]
+            self._rest.clear()
             self._later = []
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             raise self.oracle.reason()
@@ -732,8 +771,8 @@ class _Proving:
 
     def begin_rest(self) -> None:
         """Go on with the large cases, the largest first, or end the child where nothing more is asked."""
-        for one, coming in itertools.zip_longest(self._later, self._later[1:]):
-            self._rest.append(self._pool.submit(self._proved, [one], coming))
+        if self._large is None:
+            self._ask_for_large()
         if not self._rest and self._ahead is None:
             self._stack.close()
 
@@ -779,7 +818,7 @@ class _Proving:
             except (ChildFailed, ProtocolError) as error:
                 raise RunnerError(f"the reference gave no answer: {error}") from error
             if not self._rest:
-                self._stack.close()
+                self._pool.submit(self._stack.close)
         return found
 
     def _proved(self, places: Sequence[int], coming: int | None = None) -> list[Proof]:
@@ -787,13 +826,15 @@ class _Proving:
         proofs = []
         cases = [self._cases[place] for place in places]
         after = None if coming is None else self._cases[coming]
-        proved = _each_proved(self.oracle, cases, self._draws, places, after)
+        oracle = self._large.result() if self._large is not None and places[0] in self._later else self.oracle
+        proved = _each_proved(oracle, cases, self._draws, places, after)
         for place, (case, proof) in zip(places, proved, strict=False):
             if proof is None:
                 # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
                 self.left_out += [] if case.content is Content.ordinary or case.spare else [case]
                 continue
             proofs.append(proof)
+            self._tell(proof)
             if place not in self._later:
                 few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
                 self._warm(functools.partial(blank, self._problem, proof, few))
@@ -806,11 +847,24 @@ class _Proving:
 
 def _once_or_twice(proofs: Sequence[Proof]) -> list[Proof]:
     """Leave out the second run of cases in the interpreter, but for those that seeds choose and those that most races show in."""
-    first = [proof for proof, _ in _first_to_interpret([(proof, NO_PEER) for proof in proofs])]
-    return [
-        replace(proof, once=proof.case.seed % TWICE_OF != 0 and all(proof is not one for one in first))
-        for proof in proofs
-    ]
+    first = [proof.case for proof, _ in _first_to_interpret([(proof, NO_PEER) for proof in proofs])]
+    return [replace(proof, once=_is_run_once(proof.case, first)) for proof in proofs]
+
+
+def _is_run_once(case: Case, first: Collection[Case]) -> bool:
+    return case.seed % TWICE_OF != 0 and case not in first
+
+
+def _planned_twice(problem: Problem, cases: Sequence[Case]) -> Sequence[Case]:
+    """The cases that will be run twice whatever their seeds, if the reference runs at the sizes that are planned."""
+    if len(cases) <= MOST_TWICE:
+        return cases
+    planned = [(case, [shape_of(spec, case.size_of) for spec in problem.inputs]) for case in cases]
+    return [cases[place] for place in _largest_and_deepest(planned)]
+
+
+def _begin_ahead(ahead: _Ahead, twice: Collection[Case], proof: Proof) -> None:
+    ahead.begin(replace(proof, once=_is_run_once(proof.case, twice)))
 
 
 def _each_proved(
@@ -838,13 +892,15 @@ def _try(
     original: Door | None = None,
     written: Collection[str] = (),
     compiling: _Compiling | None = None,
+    ahead: _Ahead | None = None,
 ) -> _Trial:
-    """Run a candidate in all cases; those of ``rest`` are added to the others.
+    """Run a candidate in all cases; those of ``rest`` are added to the others, and those that ran ``ahead`` are run no more.
 
     ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
-    beside = [each for each in (calling, compiling) if each is not None]
+    beside: list[Callable[[CallForm], None]] = [each.begin for each in (calling, compiling) if each is not None]
+    beside += [] if importing is None else [lambda _: importing.begin(trial)]
     if compiling is not None:
         trial.launch = compiling.take
     check, workload = "load", None
@@ -854,11 +910,11 @@ def _try(
             for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
                 is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
-                for each in beside if is_due else ():
-                    each.begin(proof.form)
+                for begin in beside if is_due else ():
+                    begin(proof.form)
                 context.progress(f"verify: {workload}")
                 try:
-                    answer = _answer(trial, session, proof, peer, overwrites)
+                    answer = _answer(trial, session, proof, peer, overwrites, ahead)
                 except ChildError as error:
                     if not may_refuse(proof, peer, error):
                         raise
@@ -876,8 +932,6 @@ def _try(
                 _decide_as_original(trial, session, cases, written)
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
-                if importing is not None and is_apart:
-                    importing.begin(trial)
                 if calling is not None and not session.gpu:
                     _try_at_scale(trial, session, calling.replies(session), scale, again, compare=calling.compared)
     except ScratchError as error:
@@ -955,7 +1009,7 @@ def _try_at_scale(
     original: Callable[[], AbstractContextManager[ChildSession]] | None = None,
     *,
     numbers: bool = True,
-    compare: Callable[[AtScale, ChildReply], ComparedAtScale] = compared_at_scale,
+    compare: Callable[[AtScale, ChildReply], ComparedAtScale] | None = None,
 ) -> None:
     """Hold against the truth what a candidate replies at the size of workloads, and at sizes that models have.
 
@@ -978,7 +1032,8 @@ def _try_at_scale(
                 continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
             continue  # it reads what no program has written there, refuses such sizes, or takes too long
-        examined = Examined(*examined_at_scale(call, reply, beyond, compare(call, reply)), deterministic=None)
+        compared = (compare or _compared_at_scale)(call, reply)
+        examined = Examined(*examined_at_scale(call, reply, beyond, compared), deterministic=None)
         left = left_at_the_end(call, reply, [label for label, is_always in written.items() if is_always])
         examined = replace(examined, findings=(*examined.findings, *left))
         written |= {
@@ -1017,6 +1072,75 @@ def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple
             yield call, error
             if not isinstance(error, ChildError):
                 return
+
+
+class _Ahead:
+    """Runs cases in the candidate's child as their truth becomes known, while the reference is asked for that of the next.
+
+    What comes of a case is looked at in its turn. A context manager; ``turn`` ends with the child, and so does it.
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._pool = ThreadPoolExecutor(1, "ahead")
+        self._opened: Future[ChildSession] | None = None
+        self._asked: dict[Case, tuple[list[str], Future[ChildReply]]] = {}  # with the runs that are left out of each
+        self._stack, self._left = ExitStack(), Event()
+
+    def __enter__(self) -> Self:
+        """Do nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child, whatever it is being asked for; one that is not open yet is whose door it is."""
+        self._left.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._opened is None or not self._opened.done():
+            return
+        if self._opened.exception() is None and any(not reply.done() for _, reply in self._asked.values()):
+            self._opened.result().abandon()
+        self._pool.shutdown()
+        self._stack.close()
+
+    def begin(self, proof: Proof) -> None:
+        """Run a case after those that were begun before."""
+        opened = self._open(proof.form)
+        call = _call(proof, NO_PEER, ())
+        reply = self._pool.submit(lambda: _run(opened.result(), proof, call))
+        self._asked[proof.case] = call.meta["skip"], reply
+
+    @contextmanager
+    def turn(self, form: CallForm) -> Iterator[ChildSession]:
+        """The child, in which cases may still run: it is asked for ``reply`` alone until all were looked at.
+
+        Raises:
+            RunnerError, ScratchError, ChildFailed, ProtocolError: as its door.
+        """
+        with self:
+            session = self._open(form).result()
+            session.renew()
+            yield session
+
+    def reply(self, session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
+        """What the candidate replies in a case; it is run now where it was not begun with the same runs.
+
+        Raises:
+            ChildFailed, ProtocolError: as the call did.
+        """
+        skipped, reply = self._asked.pop(proof.case, ([], None))
+        if reply is None or skipped != call.meta["skip"]:
+            reply = self._pool.submit(_run, session, proof, call)
+        return reply.result()
+
+    def _open(self, form: CallForm) -> Future[ChildSession]:
+        def opened() -> ChildSession:
+            session = self._stack.enter_context(self._door(form))
+            if self._left.is_set():
+                self._stack.close()
+            return session
+
+        self._opened = self._opened or self._pool.submit(opened)
+        return self._opened
 
 
 class _CallingAtScale:
@@ -1070,7 +1194,7 @@ class _CallingAtScale:
     def compared(self, call: AtScale, reply: ChildReply) -> ComparedAtScale:
         """What holding a reply against the truth gives."""
         ahead = self._compared.pop(id(call), None)
-        return compared_at_scale(call, reply) if ahead is None else ahead.result()
+        return _compared_at_scale(call, reply) if ahead is None else ahead.result()
 
     def _run(self, form: CallForm) -> None:
         try:
@@ -1085,7 +1209,7 @@ class _CallingAtScale:
                         return
                     ((_, reply),) = _replies(self._child, [call])
                 if not isinstance(reply, ChildFailed):
-                    self._compared[id(call)] = self._comparing.submit(compared_at_scale, call, reply)
+                    self._compared[id(call)] = self._comparing.submit(_compared_at_scale, call, reply)
                 self._found.put((call, reply))
                 if isinstance(reply, ChildFailed) and not isinstance(reply, ChildError):
                     return
@@ -1242,7 +1366,7 @@ class _Importing:
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
     A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work, and each trail
-    followed as it is left; in the interpreter once all cases have passed.
+    followed as it is left; in the interpreter once the first cases have passed, where children are apart.
     """
 
     def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
@@ -1255,7 +1379,8 @@ class _Importing:
         self._chosen = several[standing.proofs[0].case.seed % len(several)]
         self._pool = ThreadPoolExecutor(1, "importing")
         self._pending: Future[ChildSession] | None = None
-        self._followed: list[Future[str | None]] = []  # what is said of the first trails
+        self._followed: dict[int, Future[str | None]] = {}  # what is said of trails, by identity
+        self._following, self._is_over = Lock(), False
         self._stack = ExitStack()
         self._other = _Trial()
 
@@ -1266,7 +1391,7 @@ class _Importing:
         return self
 
     def begin(self, trial: _Trial) -> None:
-        """Begin, with the trails that were left, while the candidate's own child is called at scale."""
+        """Begin, with the trails that were left, while the candidate's own child is at work."""
         if self._pending is None and not (trial.imported or trial.findings):
             self._pending = self._pool.submit(self._begun)
             for trail in trial.trails:
@@ -1274,13 +1399,16 @@ class _Importing:
 
     def __exit__(self, *_: object) -> None:
         """End the child."""
+        with self._following:
+            self._is_over = True
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
     def follow(self, trail: _Trail) -> None:
         """Compare a trail meanwhile, once it has begun."""
-        if self._pending is not None:
-            self._followed.append(self._pool.submit(self._said_of, trail))
+        with self._following:
+            if self._pending is not None and not self._is_over:
+                self._followed[id(trail)] = self._pool.submit(self._said_of, trail)
 
     def end(self, trial: _Trial) -> None:
         """Compare the trails, and add what was seen."""
@@ -1291,9 +1419,10 @@ class _Importing:
                 session = self._begun() if self._pending is None else self._pending.result()
             # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
             other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
-            for place, trail in enumerate(trial.trails if not other.findings else ()):
+            for trail in trial.trails if not other.findings else ():
                 label = trail[0].case.label()
-                said = self._followed[place].result() if place < len(self._followed) else self._said_of(trail, session)
+                followed = self._followed.get(id(trail)) or self._pool.submit(self._said_of, trail, session)
+                said = followed.result()
                 if said:
                     other.findings.append(
                         VerdictFinding(Status.unproved, Evidence("imported", said, label), "imported")
@@ -1348,19 +1477,20 @@ class _Interpreting:
         self,
         candidate: CandidateSource,
         context: RunContext,
-        prove: Callable[[], Generator[Proof, None, None]] | None = None,
-        scaled: Sequence[AtScale] = (),
+        prove: Callable[[], Generator[Proof | AtScale, None, None]] | None = None,
         original: CandidateSource | None = None,
         before: Collection[str] = (),
     ) -> None:
         self._candidate, self._context, self._prove = candidate, context, prove
-        self._scaled, self._original, self._before = scaled, original, before
+        self._original, self._before = original, before
         self._pool = ThreadPoolExecutor(1, "interpreting")
         self._standing: Future[Standing] = Future()  # what the candidate is judged beside
         self._device: Future[dict[str, Any]] = (
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
         self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
+        self._seen = _Interpreted(by_value=prove is not None)
+        self._leaving = Lock()
         self._left = False
         self._pending: Future[_Trial] | None = None
 
@@ -1388,6 +1518,13 @@ class _Interpreting:
                 yield session
 
         return entered
+
+    def followed(self, follow: Callable[[_Trail], None]) -> None:
+        """Have each trail followed that is left, those before too."""
+        with self._leaving:
+            self._seen.follow = follow
+            for trail in self._seen.trails:
+                follow(trail)
 
     def told(self, session: ChildSession) -> None:
         """Begin as the candidate's own child starts, where no child can reach another."""
@@ -1422,7 +1559,7 @@ class _Interpreting:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
     def _run(self) -> _Trial:
-        seen = _Interpreted(by_value=self._prove is not None)
+        seen = self._seen
         ahead: SimpleQueue[Proof | None] = SimpleQueue()
         with ThreadPoolExecutor(1, "interpreted reference") as pool:
             at_scale = None if self._prove is None else pool.submit(self._prove_ahead, self._prove, ahead)
@@ -1437,40 +1574,46 @@ class _Interpreting:
         return seen
 
     def _prove_ahead(
-        self, prove: Callable[[], Generator[Proof, None, None]], ahead: SimpleQueue[Proof | None]
+        self, prove: Callable[[], Generator[Proof | AtScale, None, None]], ahead: SimpleQueue[Proof | None]
     ) -> _Trial:
-        """Give cases with their truth as they are known, and None at the end; then call the candidate at the size of workloads.
+        """Give cases with their truth as they are known, and None at the end; call the candidate at the size of workloads, as the
+        truth of these calls becomes known.
 
         None alone where the reference does not run there.
         """
-        seen, form = _Trial(), None
-        try:
-            with closing(prove()) as proofs:
-                for place, proof in enumerate(itertools.takewhile(lambda _: not self._left, proofs)):
-                    form = proof.form
-                    is_first = place < LEAST_INTERPRETED  # which most races show in
-                    ahead.put(replace(proof, once=not is_first and proof.case.seed % TWICE_OF != 0))
-        except BadProblem as error:
-            seen.refused.append(Check("interpreter_left_out", error.message, True))
-        finally:
-            ahead.put(None)
-        if form is not None and self._scaled:
-            shares = [self._scaled[place::AT_SCALE] for place in range(AT_SCALE)]
-            with ThreadPoolExecutor(AT_SCALE, "at scale") as pool:
-                for other in pool.map(functools.partial(self._called_at_scale, form), shares):
-                    seen.add(other)
+        seen, scaled = _Trial(), SimpleQueue[AtScale | None]()
+        children: list[Future[_Trial]] = []
+        with ThreadPoolExecutor(AT_SCALE, "at scale") as pool:
+            try:
+                with closing(prove()) as known:
+                    for place, one in enumerate(itertools.takewhile(lambda _: not self._left, known)):
+                        if isinstance(one, Proof):
+                            form = one.form
+                            is_first = place < LEAST_INTERPRETED  # which most races show in
+                            ahead.put(replace(one, once=not is_first and one.case.seed % TWICE_OF != 0))
+                            continue
+                        if not children:
+                            ahead.put(None)
+                            children += [pool.submit(self._called_at_scale, form, scaled) for _ in range(AT_SCALE)]
+                        scaled.put(one)
+            except BadProblem as error:
+                seen.refused.append(Check("interpreter_left_out", error.message, True))
+            finally:
+                ahead.put(None)
+                for _ in range(AT_SCALE):
+                    scaled.put(None)
+            for child in children:
+                seen.add(child.result())
         return seen
 
-    def _called_at_scale(self, form: CallForm, scaled: Sequence[AtScale]) -> _Trial:
-        """What came of calls in a child of their own. Each is left out once something wrong was seen."""
+    def _called_at_scale(self, form: CallForm, scaled: SimpleQueue[AtScale | None]) -> _Trial:
+        """What came of calls in a child of their own, up to None. Each is left out once something wrong was seen."""
         seen = _Trial()
-        if self._left or not scaled:
-            return seen
         try:
             door = loaded("candidate", self._candidate, form, self._context, f"{INTERPRETED} at scale", gpu=False)
             with door as child:
                 # Numbers of the host are those of another device there, and cases on the GPU have the workloads' sizes.
-                due = itertools.takewhile(lambda _: not self._left, scaled)
+                due = itertools.takewhile(lambda _: not self._left, iter(scaled.get, None))
                 original = None if self._original is None else _door_of_original(self._original, self._context)
                 again = None if original is None else functools.partial(original, form)
                 _try_at_scale(seen, child, _replies(child, due), None, again, numbers=False)
@@ -1550,7 +1693,8 @@ class _Interpreting:
         self, seen: _Trial, proof: Proof, peer: Peer, answer: CaseAnswer, child: object, *, leaves_trail: bool
     ) -> None:
         if self._prove is not None and self._device.result() and leaves_trail:
-            seen.trails.append((proof, peer, answer.trail, False))
+            with self._leaving:
+                seen.leave(proof, peer, answer.trail, False)
         seen.examined.append(Examined((Check(INTERPRETED, proof.case.label(), True),), deterministic=None))
         seen.decide(proof, peer, answer, child)
         seen.kernels |= dict.fromkeys(answer.launched)
@@ -1693,27 +1837,30 @@ def _by_turns(proofs: Iterable[Proof], facts: dict[str, Any]) -> Iterator[_Inter
 
 def _first_to_interpret(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
     """The case with most elements and the one with most rows, of those that are small enough."""
-    able = [(proof, peer) for proof, peer in cases if _can_be_interpreted(proof)]
-    largest = sorted(able, key=lambda one: -_elements(one[0]))[:1]
-    deepest = sorted((one for one in able if one not in largest), key=lambda one: -_rows(one[0]))[:1]
+    shapes = [(proof.case, [tuple(tensor.shape) for tensor in proof.inputs.values()]) for proof, _ in cases]
+    return [cases[place] for place in _largest_and_deepest(shapes)]
+
+
+def _largest_and_deepest(cases: Sequence[tuple[Case, Sequence[Shape]]]) -> list[int]:
+    """Places of the case with most elements and of the one with most rows; each has the shapes of its inputs."""
+    able = [place for place, (case, shapes) in enumerate(cases) if _can_be_interpreted(case, shapes)]
+    largest = sorted(able, key=lambda place: -_elements(cases[place][1]))[:1]
+    deepest = sorted((place for place in able if place not in largest), key=lambda place: -_rows(cases[place][1]))[:1]
     return [*largest, *deepest]
 
 
-def _can_be_interpreted(proof: Proof) -> bool:
-    case = proof.case
+def _can_be_interpreted(case: Case, shapes: Sequence[Shape]) -> bool:
     is_usual = case.content is Content.ordinary and not case.is_empty and not case.may_raise and bool(case.sizes)
-    is_small = _elements(proof) <= INTERPRETED_ELEMENTS and math.prod(case.size_of.values()) <= INTERPRETED_WORK
-    return is_usual and is_small and _rows(proof) <= INTERPRETED_ROWS
+    is_small = _elements(shapes) <= INTERPRETED_ELEMENTS and math.prod(case.size_of.values()) <= INTERPRETED_WORK
+    return is_usual and is_small and _rows(shapes) <= INTERPRETED_ROWS
 
 
-def _elements(proof: Proof) -> int:
-    return max((tensor.numel() for tensor in proof.inputs.values()), default=0)
+def _elements(shapes: Sequence[Shape]) -> int:
+    return max(map(math.prod, shapes), default=0)
 
 
-def _rows(proof: Proof) -> int:
-    return max(
-        (tensor.numel() // max(1, tensor.shape[-1]) for tensor in proof.inputs.values() if tensor.dim()), default=0
-    )
+def _rows(shapes: Sequence[Shape]) -> int:
+    return max((math.prod(shape) // max(1, shape[-1]) for shape in shapes if shape), default=0)
 
 
 def _told_of_a_gpu(proof: Proof) -> Proof:
@@ -1765,7 +1912,8 @@ class _Comparing:
         self._trial = trial
         self._held = MOST_PENDING if has_gpu() else 1
         if THREADS > 1:
-            self._pool = ThreadPoolExecutor(min(self._held, COMPARING), "comparing", torch.set_num_threads, (THREADS,))
+            # As many as are held: small answers need not wait for large ones. Torch else starts all threads that it may for each.
+            self._pool = ThreadPoolExecutor(self._held, "comparing", torch.set_num_threads, (THREADS,))
         else:
             self._pool = ThreadPoolExecutor(1, "comparing")
         self._pending: deque[tuple[Future[Examined], tuple[str, ...]]] = deque()
@@ -1800,9 +1948,16 @@ class _Comparing:
             self._trial.take(future.result(), launched)
 
 
-def _answer(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> CaseAnswer:
+def _answer(
+    trial: _Trial,
+    session: ChildSession,
+    proof: Proof,
+    peer: Peer,
+    overwrites: Collection[str],
+    ahead: _Ahead | None = None,
+) -> CaseAnswer:
     call = _call(proof, peer, overwrites)
-    answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
+    answer = read_answer(_run(session, proof, call) if ahead is None else ahead.reply(session, proof, call))
     if not answer.asked:  # CPython's program knows the device that is there alone
         trial.leave(proof, peer, answer.trail, True)
     trial.decide(proof, peer, answer)
@@ -1815,6 +1970,10 @@ def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, ov
     trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer.launched)
 
 
+def _run(session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
+    return session.call("run", call.meta, call.tensors, check=expecting(proof))
+
+
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
     skip = sorted(peer.failed | {"second"} if proof.once else peer.failed)
     call = make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
@@ -1825,13 +1984,24 @@ def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
 def _examined(proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
     try:
-        with span("comparing"):
+        with _in_turn_where_small(proof), span("comparing"):
             return examine(proof, answer, device, peer, overwrites)
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
         evidence = Evidence("comparing", message, proof.case.label())
         return Examined(findings=(VerdictFinding(Status.refused, evidence, "comparing"),))
+
+
+def _in_turn_where_small(proof: Proof) -> AbstractContextManager[object]:
+    """A turn of the comparisons that are made one by one, where this is one."""
+    is_small = max((tensor.numel() for tensor in proof.inputs.values()), default=0) <= ALONE
+    return _comparing_alone if is_small else nullcontext()
+
+
+def _compared_at_scale(call: AtScale, reply: ChildReply) -> ComparedAtScale:
+    with _in_turn_where_small(call.proof):
+        return compared_at_scale(call, reply)
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:

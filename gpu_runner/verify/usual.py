@@ -12,6 +12,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import replace
 
@@ -64,13 +65,14 @@ def at_usual_sizes(
     draws: Draws,
     cases: Sequence[Case] = (),
     decided: Deciding | None = None,
+    beside: Executor | None = None,
 ) -> Iterator[AtScale]:
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
     All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first three are
     plain and have many rows, the first of them without gradients, as for inference, the third wide ones with gradients. Where what
     the candidate's host code decides can be ``decided`` without a truth, it is asked at more sizes than are called, and sizes and
-    cases are put together by that (``combinations``).
+    cases are put together by that (``combinations``), ``beside`` the first calls where there are cores for it.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:
@@ -91,7 +93,10 @@ def at_usual_sizes(
     kinds = itertools.chain(kinds_of(usual, stream), (stream.choice(plain) for _ in itertools.count()))
     given = [(sizes, stream.choice(plain)) for sizes in (*many, *tried[:PLAIN])]
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
-    first = () if decided is None else _met(tried, stream.choice(plain), usual, draws, decided)
+    first: Iterable[Proposed] = ()
+    if decided is not None:
+        first = itertools.islice(_met(tried, stream.choice(plain), usual, draws, decided), MOST_USUAL - PLAIN)
+        first = first if beside is None else _once_known(beside.submit(list, first))
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
     has_total = True  # an output that is one number; unless a call shows that there is none
     for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
@@ -116,6 +121,10 @@ def at_usual_sizes(
             proof = _proof(oracle, case, [case.scalars], True, True)
             if proof is not None and _has_total(proof):
                 yield _whole(problem, proof, sizes, OPERATIONS[4 if _has_total(proof, is_whole=True) else 3])
+
+
+def _once_known(asked: Future[list[Proposed]]) -> Iterator[Proposed]:
+    yield from asked.result()
 
 
 def _has_total(proof: Proof, *, is_whole: bool = False) -> bool:

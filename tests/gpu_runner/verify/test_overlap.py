@@ -16,6 +16,8 @@ import torch
 
 from gpu_runner.contracts import parse_problem
 from gpu_runner.contracts.verify import Check, Status
+from gpu_runner.errors import ChildError
+from gpu_runner.reply import ChildReply
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
@@ -185,8 +187,9 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
     calls = cast(list[AtScale], [f"call {place}" for place in range(7)])
-    beside = judge._Interpreting(source_of("reglu"), surroundings(), scaled=calls)
+    beside = judge._Interpreting(source_of("reglu"), surroundings())
     children: list[list[AtScale]] = []
+    ahead: SimpleQueue[Proof | None] = SimpleQueue()
 
     def called(trial: judge._Trial, _: object, replies: Iterable[AtScale], *__: object, **___: object) -> None:
         children.append(list(replies))
@@ -197,11 +200,13 @@ def test_calls_at_scale_are_shared_by_children_until_something_wrong_was_seen(
     monkeypatch.setattr(judge, "_replies", lambda _, scaled: scaled)
     monkeypatch.setattr(judge, "_try_at_scale", called)
 
-    def prove() -> Generator[Proof, None, None]:
+    def prove() -> Generator[Proof | AtScale, None, None]:
         yield proofs()[0]
         beside._left = left
+        yield from calls
 
-    seen = beside._prove_ahead(prove, SimpleQueue())
+    seen = beside._prove_ahead(prove, ahead)
+    assert [ahead.get() is None for _ in range(2)] == [False, True]
     assert sorted(map(str, itertools.chain.from_iterable(children))) == ([] if left else calls)
     assert len(seen.refused) == len(children) == (0 if left else 3)
 
@@ -324,3 +329,82 @@ def test_the_reference_is_left_where_the_candidate_is_judged_already(monkeypatch
     assert begun.wait(10)
     proving.__exit__()
     assert done == ["abandoned", "closed"] and list(given) == [] and len(known) < 1000
+
+
+class _Running:
+    """A child that tells which runs it was asked for; in its third call it raises, and with ``hangs`` it waits to be ended."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.asked: list[tuple[int, list[str]]] = []
+        self.hangs, self.gone, self.is_renewed = hangs, threading.Event(), False
+
+    def renew(self) -> None:
+        self.is_renewed = True
+
+    def abandon(self) -> None:
+        self.gone.set()
+
+    def call(self, method: str, meta: dict[str, Any], tensors: object, check: object) -> ChildReply:
+        assert method == "run"
+        self.asked.append((seed := len(self.asked), meta["skip"]))
+        if self.hangs:
+            self.gone.wait()
+        if seed == 2:
+            raise ChildError("ValueError", "no", "")
+        return ChildReply({"asked": seed}, ())
+
+
+def ahead_of(session: _Running) -> judge._Ahead:
+    return judge._Ahead(lambda form: cast(Any, nullcontext(session)))
+
+
+def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> None:
+    session = _Running()
+    with ahead_of(session) as ahead:
+        known = [replace(proof, once=True) for proof in proofs()]
+        for proof in known:
+            ahead.begin(proof)
+        with ahead.turn(known[0].form) as child:
+            assert child is cast(Any, session) and session.is_renewed
+            calls = [judge._call(proof, NO_PEER, ()) for proof in (replace(known[0], once=False), *known[1:])]
+            found = []
+            for proof, call in zip(known, calls, strict=True):
+                try:
+                    found.append(ahead.reply(child, proof, call).meta["asked"])
+                except ChildError:
+                    found.append("raised")
+    assert session.asked == [*((place, ["second"]) for place in range(4)), (4, [])]
+    assert found == [4, 1, "raised", 3]
+
+
+def test_a_child_that_hangs_in_a_case_ahead_ends_with_its_verdict() -> None:
+    session = _Running(hangs=True)
+    with ahead_of(session) as ahead:
+        for proof in proofs():
+            ahead.begin(proof)
+        while not session.asked:
+            pass
+    assert session.gone.is_set()
+    assert len(session.asked) == 1
+
+
+def test_which_cases_run_twice_is_foreseen_from_their_sizes() -> None:
+    cases = [replace(case, sizes=(("T", 5 + case.seed), ("I", 33))) for case in CASES] * 5
+    cases = [replace(case, seed=place) for place, case in enumerate(cases)]
+    known = [asked_of(PROBLEM, cast(CallForm, form_of(PROBLEM)), case) for case in cases]
+    twice = judge._planned_twice(PROBLEM, cases)
+    assert [judge._is_run_once(case, twice) for case in cases] == [p.once for p in judge._once_or_twice(known)]
+    assert judge._planned_twice(PROBLEM, cases[:4]) == cases[:4]
+
+
+def test_trails_that_the_interpreter_leaves_are_followed_also_those_before() -> None:
+    beside = judge._Interpreting(source_of("reglu"), surroundings(), lambda: (_ for _ in ()))
+    beside._device.set_result({"name": "a GPU"})
+    followed: list[judge._Trail] = []
+    for place, proof in enumerate(proofs()):
+        if place == 2:
+            beside.followed(followed.append)
+        answer = CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ())
+        beside._take(beside._seen, proof, NO_PEER, answer, None, leaves_trail=place != 3)
+    assert [trail[0].case.seed for trail in followed] == [0, 1, 2]
+    assert all(one is other for one, other in zip(followed, beside._seen.trails, strict=True))

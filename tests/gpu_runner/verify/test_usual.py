@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 import torch
@@ -34,11 +35,13 @@ from gpu_runner.verify.usual import (
 from tests.cheats.trial import source_of_problem, surroundings
 
 
-def calls(name: str, cases: Sequence[Case] = (), decided: Deciding | None = None) -> list[AtScale]:
+def calls(
+    name: str, cases: Sequence[Case] = (), decided: Deciding | None = None, beside: Executor | None = None
+) -> list[AtScale]:
     problem, context = parse_problem(source_of_problem(name)), surroundings()
     with opened(reference_session("reference", problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 1)
-        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases, decided))
+        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases, decided, beside))
 
 
 def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
@@ -118,7 +121,8 @@ def test_calls_have_what_the_cases_of_the_verdict_have() -> None:
     assert not any(case.is_empty or case.content is not Content.ordinary for case in kinds)
 
 
-def test_sizes_and_cases_are_put_together_by_what_is_decided() -> None:
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_sizes_and_cases_are_put_together_by_what_is_decided(is_beside: bool) -> None:
     """Each is decided both ways by some cases and sizes, and both are never true in one case."""
 
     def decided(cases: Sequence[Case]) -> Iterator[frozenset[tuple[object, object]]]:
@@ -128,7 +132,9 @@ def test_sizes_and_cases_are_put_together_by_what_is_decided() -> None:
 
     usual = [Case(f"usual {n}", (("T", 4), ("H", 90)), "float32", n, layout=MemoryLayout.apart) for n in range(8)]
     small = Case("small", (("T", 4), ("H", 90)), "float32", 9, (("eps", 1e-9),))
-    found = [call.proof.case for call in calls("rms_norm", [*usual, small], decided)]
+    with ThreadPoolExecutor(1) as pool:
+        called = calls("rms_norm", [*usual, small], decided, pool if is_beside else None)
+    found = [call.proof.case for call in called]
     assert any(1700 < case.size_of["H"] < 2900 and dict(case.scalars).get("eps") == 1e-9 for case in found)
 
 

@@ -61,7 +61,7 @@ def told(
         proving.begin_rest()
         while more := proving.rest(True):
             proofs += more
-        assert proving.oracle.session._process is None  # it has ended
+    assert proving.oracle.session._process is None  # it has ended
     assert proving.left_out == []
     return proofs, [make() for make in listener.told]
 
@@ -87,7 +87,9 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
     assert warming[-1].case.size_of["T"] == 2**12
 
 
-def test_large_cases_are_named_first_and_asked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cores", [2, 16])  # where there are many, of a second child of the reference
+def test_large_cases_are_named_first_and_asked_for_last(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    monkeypatch.setattr(judge, "CORES", cores)
     cases = (SMALLER, CASES[3], CASES[0])
     proofs, warming = told(monkeypatch, gpu=True, cases=cases, later=True)
     assert [proof.case.name for proof in proofs] == ["prime", "workload", "smaller"]  # the largest first
