@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, Limits, VerifyRequest, parse_problem
+from gpu_runner.contracts import CandidateSource, VerifyRequest, parse_problem
+from gpu_runner.errors import ChildOutOfMemory
+from gpu_runner.reply import ChildReply
 from gpu_runner.verify import truth
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.judge import choose_cases, prove
@@ -38,22 +39,6 @@ def reference(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 INPUTS = {"q": "B N 4", "k": "B N 4"}
 WORKLOADS = [{"B": 4, "N": 512}]
-"""
-
-GREEDY = """
-import torch
-
-KEPT = []
-
-
-def reference(x: torch.Tensor) -> torch.Tensor:
-    while x.shape[-1] == 37:
-        KEPT.append(torch.ones(2**26))
-    return x.exp()
-
-
-INPUTS = {"x": {"dims": "T H"}}
-WORKLOADS = [{"T": 64, "H": 512}]
 """
 
 
@@ -100,13 +85,22 @@ def test_a_case_of_which_the_reference_makes_more_than_fits_keeps_its_longest_di
     assert few.case.size_of == {"B": 10, "N": 200} and sizes["B"] == 1 and 500 < sizes["N"] < 5000
 
 
-def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwards() -> None:
-    problem = parse_problem(GREEDY)
-    little = RunContext(surroundings().folder, Limits(step_s=100.0, memory_bytes=2 * 2**30))
-    with opened(reference_session("reference", problem.source, little, gpu=False), little) as session:
-        oracle = Oracle.open(problem, session, 1)
-        assert oracle.prove(Case("too much", (("T", 3), ("H", 37)), "float32", 1), None) is None
-        assert oracle.prove(Case("other", (("T", 3), ("H", 40)), "float32", 1), None) is not None
+def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = parse_problem(SCORES)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        oracle, asked = Oracle.open(problem, session, 1), session.call
+
+        def ended(*_: object) -> ChildReply:
+            session.settle()
+            monkeypatch.setattr(session, "call", asked)
+            raise ChildOutOfMemory("more than 16384 MiB of memory", "")
+
+        case = Case("small", (("B", 2), ("N", 20)), "float32", 1)
+        monkeypatch.setattr(session, "call", ended)
+        assert oracle.prove(case, None) is None
+        assert oracle.prove(case, None) is not None
 
 
 def test_inputs_are_changed_before_the_backward_where_no_function_copies_them() -> None:
