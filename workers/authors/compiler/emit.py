@@ -70,11 +70,12 @@ def _fmod(x, y):
 _POW = """@triton.jit
 def _pow(x, exponent):
     power = tl.exp2(exponent * tl.log2(tl.abs(x)))
-    # A negative base has a power only where the exponent is whole.
-    whole = tl.floor(exponent) == exponent
     odd = exponent - 2.0 * tl.floor(0.5 * exponent) == 1.0
-    below = tl.where(whole, tl.where(odd, -power, power), float("nan"))
-    return tl.where(exponent == 0, 1.0, tl.where(x < 0, below, power))"""
+    negative = (x < 0) | (1.0 / x < 0)  # -0.0 is not below 0, and its reciprocal is
+    power = power * tl.where(odd & negative, -1.0, 1.0)
+    # A negative number has a power only where the exponent is whole; zeros and infinities have all.
+    undefined = (x < 0) & (x > float("-inf")) & (tl.floor(exponent) != exponent)
+    return tl.where(exponent == 0, 1.0, tl.where(undefined, float("nan"), power))"""
 
 _MULTIPLIED = """@triton.jit
 def _multiplied(x, y):
