@@ -100,7 +100,9 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind], outputs_of[kind] = (outputs, arguments), outputs
     facts, answers = _answer(outputs_of)
-    return facts | {"beside": [_is_beside(place, outputs_of["own"]) for place in range(len(outputs_of["own"]))]}, answers
+    return facts | {
+        "beside": [_is_beside(place, outputs_of["own"]) for place in range(len(outputs_of["own"]))]
+    }, answers
 
 
 def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
