@@ -100,7 +100,9 @@ def drafted(verb: Verb, given: Mapping[str, str], host: str) -> Draft:
     parsed = parse_comment(body, host=host)
     errors: tuple[str, ...] = () if REPOSITORY.fullmatch(repository) else (BAD_REPOSITORY,)
     if parsed.errors or len(parsed.commands) != 1:
-        errors += (reply_command_errors(parsed.errors) if parsed.errors else "These are several commands; ask for one.",)
+        errors += (
+            reply_command_errors(parsed.errors) if parsed.errors else "These are several commands; ask for one.",
+        )
     title = (
         f"{verb.value.capitalize()} {_line(given.get('argument-0', ''))}" if rule.arguments else verb.value.capitalize()
     )
