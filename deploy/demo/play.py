@@ -21,7 +21,7 @@ STATES = {"APPROVED": "approved", "CHANGES_REQUESTED": "requested changes", "COM
 
 
 def transcript(parts: list[tuple[str, list[Entry]]]) -> str:
-    """Give conversations, each with its title, entry after entry."""
+    """Conversations, each with its title, entry after entry."""
     return "\n".join(f"# {title}\n\n" + "\n".join(_entry(entry) for entry in entries) for title, entries in parts)
 
 

@@ -44,7 +44,7 @@ class Arguments:
 
     @property
     def other(self) -> Arguments:
-        """Give the second set of inputs, which lies beside the first."""
+        """The second set of inputs, which lies beside the first."""
         return self._other[0]
 
     def call(self, callable_: Callable[..., Any]) -> Any:
@@ -58,9 +58,9 @@ class Arguments:
         assert isinstance(callable_, torch.nn.Module)
         before = "_orig_mod." if isinstance(getattr(callable_, "_orig_mod", None), torch.nn.Module) else ""  # compiled
         parameters = {f"{before}{name}": value for name, value in self.parameters.items()}
-        held = {name for name, _ in [*callable_.named_parameters(), *callable_.named_buffers()]}
+        known = {name for name, _ in [*callable_.named_parameters(), *callable_.named_buffers()]}
         for name in parameters:
-            if name not in held:
+            if name not in known:
                 raise KeyError(f"the module has no parameter or buffer {name}")
         return torch.func.functional_call(callable_, parameters, tuple(self.positional), self.named)
 
@@ -74,11 +74,11 @@ class Arguments:
         return replace(self, positional=self.positional[:last], named=named)
 
     def promoted(self, dtype: torch.dtype = torch.float64) -> Arguments:
-        """Give the same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
+        """The same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
         return self._with(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
     def shaken(self, step: float, *, by_value: bool = False) -> Arguments:
-        """Give the same arguments with every floating element ``step`` of itself away, up or down by a fixed draw.
+        """The same arguments with every floating element ``step`` of itself away, up or down by a fixed draw.
 
         The opposite step moves every element to the other side, and ``by_value`` equal ones to the same. Upstream gradients are
         shaken too.
@@ -120,7 +120,7 @@ class Arguments:
         )
 
     def _with(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
-        """Give the same arguments with every tensor changed, as a leaf where it was one."""
+        """The same arguments with every tensor changed, as a leaf where it was one."""
         changed: dict[int, torch.Tensor] = {}
 
         def new(value: Any) -> Any:
@@ -143,17 +143,17 @@ class Arguments:
 
     def shares(self, tensor: torch.Tensor) -> bool:
         """Say whether a tensor lies in the memory of an input or of an upstream gradient."""
-        held = self.memory.values()
-        return any(tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() for memory in held)
+        memories = self.memory.values()
+        return any(tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() for memory in memories)
 
     def rolled(self, rows: int) -> Arguments:
-        """Give the same arguments with every input moved on by ``rows`` along its first dimension: fresh content, same values."""
+        """The same arguments with every input moved on by ``rows`` along its first dimension: fresh content, same values."""
         return self._with(lambda value: value.clone() if value.dim() == 0 else torch.roll(value, rows, 0))
 
     def tensors(self) -> list[torch.Tensor]:
-        """Give every tensor argument."""
-        held = [*self.positional, *self.named.values(), *self.parameters.values()]
-        return [value for value in held if isinstance(value, torch.Tensor)]
+        """Every tensor argument."""
+        values = [*self.positional, *self.named.values(), *self.parameters.values()]
+        return [value for value in values if isinstance(value, torch.Tensor)]
 
     def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor], names: Collection[str]) -> list[str]:
         """Put inputs and upstream gradients ("upstream N") back as they were sent; gives the names of those that had changed.
@@ -161,11 +161,11 @@ class Arguments:
         What was written beyond their edges stays as it is, to be found.
         """
         given = {entry["name"]: entry for entry in meta["inputs"]}
-        held = [(name, self.raw[name], entry) for name, entry in given.items()]
+        sent_values = [(name, self.raw[name], entry) for name, entry in given.items()]
         sent = [(f"upstream {place}", entry) for place, entry in enumerate(meta["upstream"]) if entry is not None]
-        held += [(name, raw, entry) for (name, entry), raw in zip(sent, self.raw_upstream, strict=True)]
+        sent_values += [(name, raw, entry) for (name, entry), raw in zip(sent, self.raw_upstream, strict=True)]
         changed = []
-        for name, raw, entry in held:
+        for name, raw, entry in sent_values:
             if name in names:
                 target, source = _written(raw, entry), _written(tensors[entry["tensor"]].to(raw.device), entry)
                 if not bits_equal(target, source):
@@ -182,11 +182,11 @@ def _optional(callable_: Callable[..., Any]) -> set[str | int]:
             signature = inspect.signature(callable_)
         except (TypeError, ValueError):
             return set()
-    found: set[str | int] = set()
+    positions: set[str | int] = set()
     for place, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.default is not inspect.Parameter.empty:
-            found |= {place, name}
-    return found
+            positions |= {place, name}
+    return positions
 
 
 class _Shaker:
@@ -273,7 +273,7 @@ def _settled(
 
 
 def on_shapes(meta: dict[str, Any]) -> Arguments:
-    """Give arguments of the right shapes and dtypes without content."""
+    """Arguments of the right shapes and dtypes without content."""
     given = Arguments()
     values: dict[str, Any] = dict(meta["scalars"])
     for entry in meta["inputs"]:
@@ -321,7 +321,7 @@ def _view(memory: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
 
 
 def _written(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
-    """Give a tensor's own elements, each once: an expanded one is a single number."""
+    """A tensor's own elements, each once: an expanded one is a single number."""
     shape = [size if step else min(size, 1) for size, step in zip(entry["shape"], entry["stride"], strict=True)]
     return raw.detach().as_strided(shape, entry["stride"], entry["offset"])
 
@@ -471,14 +471,14 @@ def _double(called: Callable[..., Any], given: Arguments) -> Values:
     )
     there = {f"upstream {place}": grad for place, grad in enumerate(upstream) if grad is not None}
     try:
-        found = second_gradients(first, list(given.directions.values()), [*leaves, *there.values()])
+        gradients = second_gradients(first, list(given.directions.values()), [*leaves, *there.values()])
     except (RuntimeError, NotImplementedError):
         return {RAISES: None}
     # What depends on nothing but the upstream gradient, such as the sum of it, claims nothing of the inputs.
-    if all(gradient is None for gradient in found[: len(leaves)]):
+    if all(gradient is None for gradient in gradients[: len(leaves)]):
         return {RAISES: None}
     names = [*chosen.leaves, *there]
-    return {f"second gradient of {name}": value for name, value in zip(names, found, strict=True)}
+    return {f"second gradient of {name}": value for name, value in zip(names, gradients, strict=True)}
 
 
 def _changed(called: Callable[..., Any], given: Arguments, names: Sequence[str]) -> Values:
@@ -515,8 +515,8 @@ def _labelled(outputs: Sequence[Any]) -> Values:
     return {f"output {place}": value for place, value in enumerate(outputs)}
 
 
-def _gradients(given: Arguments, found: Sequence[Any]) -> Values:
-    return {f"gradient of {name}": value for name, value in zip(given.leaves, found, strict=True)}
+def _gradients(given: Arguments, gradients: Sequence[Any]) -> Values:
+    return {f"gradient of {name}": value for name, value in zip(given.leaves, gradients, strict=True)}
 
 
 def _grad_of(outputs: Sequence[Any], given: Arguments) -> list[Any]:

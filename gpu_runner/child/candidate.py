@@ -144,21 +144,21 @@ def _import(state: ChildState, meta: dict[str, Any]) -> None:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
         torch.library.wrap_triton = lambda kernel: kernel  # some versions of torch refuse what is interpreted
         torch.cuda.current_stream = tiles.current_stream
-    found: Any = importlib.import_module(meta["module"])
+    symbol: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
-        found = getattr(found, part)
+        symbol = getattr(symbol, part)
     state.values["opaque"] = lambda: 0
-    _take(state, found, native_place(str(state.work)))
+    _take(state, symbol, native_place(str(state.work)))
     state.values["imported"] = True
 
 
-def _take(state: ChildState, found: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
+def _take(state: ChildState, symbol: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
     meta = state.values["meta"]
     if meta["form"] == "kernelbench":
-        found = found(*meta["init"]).to(state.device)
-    if not callable(found):
+        symbol = symbol(*meta["init"]).to(state.device)
+    if not callable(symbol):
         raise TypeError(f"{meta['symbol']} is not callable")
-    state.values["candidate"], state.values["where"] = found, where
+    state.values["candidate"], state.values["where"] = symbol, where
 
 
 def run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -189,11 +189,11 @@ def device_of(state: ChildState, meta: dict[str, Any]) -> Device | None:
     """The device that a case tells of; None for the one that is there. Cases that tell the same have the same."""
     if meta["device"] is None and not meta["gpu"] and not meta["compiling"]:
         return None
-    told = [meta[name] for name in ("device", "gpu", "multiprocessors", "compiling")]
+    described = [meta[name] for name in ("device", "gpu", "multiprocessors", "compiling")]
     devices: dict[str, Device] = state.values.setdefault("devices", {})
-    known = devices.get(key := json.dumps(told, sort_keys=True))
+    known = devices.get(key := json.dumps(described, sort_keys=True))
     if known is None:
-        facts, gpu, multiprocessors, is_compiling = told
+        facts, gpu, multiprocessors, is_compiling = described
         known = Device(gpu, multiprocessors, is_compiling=is_compiling) if facts is None else Device.like(facts)
         devices[key] = known
     return known
@@ -209,14 +209,14 @@ def _on(state: ChildState, device: Device | None) -> Iterator[None]:
         yield
         return
     usual = {name: state.values[name] for name in _OF_A_DEVICE}
-    told: dict[Device, dict[str, Any]] = state.values.setdefault("told", {})
+    loaded: dict[Device, dict[str, Any]] = state.values.setdefault("told", {})
     try:
-        if (known := told.pop(device, None)) is None:
+        if (known := loaded.pop(device, None)) is None:
             _evaluate(state, device)
         else:
             state.values |= known
         yield
-        told[device] = {name: state.values[name] for name in _OF_A_DEVICE}  # where nothing went wrong
+        loaded[device] = {name: state.values[name] for name in _OF_A_DEVICE}  # where nothing went wrong
     finally:
         state.values |= usual
 
@@ -234,7 +234,7 @@ def _answer(
         kept = steps.all()
         lookups.settle(decisions)
         trail = log.trail.to_json()
-        held = [*arguments.raw.values(), *arguments.raw_upstream]
+        inputs = [*arguments.raw.values(), *arguments.raw_upstream]
         facts = {
             "launched": log.launched,
             "launches": log.launches,
@@ -252,7 +252,7 @@ def _answer(
             **steps.facts(),
         }
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
-    return facts, [*steps.reply.tensors, *held]
+    return facts, [*steps.reply.tensors, *inputs]
 
 
 def _multiprocessors(state: ChildState, device: Device | None) -> int:
@@ -289,9 +289,9 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
             if meta["backward"]:
                 log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
-        entries, found = at_scale.gathered(meta, values, sample)
-        held = [(name, one) for name, one in (arguments.memory | values).items() if is_plain(one)]
-        offsets = [[name, *sample.offset_of(one), one.numel()] for name, one in held]
+        entries, gathered = at_scale.gathered(meta, values, sample)
+        plain = [(name, one) for name, one in (arguments.memory | values).items() if is_plain(one)]
+        offsets = [[name, *sample.offset_of(one), one.numel()] for name, one in plain]
     facts = {
         "values": entries,
         "offsets": offsets,
@@ -299,18 +299,18 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         "work": log.work(),
         "launched": log.launched,
     }
-    return facts | {"processors": _multiprocessors(state, device)}, found
+    return facts | {"processors": _multiprocessors(state, device)}, gathered
 
 
 def beyond(state: ChildState, meta: dict[str, Any], _: list[torch.Tensor]) -> Answer:
     """Those numbers of a call at scale, which any process may have carried out, that no case of this one had."""
-    found = itertools.islice(state.values["decisions"].beyond(meta["ranges"]), MOST_BEYOND)
-    return {"beyond": [list(one) for one in found]}, []
+    numbers = itertools.islice(state.values["decisions"].beyond(meta["ranges"]), MOST_BEYOND)
+    return {"beyond": [list(one) for one in numbers]}, []
 
 
 @contextmanager
 def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterator[Decisions]:
-    """Give what is decided meanwhile, of which nothing counts: nobody judges what comes of it."""
+    """What is decided meanwhile, of which nothing counts: nobody judges what comes of it."""
     decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
     apart = apart or Decisions()
     decisions.is_paused = True
@@ -358,19 +358,19 @@ def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
 
 
 def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the trail of one case, without running its kernels unless that is another one than the trail that is ``expected``.
+    """The trail of one case, without running its kernels unless that is another one than the trail that is ``expected``.
 
     ``dry``: none is expected, and kernels never run; host code that reads what one wrote may raise then.
     """
     if meta.get("dry"):
         return {"trail": _trail(state, meta, tensors, dry=True)}, []
     try:
-        found = _trail(state, meta, tensors, dry=True)
+        trail = _trail(state, meta, tensors, dry=True)
     except Exception:  # noqa: BLE001 - host code that reads what a kernel wrote read what lay there
-        found = None
-    if found is None or found["whole"] != meta["expected"]:
-        found = _trail(state, meta, tensors, dry=False)
-    return {"trail": found}, []
+        trail = None
+    if trail is None or trail["whole"] != meta["expected"]:
+        trail = _trail(state, meta, tensors, dry=False)
+    return {"trail": trail}, []
 
 
 def _trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], *, dry: bool) -> dict[str, Any]:
@@ -449,12 +449,12 @@ def _logged(log: Log, state: ChildState) -> Iterator[None]:
 
 
 def device_there(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give what host code can learn of the GPU."""
+    """What host code can learn of the GPU."""
     return facts_of_gpu(), []
 
 
 def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
+    """The peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
     if not state.gpu:
         return {}, []
     arguments = settle(state, meta, tensors)

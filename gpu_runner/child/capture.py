@@ -56,8 +56,8 @@ def trace(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
             inputs, _ = _inputs(state, meta, data)
             forward = whole.trace(_bound(state, meta), inputs, [spec["name"] for spec in meta["inputs"]])
             return {"graph": to_plain(forward), "random": whole.random_operator(forward)}, []
-        found = _watched(state, meta, data)
-        return {"graph": to_plain(found.graph), "random": random_operator(found.trace.module)}, []
+        capture = _watched(state, meta, data)
+        return {"graph": to_plain(capture.graph), "random": random_operator(capture.trace.module)}, []
 
     return _without_data(state, meta, traced)
 
@@ -106,34 +106,34 @@ def _rounding(state: ChildState, meta: dict[str, Any], data: bool) -> Answer:
     from gpu_runner.tracing.rounding import Watch, rounded_nodes
 
     specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
-    found = _watched(state, meta, data)
-    if found.trace.rewritten:
-        return {"graph": to_plain(found.graph), "rounded": []}, []
+    capture = _watched(state, meta, data)
+    if capture.trace.rewritten:
+        return {"graph": to_plain(capture.graph), "rounded": []}, []
     wide, wanted = _inputs(state, meta, data)
     eager_calls = Watch()
     names = [spec["name"] for spec in specs]
     inputs, _ = _inputs(state, meta, data, narrow)
     dtypes = run(call, inputs, wanted, eager_calls)
-    nodes = rounded_nodes(found.calls, eager_calls.calls, narrow) or frozenset()
+    nodes = rounded_nodes(capture.calls, eager_calls.calls, narrow) or frozenset()
     unless: dict[str, list[str]] = {node: [] for node in nodes}
     places = [i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes]
-    if len(places) * len(found.calls) > MOST_CALLS_BESIDE:
+    if len(places) * len(capture.calls) > MOST_CALLS_BESIDE:
         unless, places = {node: [names[i] for i in places] for node in nodes}, []
     for place in places:
         beside = Watch()
         mixed = [wide[i] if i == place else x for i, x in enumerate(inputs)]
         try:
             run(call, mixed, wanted, beside, dtypes)
-            still = rounded_nodes(found.calls, beside.calls, narrow) or frozenset()
+            still = rounded_nodes(capture.calls, beside.calls, narrow) or frozenset()
         # A reference that takes no float32 parameter beside others is fine, and raises what it likes; the answer tells that its
         # values are then not known to be rounded.
         except Exception:  # noqa: BLE001 - as said above
             still = frozenset()
         for node in nodes - still:
             unless[node].append(names[place])
-    kept = {node.name for node in found.graph.nodes}
-    rows = [[found.made[node], unless[node]] for node in nodes if found.made.get(node) in kept]
-    return {"graph": to_plain(found.graph), "rounded": sorted(rows)}, []
+    kept = {node.name for node in capture.graph.nodes}
+    rows = [[capture.made[node], unless[node]] for node in nodes if capture.made.get(node) in kept]
+    return {"graph": to_plain(capture.graph), "rounded": sorted(rows)}, []
 
 
 def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -170,7 +170,7 @@ def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
 
 
 def _without_data(state: ChildState, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
-    """Give what ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
+    """What ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
     from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, ReadsValues, elements
 
     try:
@@ -191,7 +191,7 @@ def _without_data(state: ChildState, meta: dict[str, Any], run: Callable[[bool],
 
 
 def _mode(state: ChildState) -> FakeTensorMode:
-    """Give the child's one mode of tensors without data: tensors of two of them do not meet."""
+    """The child's one mode of tensors without data: tensors of two of them do not meet."""
     from gpu_runner.tracing.fake import fake_mode
 
     mode: FakeTensorMode = state.values.setdefault("mode", fake_mode())
@@ -201,7 +201,7 @@ def _mode(state: ChildState) -> FakeTensorMode:
 def _inputs(
     state: ChildState, meta: dict[str, Any], data: bool, dtype: torch.dtype | None = None
 ) -> tuple[list[torch.Tensor], list[int]]:
-    """Give the problem's inputs, and the places of those that want a gradient."""
+    """The problem's inputs, and the places of those that want a gradient."""
     import torch
 
     from gpu_runner.tracing.fake import fake_inputs
@@ -248,12 +248,12 @@ def agrees(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     given = torch.autograd.grad(heads, own, grads, allow_unused=True) if ends and own else [None] * len(own)
     values = {k: v for k, v in (meta["sizes"] | meta["scalars"]).items() if isinstance(v, int | float)}
     try:
-        found = evaluate(graph, dict(zip(names, made, strict=True)), values, upstream if ends else ())
+        evaluated = evaluate(graph, dict(zip(names, made, strict=True)), values, upstream if ends else ())
     except (Unsupported, ExpressionError, RuntimeError):
         return {"agrees": False}, []
-    pairs = list(zip(outputs, found.outputs, strict=True))
+    pairs = list(zip(outputs, evaluated.outputs, strict=True))
     order = [name for name in names if name in wanted]
-    pairs += [(a, found.gradients.get(name)) for a, name in zip(given, order, strict=True) if a is not None]
+    pairs += [(a, evaluated.gradients.get(name)) for a, name in zip(given, order, strict=True) if a is not None]
     return {"agrees": all(b is not None and _close(a.detach(), b) for a, b in pairs)}, []
 
 
@@ -290,7 +290,7 @@ def _bound(state: ChildState, meta: dict[str, Any]) -> Callable[[Sequence[torch.
 def describe(
     state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
-    """Give the inputs of the call, the parameters and buffers, and the names of tensors that the model hides from both.
+    """The inputs of the call, the parameters and buffers, and the names of tensors that the model hides from both.
 
     Model and inputs are made without data: they may be larger than memory. What asks for values while it is made gets them.
     """
@@ -345,7 +345,7 @@ def describe(
 
 
 def _tied(model: torch.nn.Module) -> list[list[str]]:
-    """Give the second names of parameters and buffers, each with the first one."""
+    """The second names of parameters and buffers, each with the first one."""
     first = {id(value): name for name, value in _held(model)}
     named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
     return [[name, first[id(value)]] for name, value in named if first[id(value)] != name]
@@ -366,7 +366,7 @@ def _constants(model: torch.nn.Module) -> dict[str, dict[str, str]]:
 
 
 def _drawn(problem: Any, inputs: Sequence[Any], bounds: BoundsOfIntegers) -> Callable[[torch.Tensor], Bounds | None]:
-    """Give the bounds of whole numbers among the inputs: those they were drawn with, else of one draw where it is small."""
+    """The bounds of whole numbers among the inputs: those they were drawn with, else of one draw where it is small."""
     import torch
 
     from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA
@@ -401,8 +401,8 @@ def _tensor(name: str, value: torch.Tensor, bounds: Callable[[torch.Tensor], Bou
         "dtype": str(value.dtype).removeprefix("torch."),
         "grad": value.requires_grad,
     }
-    found = None if value.is_floating_point() else bounds(value)
-    return described if found is None else described | {"low": found[0], "high": found[1]}
+    limits = None if value.is_floating_point() else bounds(value)
+    return described if limits is None else described | {"low": limits[0], "high": limits[1]}
 
 
 HANDLERS: dict[str, Handler] = {

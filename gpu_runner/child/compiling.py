@@ -52,8 +52,8 @@ class _Compilers(ThreadPoolExecutor):
 
 
 def _request(fn: Callable[..., Any]) -> bytes:
-    held = dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True))
-    src, target, options, env_vars = (held[name] for name in _COMPILES)
+    closure = dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True))
+    src, target, options, env_vars = (closure[name] for name in _COMPILES)
     place = src.fn.fn.__code__.co_filename
     return pickle.dumps(
         (place, src.hash(), src.signature, src.constants, src.attrs, target, options.__dict__, env_vars)

@@ -14,7 +14,7 @@ Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
 
 
 def echo(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give everything back."""
+    """Returns what it got."""
     return meta, tensors
 
 

@@ -111,8 +111,8 @@ def _product_tflops(kind: torch.dtype) -> float:
     while size > 1024 and 3 * size * size * kind.itemsize > torch.cuda.mem_get_info()[0] // 4:
         size //= 2
     left, right = (torch.randn(size, size, device="cuda", dtype=kind) for _ in range(2))
-    found = torch.empty_like(left)
-    return float(2 * size**3 / _times_s(lambda: torch.mm(left, right, out=found))[0] / 1e12)
+    product = torch.empty_like(left)
+    return float(2 * size**3 / _times_s(lambda: torch.mm(left, right, out=product))[0] / 1e12)
 
 
 def _vector_tflops(multiprocessors: int) -> float:

@@ -39,7 +39,7 @@ class ChildState:
 
     @property
     def device(self) -> str:
-        """Give the device on which this child computes."""
+        """The device on which this child computes."""
         return "cuda" if self.gpu else "cpu"
 
 
@@ -47,7 +47,7 @@ Handler = Callable[[ChildState, dict[str, Any], "list[torch.Tensor]"], tuple[dic
 
 
 def load(role: str) -> dict[str, Handler]:
-    """Give the handlers of a role.
+    """The handlers of a role.
 
     Raises:
         ValueError: there is no such role.
@@ -59,7 +59,7 @@ def load(role: str) -> dict[str, Handler]:
 
 
 def report(error: BaseException, work: Path) -> dict[str, Any]:
-    """Give an exception as plain values: ``kind``, ``message``, ``trace``, and where in the files under ``work``."""
+    """An exception as plain values: ``kind``, ``message``, ``trace``, and where in the files under ``work``."""
     path, line = getattr(error, "program_line", None) or location(error, work)
     trace = "".join(traceback.format_exception(error, limit=-30))
     return {
@@ -74,7 +74,7 @@ def report(error: BaseException, work: Path) -> dict[str, Any]:
 
 
 def location(error: BaseException, work: Path) -> tuple[str | None, int | None]:
-    """Give the innermost line under ``work`` that an exception passed through, with its file relative to ``work``."""
+    """The innermost line under ``work`` that an exception passed through, with its file relative to ``work``."""
     if isinstance(error, SyntaxError) and error.filename and error.filename.startswith(f"{work}/"):
         return error.filename.removeprefix(f"{work}/"), error.lineno
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):

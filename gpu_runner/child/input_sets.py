@@ -145,14 +145,14 @@ class Ring:
 
     def look(self, place: int) -> tuple[str, ...]:
         """Find what of a set is no longer as it was laid, and remember it; gives what was not known before."""
-        found = []
+        changed = []
         for label, source in self._labelled():
             if label not in self.overwritten and not _equals_rolled(
                 self._live[place][label], source, _rows(label, place)
             ):
                 self.overwritten[label] = None
-                found.append(label)
-        return tuple(found)
+                changed.append(label)
+        return tuple(changed)
 
     def restore(self, place: int) -> None:
         """Put back what contenders overwrite, and nothing else."""
@@ -176,16 +176,16 @@ class Ring:
 
 
 def _labels(given: Arguments) -> dict[int, tuple[str, torch.Tensor]]:
-    """Give every tensor by its identity, with a label: one that is passed twice is one."""
-    found: dict[int, tuple[str, torch.Tensor]] = {}
+    """Every tensor by its identity, with a label: one that is passed twice is one."""
+    labelled: dict[int, tuple[str, torch.Tensor]] = {}
     for name, tensor in given.leaves.items():
-        found.setdefault(id(tensor), (name, tensor))
+        labelled.setdefault(id(tensor), (name, tensor))
     for number, tensor in enumerate(given.tensors()):
-        found.setdefault(id(tensor), (f"argument {number}", tensor))
+        labelled.setdefault(id(tensor), (f"argument {number}", tensor))
     for number, grad in enumerate(given.upstream):
         if grad is not None:
-            found.setdefault(id(grad), (f"{_UPSTREAM}{number}", grad))
-    return found
+            labelled.setdefault(id(grad), (f"{_UPSTREAM}{number}", grad))
+    return labelled
 
 
 def _swapped(given: Arguments, live: dict[str, torch.Tensor]) -> Arguments:
@@ -194,8 +194,8 @@ def _swapped(given: Arguments, live: dict[str, torch.Tensor]) -> Arguments:
     def swap(value: Any) -> Any:
         return live[labels[id(value)][0]] if isinstance(value, torch.Tensor) else value
 
-    def each(held: dict[str, Any]) -> dict[str, Any]:
-        return {name: swap(value) for name, value in held.items()}
+    def each(values: dict[str, Any]) -> dict[str, Any]:
+        return {name: swap(value) for name, value in values.items()}
 
     return Arguments(
         positional=[swap(value) for value in given.positional],
@@ -233,15 +233,15 @@ MOST_ELEMENTS = 2**19  # of one tensor; a comparison of so many takes some tens 
 
 
 def sampled(tensor: torch.Tensor, secret: int) -> torch.Tensor:
-    """Give a small tensor whole; of a large one random rows (all but the last dimension), or elements where it has no rows."""
+    """A small tensor whole; of a large one random rows (all but the last dimension), or elements where it has no rows."""
     tensor = tensor.detach()
     if tensor.numel() <= MOST_ELEMENTS:
         return tensor.contiguous()
     columns = tensor.shape[-1] if tensor.dim() > 1 and tensor.shape[-1] <= MOST_ELEMENTS else 1
     stream = torch.Generator().manual_seed(secret)
     chosen = torch.randint(0, tensor.numel() // columns, (MOST_ELEMENTS // columns,), generator=stream)
-    found = tensor.reshape(-1, columns).index_select(0, chosen.to(tensor.device))
-    return found if columns > 1 else found.flatten()
+    rows = tensor.reshape(-1, columns).index_select(0, chosen.to(tensor.device))
+    return rows if columns > 1 else rows.flatten()
 
 
 LEAST_BYTES = 2**27
@@ -286,7 +286,7 @@ class Cold:
 
 
 def l2_bytes() -> int:
-    """Give the size of the L2 cache; zero where torch does not say."""
+    """The size of the L2 cache; zero where torch does not say."""
     return int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
 
 
@@ -294,17 +294,17 @@ def persisting_reset() -> Callable[[], int] | None:
     """Find the call that makes persisting lines normal ones again; None where no library has it."""
     for library, name in LIBRARIES:
         try:
-            found = getattr(ctypes.CDLL(library), name)
+            reset = getattr(ctypes.CDLL(library), name)
         except (OSError, AttributeError):
             continue
-        found.argtypes, found.restype = (), ctypes.c_int
-        return lambda: int(found())
+        reset.argtypes, reset.restype = (), ctypes.c_int
+        return lambda: int(reset())
     return None
 
 
 def cold(state: ChildState) -> Cold:
-    """Give the child's one."""
-    found = state.values.get("cold")
-    if not isinstance(found, Cold):
-        found = state.values["cold"] = Cold()
-    return found
+    """The child's one."""
+    flush = state.values.get("cold")
+    if not isinstance(flush, Cold):
+        flush = state.values["cold"] = Cold()
+    return flush

@@ -161,12 +161,12 @@ def _scanned(combine: Callable[[Any, Any], Any], original: Callable[..., Any]) -
 
 
 def widen(data: Any) -> Any:
-    """Give bfloat16 bits as float32 values."""
+    """The float32 values of bfloat16 bits."""
     return (data.astype("uint32") << 16).view("float32")
 
 
 def narrow(values: Any) -> Any:
-    """Give float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
+    """Float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
     values = values.astype("float32")
     bits = values.view("uint32").astype("uint64")
     odd = values != values  # NaN, without a function of numpy
@@ -903,15 +903,15 @@ def _checked_once(original: Callable[..., Any]) -> Callable[..., Any]:
         known = constants.get(key)
         if known is None:
             left, right = original(self, lhs, rhs, *how)
-            found, same = (right, left) if number is rhs else (left, right)
+            constant, same = (right, left) if number is rhs else (left, right)
             if same is tensor:  # else it is converted
-                size = max(found.handle.data.size, LEAST_OF_CONSTANT)
+                size = max(constant.handle.data.size, LEAST_OF_CONSTANT)
                 elements += size
                 if elements > MOST_CONSTANTS:
                     constants.clear()
                     elements = size
-                found.handle.data.flags.writeable = False
-                constants[key] = found
+                constant.handle.data.flags.writeable = False
+                constants[key] = constant
             return left, right
         return (tensor, known) if number is rhs else (known, tensor)
 
@@ -941,15 +941,15 @@ def _of_one_type(create: str) -> Callable[[Callable[..., Any]], Callable[..., An
 
 def _promoted_once(original: Callable[..., Any]) -> Callable[..., Any]:
     """Look up once what two types are promoted to."""
-    found: dict[tuple[Any, ...], Any] = {}
+    known: dict[tuple[Any, ...], Any] = {}
 
     def computation_type_impl(
         self: Any, a_ty: Any, a_is_scalar: Any, b_ty: Any, b_is_scalar: Any, div_or_mod: Any
     ) -> Any:
         key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
-        if key not in found:
-            found[key] = original(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
-        return found[key]
+        if key not in known:
+            known[key] = original(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
+        return known[key]
 
     return computation_type_impl
 
@@ -1004,14 +1004,14 @@ def _numbered(original: Callable[..., Any]) -> Callable[..., Any]:
     """Look the type of numpy for a plain type of Triton up once: a table of all is made each time."""
     from triton.language import core
 
-    found: dict[str, Any] = {}
+    known: dict[str, Any] = {}
 
     def get_np_dtype(tt_dtype: Any) -> Any:
         element = tt_dtype.element_ty if type(tt_dtype) is core.block_type else tt_dtype
         if type(element) is not core.dtype:
             return original(tt_dtype)
-        if element.name not in found:
-            found[element.name] = original(element)
-        return found[element.name]
+        if element.name not in known:
+            known[element.name] = original(element)
+        return known[element.name]
 
     return get_np_dtype

@@ -103,7 +103,7 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
 
 
 def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give what the reference's own handler gives, and under ``whole`` the inputs that are read to their last element."""
+    """What the reference's own handler gives, and under ``whole`` the inputs that are read to their last element."""
     facts, _ = reference.traffic(state, meta, tensors)
     arguments = on_shapes(meta)
     by_place = [name for name in meta["order"] if name not in meta["keywords"] and name in _known(meta)]
@@ -115,7 +115,7 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 
 
 def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the form of the outputs and the operations of each pass: of matrix products, all others, and in TF32."""
+    """The form of the outputs and the operations of each pass: of matrix products, all others, and in TF32."""
     arguments = on_shapes(meta)
     with torch.device("meta"), composed_of_operators(), Counting() as forward:
         value = arguments.call(state.values["reference"])
@@ -174,7 +174,7 @@ CHUNK = 2**26
 
 
 def truth(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give rows of every output and gradient for the set of inputs at ``place``, exact and in the reference's own dtype.
+    """Rows of every output and gradient for the set of inputs at ``place``, exact and in the reference's own dtype.
 
     ``rows`` is the secret number that says which rows; ``kind`` in the answer, in which dtype the exact ones were computed.
     """
@@ -199,7 +199,7 @@ def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
     """What half precision may make of the rows: the exact ones in float64 of inputs that are ``meta["shake"]`` of themselves away,
     and of such on the other side; then the reference's own with roundings at random, for each of ``reference.ROUNDINGS``.
     """
-    found: list[torch.Tensor] = []
+    rows: list[torch.Tensor] = []
     runs: list[tuple[torch.dtype | None, float, AbstractContextManager[None]]]
     runs = [(torch.float64, step, nullcontext()) for step in (meta["shake"], -meta["shake"])]
     runs += [(None, 0.0, rounded(seed)) for seed in reference.ROUNDINGS]
@@ -207,14 +207,14 @@ def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
         _release(state, MOST_MEMORY)
         with context:
             _, outputs, gradients = _run(state, meta, tensors, dtype, step)
-        found += [item for item in _rows([*outputs, *gradients], meta["rows"]) if item is not None]
+        rows += [item for item in _rows([*outputs, *gradients], meta["rows"]) if item is not None]
         del outputs, gradients
     _release(state, 1.0)
-    return {}, found
+    return {}, rows
 
 
 def forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the form of every output from a run; for a reference that does not run on shapes alone."""
+    """The form of every output from a run; for a reference that does not run on shapes alone."""
     outputs = _outputs(state, given(state, meta, tensors))
     facts = [[list(item.shape), str(item.dtype).removeprefix("torch."), item.requires_grad] for item in outputs]
     return {"outputs": facts}, []
@@ -251,13 +251,13 @@ def _run(
         if not meta["backward"]:
             return arguments, outputs, []
         pairs = [(o, g) for o, g in zip(outputs, arguments.upstream, strict=True) if g is not None and o.requires_grad]
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             [output for output, _ in pairs],
             list(arguments.leaves.values()),
             [grad.to(output.dtype) for output, grad in pairs],
             allow_unused=True,
         )
-    return arguments, outputs, list(found)
+    return arguments, outputs, list(gradients)
 
 
 def _outputs(state: ChildState, arguments: Arguments) -> list[torch.Tensor]:
@@ -278,7 +278,7 @@ def _form(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _naturals(arguments: Arguments, outputs: list[torch.Tensor], gradients: Values) -> list[float]:
-    """Give the error of each gradient that float32 rounding explains, from the whole tensors."""
+    """The error of each gradient that float32 rounding explains, from the whole tensors."""
     if not gradients:
         return []
     pairs = [(o, g) for o, g in zip(outputs, arguments.upstream, strict=True) if g is not None]
@@ -291,7 +291,7 @@ def _naturals(arguments: Arguments, outputs: list[torch.Tensor], gradients: Valu
 
 
 def _rms(tensor: torch.Tensor) -> float:
-    """Give the root mean square of the finite elements, piece by piece: a copy in float64 may not fit."""
+    """The root mean square of the finite elements, piece by piece: a copy in float64 may not fit."""
     total, count = 0.0, 0
     for piece in tensor.detach().reshape(-1).split(CHUNK):
         values = piece.double()
@@ -301,7 +301,7 @@ def _rms(tensor: torch.Tensor) -> float:
 
 
 def _release(state: ChildState, share: float) -> None:
-    """Give back what is not held any more, and take no more than a share of the GPU from now on."""
+    """Releases cached memory, and limits this process to a share of the GPU."""
     if state.gpu:
         torch.cuda.empty_cache()
         torch.cuda.set_per_process_memory_fraction(share)

@@ -117,12 +117,12 @@ def gpu(
     if not state.gpu or not torch.cuda.is_available():
         return {}, []
     properties = torch.cuda.get_device_properties(0)
-    found = {
+    facts = {
         "name": properties.name,
         "memory_bytes": properties.total_memory,
         "architecture": f"sm_{properties.major}{properties.minor}",
     }
-    return found if meta["quick"] else found | {"bandwidth_gbps": _bandwidth_gbps()}, []
+    return facts if meta["quick"] else facts | {"bandwidth_gbps": _bandwidth_gbps()}, []
 
 
 def _bandwidth_gbps() -> float:

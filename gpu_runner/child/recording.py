@@ -98,11 +98,11 @@ def _replace(module_name: str, symbol: str, recorder: _Recorder) -> None:
     *path, last = symbol.split(".")
     for part in path:
         owner = getattr(owner, part)
-    found = getattr(owner, last)
-    if isinstance(found, type) and issubclass(found, torch.autograd.Function):
-        _record_function(found, recorder)
-    elif callable(found):
-        _record_callable(owner, last, found, recorder)
+    traced = getattr(owner, last)
+    if isinstance(traced, type) and issubclass(traced, torch.autograd.Function):
+        _record_function(traced, recorder)
+    elif callable(traced):
+        _record_callable(owner, last, traced, recorder)
     else:
         raise TypeError(f"{symbol} is neither an autograd Function nor callable")
 
@@ -130,7 +130,7 @@ def _record_function(function: Any, recorder: _Recorder) -> None:
 
 
 def _outputs_of(function: Any) -> int:
-    """Give the number of outputs, which is that of the gradients that a backward takes."""
+    """The number of outputs, which is that of the gradients that a backward takes."""
     try:
         parameters = list(inspect.signature(inspect.unwrap(function.backward)).parameters.values())[1:]
     except (TypeError, ValueError):
@@ -154,7 +154,7 @@ def _record_callable(owner: Any, name: str, original: Callable[..., Any], record
 
 
 def _likely(values: tuple[Any, ...], outputs: int) -> Any:
-    """Give outputs of the first tensor's shape."""
+    """Outputs of the first tensor's shape."""
     first = next((value for value in values if isinstance(value, torch.Tensor)), None)
     if first is None:
         return None
@@ -211,7 +211,7 @@ class Account(Mode):
         return given
 
     def live_bytes(self) -> int:
-        """Give the bytes of what lives now."""
+        """The bytes of what lives now."""
         self._held = {key: entry for key, entry in self._held.items() if not entry[0].expired()}
         self._live_bytes = sum(size for _, size in self._held.values())
         return self._live_bytes
@@ -347,7 +347,7 @@ class _Inert:
 
 def _uncompiled(model: Callable[..., Any] | None = None, **_: Any) -> Callable[..., Any]:
     """Stand in for ``torch.compile``, also as a decorator with options: without content it may end the process."""
-    return (lambda found: found) if model is None else model
+    return (lambda value: value) if model is None else model
 
 
 def _always(value: Any) -> Callable[..., Any]:

@@ -47,17 +47,17 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     model = problem.Model(*init)
     state.values["problem"], state.values["reference"] = problem, model.to(state.device)
     parameters = dict(model.named_parameters())
-    held = parameters | dict(model.named_buffers())
+    state_dict = parameters | dict(model.named_buffers())
     facts = {
         "init": list(init),
-        "parameters": list(held),
+        "parameters": list(state_dict),
         "trained": [name for name, parameter in parameters.items() if parameter.requires_grad],
     }
-    return facts, [tensor.detach() for tensor in held.values()]
+    return facts, [tensor.detach() for tensor in state_dict.values()]
 
 
 def inputs(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give fresh inputs of a KernelBench problem from its own ``get_inputs``."""
+    """Fresh inputs of a KernelBench problem from its own ``get_inputs``."""
     torch.manual_seed(meta["seed"])
     made = state.values["problem"].get_inputs()
     kinds = [isinstance(value, torch.Tensor) for value in made]
@@ -78,13 +78,13 @@ def input_forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Ten
 
 
 def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give every output in float64 and in the reference's own dtype.
+    """Every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
     shaken the other way; unless ``by_value`` alone, on both once more with equal elements going their own ways. With ``noise``
     twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own dtype as other roundings have it.
     """
-    found: dict[str, list[torch.Tensor | None]] = {}
+    outputs_of: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
         if not _is_own(kind):
@@ -98,14 +98,16 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
         for output in outputs:
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
-        state.values[kind], found[kind] = (outputs, arguments), outputs
-    facts, answers = _answer(found)
-    return facts | {"beside": [_is_beside(place, found["own"]) for place in range(len(found["own"]))]}, answers
+        state.values[kind], outputs_of[kind] = (outputs, arguments), outputs
+    facts, answers = _answer(outputs_of)
+    return facts | {
+        "beside": [_is_beside(place, outputs_of["own"]) for place in range(len(outputs_of["own"]))]
+    }, answers
 
 
 def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the gradient of every leaf of the last ``evaluate``, of the same kinds."""
-    found: dict[str, list[torch.Tensor | None]] = {}
+    """The gradient of every leaf of the last ``evaluate``, of the same kinds."""
+    gradients_of: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         outputs, arguments = state.values.pop(kind)
         given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
@@ -121,8 +123,8 @@ def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tenso
                 [grad.to(output.dtype) for output, grad in pairs],
                 allow_unused=True,
             )
-        found[kind] = list(grads)
-    facts, answers = _answer(found)
+        gradients_of[kind] = list(grads)
+    facts, answers = _answer(gradients_of)
     return facts | {"names": list(arguments.leaves)}, answers
 
 
@@ -132,7 +134,7 @@ def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     Raises:
         RuntimeError: the reference has no double backward.
     """
-    found: dict[str, list[torch.Tensor | None]] = {}
+    gradients_of: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         given = settle(state, meta, tensors, reuse=False)
         arguments = given if _is_own(kind) else given.promoted()
@@ -148,17 +150,17 @@ def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
             first = torch.autograd.grad(
                 [output for output, _ in pairs], leaves, upstream, create_graph=True, allow_unused=True
             )
-            found[kind] = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
-    return _answer(found)
+            gradients_of[kind] = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
+    return _answer(gradients_of)
 
 
 def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the bytes of a workload's tensors, of what autograd keeps, and of all that is made, from a run on shapes alone."""
+    """The bytes of a workload's tensors, of what autograd keeps, and of all that is made, from a run on shapes alone."""
     arguments = on_shapes(meta)
-    held: dict[int, int] = {}
+    saved_bytes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
-        held[id(tensor.untyped_storage())] = tensor.numel() * tensor.element_size()
+        saved_bytes[id(tensor.untyped_storage())] = tensor.numel() * tensor.element_size()
         kept.append(tensor)
         return tensor
 
@@ -173,7 +175,7 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         "outputs": _bytes(outputs),
         "upstream": _bytes(wanted),
         "gradients": _bytes(list(arguments.leaves.values())) if wanted else 0,
-        "saved": sum(held.values()),
+        "saved": sum(saved_bytes.values()),
         "made": made.bytes,
         "is_loss": all(output.numel() == 1 for output in outputs),
     }
@@ -224,17 +226,17 @@ def _context(kind: str) -> AbstractContextManager[None]:
     return as_allowed() if torch.cuda.is_available() and torch.backends.cudnn.allow_tf32 else nullcontext()
 
 
-def _answer(found: dict[str, list[torch.Tensor | None]]) -> Answer:
-    """Give the values of each kind, of those rounded at random one."""
-    runs = [found.pop(kind) for kind in _ROUNDED if kind in found]
+def _answer(values_of: dict[str, list[torch.Tensor | None]]) -> Answer:
+    """The values of each kind, of those rounded at random one."""
+    runs = [values_of.pop(kind) for kind in _ROUNDED if kind in values_of]
     if runs:
-        found[ROUNDED] = [farthest(exact, values) for exact, *values in zip(found["exact"], *runs, strict=True)]
-    facts = {kind: [None if value is None else _facts(value) for value in values] for kind, values in found.items()}
-    return facts, [_plain(value) for values in found.values() for value in values if value is not None]
+        values_of[ROUNDED] = [farthest(exact, values) for exact, *values in zip(values_of["exact"], *runs, strict=True)]
+    facts = {kind: [None if value is None else _facts(value) for value in values] for kind, values in values_of.items()}
+    return facts, [_plain(value) for values in values_of.values() for value in values if value is not None]
 
 
 def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    """Give of each element the value that lies farthest from the exact one."""
+    """Of each element the value that lies farthest from the exact one."""
     farthest, *others = values
     for other in others:
         if exact is None or farthest is None or other is None:

@@ -186,16 +186,16 @@ class Steps:
         for left in reversed(range(self.meta["passes"])):
             self._restore_upstream()
             self.watch.begin_step(f"retained {left + 1} times, backward" if left else "retained backward")
-            found = self._backward(outputs, self.arguments, retain=left > 0)
-            first = first or found
+            gradients = self._backward(outputs, self.arguments, retain=left > 0)
+            first = first or gradients
             with self.watch.paused():
-                distance = sum(_distance(value, first[label]) for label, value in found.items())
+                distance = sum(_distance(value, first[label]) for label, value in gradients.items())
             if distance > farthest:
-                kept, farthest = found, distance
+                kept, farthest = gradients, distance
         self._add("second backward", kept)
 
     def _backward(self, outputs: list[Any], given: Arguments, *, retain: bool) -> dict[str, Any]:
-        """Give the gradients; where each output is its own upstream gradient, of copies of the outputs."""
+        """The gradients; where each output is its own upstream gradient, of copies of the outputs."""
         if self.meta["echoes"]:
             with self.watch.paused():
                 pairs = zip(outputs, given.upstream, strict=False)
@@ -242,7 +242,7 @@ def _distance(value: Any, other: Any) -> float:
 
 
 def outputs_of(value: Any) -> list[Any]:
-    """Give a callable's outputs as a list."""
+    """A callable's outputs as a list."""
     return list(value[: MOST_OUTPUTS + 1]) if isinstance(value, tuple | list) else [value]
 
 
@@ -252,7 +252,7 @@ def is_plain(value: object) -> bool:
 
 
 def backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[str, Any]:
-    """Give the gradient of every input that wants one, by label; None where there is none."""
+    """The gradient of every input that wants one, by label; None where there is none."""
     wanted = list(arguments.leaves)
     pairs = [
         (value, grad)

@@ -58,12 +58,12 @@ class _Timed:
 def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import a contender: a candidate, or the problem's reference as it is or by ``torch.compile``."""
     module = importlib.import_module(meta["module"])
-    found: Any = module
+    symbol: Any = module
     for part in meta["symbol"].split("."):
-        found = getattr(found, part)
+        symbol = getattr(symbol, part)
     if meta["form"] == "kernelbench":
-        found = found(*meta["init"]).to(state.device)
-    state.values["plain"] = found
+        symbol = symbol(*meta["init"]).to(state.device)
+    state.values["plain"] = symbol
     state.values["compiled"] = bool(meta["compiled"])
     if meta["compiled"]:
         _import_compiler()
@@ -89,7 +89,7 @@ def prepare(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
 
 
 def release(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give back the memory of the workload, also of one that could not be laid out to its end."""
+    """Releases the memory of the workload, also of one that could not be laid out to its end."""
     state.values.pop("timed", None)
     gc.collect()
     torch.cuda.empty_cache()
@@ -179,7 +179,7 @@ def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
 
 
 def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the peak bytes that one run of a pass takes beyond what was there when it began."""
+    """The peak bytes that one run of a pass takes beyond what was there when it began."""
     timed: _Timed = state.values["timed"]
     timed.forget()
     step, ready = _steps(state, timed, meta["pass"])
@@ -193,7 +193,7 @@ def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
 
 
 def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give rows of what was computed last, in a timed run, for one set of inputs; and what was overwritten unforeseen."""
+    """Rows of what was computed last, in a timed run, for one set of inputs; and what was overwritten unforeseen."""
     timed: _Timed = state.values["timed"]
     place = meta["place"]
     outputs = timed.outputs.get(place, []) if meta["outputs"] else []
@@ -231,7 +231,7 @@ def _callable(state: ChildState) -> Callable[..., Any]:
 
 
 def _steps(state: ChildState, timed: _Timed, name: str) -> tuple[Callable[[Any], None], Callable[[], Any]]:
-    """Give what is timed, and what makes ready for it outside of the time: inputs as they were laid, and the forward's outputs."""
+    """What is timed, and what makes ready for it outside of the time: inputs as they were laid, and the forward's outputs."""
     function = state.values["callable"]
 
     def forward(place: int) -> list[Any]:

@@ -77,7 +77,7 @@ class _Tuned:
 
     @property
     def arguments(self) -> Arguments:
-        """Give the set that is handed out."""
+        """The set that is handed out."""
         return self.ring.sets[0]
 
 
@@ -91,10 +91,10 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
-    found: Any = importlib.import_module(meta["module"])
+    symbol: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
-        found = getattr(found, part)
-    state.values["candidate"] = found(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else found
+        symbol = getattr(symbol, part)
+    state.values["candidate"] = symbol(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else symbol
     holder = importlib.import_module(meta["holder"])
     names = [name for name, value in vars(holder).items() if name.endswith(TABLE) and isinstance(value, dict)]
     if not names:

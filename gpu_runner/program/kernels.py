@@ -43,7 +43,6 @@ _places = itertools.count()
 _made_at: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
 MOST_LETTERS = 200
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(eq=False)

@@ -702,7 +702,7 @@ _original: dict[str, Any] = {}
 
 
 def _teach(tl: Any) -> None:
-    """Give Triton's blocks the methods that CuTe DSL's values have; once."""
+    """Adds the methods of CuTe DSL's values to Triton's blocks; once."""
     if _original:
         return
     _original.update({name: getattr(tl.tensor, name) for name in ("to", "__getitem__")})

@@ -245,6 +245,15 @@ def _min_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
     return torch.amin(x, [dim], keepdim), torch.argmax(-x, dim, keepdim)
 
 
+@rule("hypot.default")
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
+    # Squares of the elements themselves would overflow, or vanish, where the length does not.
+    longer, shorter = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
+    ratio = torch.where(longer == shorter, 1.0, shorter / longer)
+    infinite = (x.abs() == torch.inf) | (y.abs() == torch.inf)
+    return torch.where(infinite, torch.inf, longer * torch.sqrt(1.0 + ratio * ratio))
+
+
 @rule("any.default", "any.dim", "any.dims", widen=False)
 def _any(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     return torch.amax((x != 0).float(), all_dims(x, dim), keepdim) != 0

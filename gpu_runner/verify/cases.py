@@ -1412,7 +1412,7 @@ def fallbacks(case: Case, *, interpreted: bool = False) -> Iterable[Case]:
 
 
 def columns_of(problem: Problem) -> tuple[str, ...]:
-    """Give the dimensions along which elements lie side by side: last in an input of at least two dimensions, if there is one."""
+    """The dimensions along which elements lie side by side: last in an input of at least two dimensions, if there is one."""
     deep = [spec for spec in problem.inputs if len(spec.dims) > 1] or [spec for spec in problem.inputs if spec.dims]
     return tuple(dict.fromkeys(spec.dims[-1] for spec in deep if not spec.dims[-1].isdigit()))
 
@@ -1468,7 +1468,7 @@ def largest_first(problem: Problem, cases: Sequence[Case]) -> list[Case]:
 
 
 def few_rows(problem: Problem, case: Case, seed: int) -> Case:
-    """Give a case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
+    """A case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
     sizes = _halved_rows(problem, case.size_of)
     return replace(
         case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False, may_raise=False
@@ -1476,7 +1476,7 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
 
 
 def aligned(problem: Problem, cases: Sequence[Case], draws: Draws) -> tuple[Case, ...]:
-    """Give the cases of a candidate that loads or stores by hardware descriptors: memory begins at multiples of 16 bytes.
+    """The cases of a candidate that loads or stores by hardware descriptors: memory begins at multiples of 16 bytes.
 
     A row that ends between two of them, within a wider tensor, is one more case of each dtype.
     """
@@ -1493,7 +1493,7 @@ def aligned(problem: Problem, cases: Sequence[Case], draws: Draws) -> tuple[Case
 
 
 def evenly(problem: Problem, case: Case) -> tuple[tuple[str, int], ...]:
-    """Give a case's sizes with columns that are multiples of 16, the next ones."""
+    """A case's sizes with columns that are multiples of 16, the next ones."""
     along = columns_of(problem)
     return tuple((dim, -(-size // 16) * 16 if dim in along else size) for dim, size in case.sizes)
 

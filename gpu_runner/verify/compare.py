@@ -88,7 +88,7 @@ def needs_loss(got: torch.Tensor, truth: Truth) -> bool:
 
 
 def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
-    """Give the largest share that a kernel loses of a tensor's values, of those tensors that tell it and are not wrong by far."""
+    """The largest share that a kernel loses of a tensor's values, of those tensors that tell it and are not wrong by far."""
     found = 0.0
     for value, truth in pairs:
         if value.numel() < SEVERAL or value.dtype not in FLOORS:
@@ -149,7 +149,7 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
 def _lent(
     found: Sequence[ValueComparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype
 ) -> list[Lent]:
-    """Give what runs of what stands add to what is allowed, by level; where the value passes that is not asked for."""
+    """What runs of the original add to the tolerance, by level; not computed where the value passes without it."""
     known: list[torch.Tensor] = []
     lent = [Lent()] * len(found)
     for peer in peers:

@@ -90,7 +90,7 @@ class Early:
 
     @contextmanager
     def turn(self, form: CallForm) -> Iterator[ChildSession]:
-        """Give the child, loaded; it ends with its turn.
+        """The child, loaded; it ends with its turn.
 
         Raises:
             RunnerError: the device cannot be used in there. ScratchError: files cannot be placed. ChildFailed: it does not load.

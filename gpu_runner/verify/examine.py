@@ -36,7 +36,7 @@ class FormFault:
 def output_fault(
     item: Expected, value: ReturnedValue, device: str, wanted: bool, given: Collection[tuple[int, ...]] = ()
 ) -> FormFault | None:
-    """Give what is wrong with an output's form; ``wanted`` says that an input wants a gradient.
+    """What is wrong with an output's form; ``wanted`` says that an input wants a gradient.
 
     ``given`` are the strides of inputs that may be overwritten, of which one may be handed back.
     """
@@ -58,7 +58,7 @@ def output_fault(
 
 
 def gradient_fault(item: Expected | None, value: ReturnedValue) -> str | None:
-    """Give what is wrong with a gradient's form, or with its being there."""
+    """What is wrong with a gradient's form, or with its being there."""
     if item is None:
         there = value.tensor is not None and bool((value.tensor != 0).any())
         return "There should be no gradient here." if there else None
@@ -386,7 +386,7 @@ class _Examiner:
         return known[-1][1]
 
     def _loss(self, run: str) -> float:
-        """Give what share of a value the original loses in this run."""
+        """What share of a value the original loses in this run."""
         proof = self.case.other if run == "interleaved other" else self.case
         assert proof is not None, "there are values of a second set of inputs only where there is one"
         items = [item for item in proof.expected().values() if item is not None]

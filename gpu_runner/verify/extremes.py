@@ -130,7 +130,7 @@ ODD_ROWS = (
 
 
 def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:
-    """Give values of which some rows hold large ones; ``place`` counts the inputs that do.
+    """Values of which some rows hold large ones; ``place`` counts the inputs that do.
 
     Shapes: values [..., columns]; of one dimension: one row, which gets two large elements.
     """
@@ -407,14 +407,14 @@ def with_ends(values: torch.Tensor, is_share: bool, stream: torch.Generator) -> 
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:
-    """Give logits of which some rows lie so far apart that nearly all of the probability falls on few elements."""
+    """Logits of which some rows lie so far apart that nearly all of the probability falls on few elements."""
     if logits.dim() == 1:
         return with_large(logits, min(reach, MOST_LOGIT), stream)
     return _filled(logits, LARGE_ROWS, min(reach, MOST_LOGIT), stream, place)
 
 
 def with_odd(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Give values of which some rows hold infinities and NaN.
+    """Values of which some rows hold infinities and NaN.
 
     Shapes: values [..., columns]; of one dimension: one row, which gets each of them once.
     """

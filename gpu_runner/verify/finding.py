@@ -68,7 +68,7 @@ def decisive(findings: Sequence[VerdictFinding]) -> VerdictFinding:
 
 
 def largest(excused: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Give of what was let pass the one with the largest error, by what would be allowed, for each check and output."""
+    """Of what was let pass the one with the largest error, by what would be allowed, for each check and output."""
     found: dict[tuple[str, str | None], Evidence] = {}
     for evidence in excused:
         key = (evidence.check, evidence.output)
@@ -84,7 +84,7 @@ def _beyond(evidence: Evidence) -> float:
 
 
 def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | None) -> VerdictFinding:
-    """Give what it says of a candidate that its child failed."""
+    """What a failure of its child says of a candidate."""
     status, rule, message = _meaning(error, check)
     log = _first_lines(error.log) if isinstance(error, ChildFailed) else None
     line = error.line if isinstance(error, ChildError) else None

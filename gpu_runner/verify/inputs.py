@@ -78,12 +78,12 @@ DTYPES: dict[str, torch.dtype] = {
 
 
 def shape_of(spec: InputSpec, sizes: dict[str, int]) -> tuple[int, ...]:
-    """Give an input's shape."""
+    """An input's shape."""
     return tuple(int(dim) if dim.isdigit() else sizes[dim] for dim in spec.dims)
 
 
 def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
-    """Give every input of the case by name, dense."""
+    """Every input of the case by name, dense."""
     stream = torch.Generator().manual_seed(case.seed)
     # Inputs that lie side by side hold their large rows one after the other, so that each meets an ordinary one.
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
@@ -104,7 +104,7 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
 
 
 def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
-    """Give the inputs that hold a case's large or odd values."""
+    """The inputs that hold a case's large or odd values."""
     if case.content is Content.ordinary:
         return ()
     able = [spec.name for spec in problem.inputs if holds_extremes(spec)]

@@ -1326,7 +1326,7 @@ def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
 
 
 def _as_known(cases: list[tuple[Proof, Peer]], rest: Rest, gpu: bool) -> Iterator[tuple[Proof, Peer]]:
-    """Give each case, and those of ``rest``, which are added to the others, as soon as their truth is known."""
+    """Each case, and those of ``rest``, which are added to the others, as soon as their truth is known."""
     for case in tuple(_in_turn(cases, gpu)):
         yield case
         yield from _added(cases, rest(False))
@@ -1576,7 +1576,7 @@ class _Interpreting:
     def _prove_ahead(
         self, prove: Callable[[], Generator[Proof | AtScale, None, None]], ahead: SimpleQueue[Proof | None]
     ) -> _Trial:
-        """Give cases with their truth as they are known, and None at the end; call the candidate at the size of workloads, as the
+        """Cases with their truth as they are known, and None at the end; call the candidate at the size of workloads, as the
         truth of these calls becomes known.
 
         None alone where the reference does not run there.
@@ -1812,7 +1812,7 @@ def _only_on_a_gpu(kernel: str, refused: Sequence[Check]) -> VerdictFinding:
 
 
 def _growing(proofs: list[Proof], ahead: SimpleQueue[Proof | None]) -> Iterator[Proof]:
-    """Give proofs, and then those that come, which are added to them."""
+    """Proofs, and then those that come, which are added to them."""
     yield from tuple(proofs)
     for proof in iter(ahead.get, None):
         proofs.append(proof)

@@ -72,7 +72,7 @@ class Levels:
         return [hold(more) for hold, more in zip(holds, lent, strict=True)]
 
     def worst(self) -> tuple[float, ...]:
-        """Give the largest error at each level; of the tail none, since an element's error is lent where it is."""
+        """The largest error at each level; of the tail none, since an element's error is lent where it is."""
         rows = self.sums.mean(self.sums.error)
         overall, peak = self.sums.overall(self.sums.error), float(self.sums.peak.max())
         found = self.distribution
@@ -80,7 +80,7 @@ class Levels:
         return overall, float(rows.max()), peak, *distribution, peak
 
     def strains(self) -> tuple[Callable[[], float], ...]:
-        """Give what tells, at each level, the largest error as a share of what is allowed."""
+        """Functions of the largest error as a share of the tolerance, one a level."""
         return (
             self._tensor_strain,
             self._row_strain,
@@ -113,12 +113,12 @@ class Levels:
         return int(torch.cat(found).unique().numel()), able
 
     def relative(self, value: float) -> float:
-        """Give an error as a share of the tensor's scale."""
+        """An error as a share of the tensor's scale."""
         return value / self.sums.scale if self.sums.scale > 0 else value
 
     @property
     def loss(self) -> float:
-        """Give the error over the tensor as a share of its scale."""
+        """The error over the tensor as a share of its scale."""
         return self.relative(self.sums.overall(self.sums.error))
 
     def _tensor(self, lent: Lent) -> ValueComparison:
@@ -204,7 +204,7 @@ class Levels:
         return ValueComparison(True, "tail") if worst is None else self._failed("tail", *worst[1:])
 
     def _tails(self, found: Distribution, place: Place, bulk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the errors of some rows and columns, and what is allowed there."""
+        """The errors of some rows and columns, and what is allowed there."""
         errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
         error = errors.error.abs()
         beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
@@ -328,12 +328,12 @@ class Levels:
 
 
 def as_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a tensor as [rows, columns]."""
+    """A tensor as [rows, columns]."""
     return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
 
 
 def position_of(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the index of an element from its number in the order of memory."""
+    """The index of an element from its number in the order of memory."""
     index = []
     for size in reversed(shape):
         index.append(place % size)

@@ -44,15 +44,15 @@ class Sums:
 
     @property
     def scale(self) -> float:
-        """Give the root mean square of the finite true values; zero where there are none."""
+        """The root mean square of the finite true values; zero where there are none."""
         return float(self.exact.square().sum() / self.finite) ** 0.5 if self.finite else 0.0
 
     def mean(self, norms: torch.Tensor) -> torch.Tensor:
-        """Give root mean squares of rows from their norms."""
+        """Root mean squares of rows from their norms."""
         return norms / math.sqrt(self.columns)
 
     def overall(self, norms: torch.Tensor) -> float:
-        """Give the root mean square over the whole tensor from the norms of its rows."""
+        """The root mean square over the whole tensor from the norms of its rows."""
         return float(norms.square().mean().sqrt()) / math.sqrt(self.columns)
 
 
@@ -109,7 +109,7 @@ class Sheet:
         return Sums(columns, error, peak, excess, own, exact, finite, largest, plain)
 
     def piece(self, place: Place) -> Piece:
-        """Give the errors of some rows and columns, zero where an element is not finite or does not count."""
+        """The errors of some rows and columns, zero where an element is not finite or does not count."""
         value, exact = self.got[place].double(), self.exact[place].double()
         good = torch.isfinite(exact) & torch.isfinite(value)
         if self.held is not None:
@@ -118,14 +118,14 @@ class Sheet:
         return Piece(exact, torch.where(good, (value - exact).abs(), 0.0), torch.where(good, lost, 0.0))
 
     def lost_by_chance(self, place: Place) -> torch.Tensor:
-        """Give what the reference loses where half precision is rounded at random; zero where that was not tried."""
+        """What the reference loses where half precision is rounded at random; zero where that was not tried."""
         if self.rounded is None:
             return torch.zeros(self.got[place].shape, dtype=torch.float64)
         lost = own_error(self.exact[place].double(), [self.rounded[place]])
         return lost if self.held is None else torch.where(self.held[place], lost, 0.0)
 
     def _quick(self, place: Place) -> tuple[Piece, torch.Tensor] | None:
-        """Give the same up to signs, with the norms of its rows, where all is finite; None where something is not."""
+        """The same up to signs, with the norms of its rows, where all is finite; None where something is not."""
         exact = self.exact[place].double()
         error = self.got[place].double() - exact
         lost = self.own[place].double() - exact
@@ -138,7 +138,7 @@ class Sheet:
 
 
 def _norms(piece: Piece) -> torch.Tensor:
-    """Give the Euclidean norms of the errors, of what the reference loses and of the truth, each [rows]."""
+    """The Euclidean norms of the errors, of what the reference loses and of the truth, each [rows]."""
     return torch.stack([norm(values) for values in (piece.error, piece.own_error, piece.exact)])
 
 
@@ -160,7 +160,7 @@ def share_steps() -> None:
 
 
 def pieces(rows: int, columns: int) -> Iterator[Place]:
-    """Give the places of pieces of whole rows, or of parts of one where rows are long."""
+    """The places of pieces of whole rows, or of parts of one where rows are long."""
     if not rows or not columns:
         return
     deep, wide = max(1, PIECE // columns), math.ceil(columns / math.ceil(columns / PIECE))
@@ -170,7 +170,7 @@ def pieces(rows: int, columns: int) -> Iterator[Place]:
 
 
 def own_error(exact: torch.Tensor, own: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Give the largest distance of several values from the truth in each element; zero where one of both is not finite."""
+    """The largest distance of several values from the truth in each element; zero where one of both is not finite."""
     lost = torch.zeros(exact.shape, dtype=torch.float64)
     for value in own:
         distance = (value.double() - exact).abs()
@@ -179,12 +179,12 @@ def own_error(exact: torch.Tensor, own: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def norm(values: torch.Tensor) -> torch.Tensor:
-    """Give the Euclidean norm of each row."""
+    """The Euclidean norm of each row."""
     return torch.linalg.vector_norm(values, dim=-1)
 
 
 def rms(tensor: torch.Tensor) -> float:
-    """Give the root mean square of the finite elements; zero where there are none."""
+    """The root mean square of the finite elements; zero where there are none."""
     flat = tensor.detach().reshape(-1)
     total, count = 0.0, 0
     for piece in flat.split(PIECE):
@@ -198,7 +198,7 @@ def rms(tensor: torch.Tensor) -> float:
 
 
 def typical_size(tensor: torch.Tensor) -> float:
-    """Give the root mean square, or what normal numbers of this median have if that is less: a few large rows do not move it."""
+    """The root mean square, or what normal numbers of this median have if that is less: a few large rows do not move it."""
     flat = tensor.detach().reshape(-1)
     sizes = flat[:: math.ceil(flat.numel() / PIECE) | 1].double().abs()
     sizes = sizes[torch.isfinite(sizes) & (sizes > 0)]

@@ -25,7 +25,7 @@ Make = Callable[[Expected, Proof, Sequence[Proof]], torch.Tensor | None]
 
 
 def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
-    """Give every trivial answer that no case with ordinary values would reject."""
+    """Every trivial answer that no case with ordinary values would reject."""
     ordinary = (proof for proof in proofs if proof.case.content is Content.ordinary)
     proofs = sorted(ordinary, key=lambda proof: sum(item.truth.exact.numel() for item in proof.outputs))
     labels = dict.fromkeys(label for proof in proofs for label, item in proof.expected().items() if item is not None)

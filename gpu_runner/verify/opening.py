@@ -28,7 +28,7 @@ def reference_session(
     name: str | None = None,
     gpu: bool | None = None,
 ) -> ChildSession:
-    """Give a child with the problem's file alone; ``beside`` other children run meanwhile. ``name`` and ``gpu`` as of a session."""
+    """A child with the problem's file alone; ``beside`` other children run meanwhile. ``name`` and ``gpu`` as of a session."""
     files: dict[str, bytes | str] = {"problem.py": problem_source}
     return ChildSession(role, context.limits, context.require, gpu, files=files, siblings=beside, name=name)
 
@@ -42,7 +42,7 @@ def candidate_session(
     gpu: bool | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> ChildSession:
-    """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
+    """A child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
 
     By ``name`` it is told where the time went; without one by its role. ``variables`` are added to its environment.
 

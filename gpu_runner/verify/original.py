@@ -40,7 +40,7 @@ class Look:
         self._known: list[tuple[str, ReturnedValue, str | None]] = []  # label, value, what is wrong by far with it
 
     def runs_wrong_by_far(self) -> frozenset[str]:
-        """Give the runs after the first whose values are wrong by far."""
+        """The runs after the first whose values are wrong by far."""
         runs = ["second"]
         if self._proof.other is not None:
             runs += ["interleaved", "interleaved other"]
@@ -134,7 +134,7 @@ class Standing:
 
     @property
     def proofs(self) -> list[Proof]:
-        """Give the cases that count."""
+        """The cases that count."""
         return [proof for proof, _ in self.cases]
 
 

@@ -15,7 +15,7 @@ NO_PEAKS: Peaks = (None, None)
 
 
 def peaks_of(session: ChildSession, proofs: Sequence[Proof]) -> Peaks:
-    """Give the peaks of the first measured case; None without a GPU.
+    """The peaks of the first measured case; None without a GPU.
 
     Raises:
         ChildFailed, ProtocolError: the code that is loaded there does not run.

@@ -18,7 +18,7 @@ class Peer:
     failed: frozenset[str] = frozenset()
 
     def values(self, run: str, label: str) -> list[ReturnedValue]:
-        """Give what the original gave under a label in a run; of two plain runs both count, as they may differ in rounding."""
+        """What the original gave under a label in a run; of two plain runs both count, as they may differ in rounding."""
         if self.answer is None:
             return []
         runs = ("first", "second") if run in ("first", "second") else (run,)
@@ -26,7 +26,7 @@ class Peer:
         return [value for value in found if value is not None]
 
     def tensors(self, run: str, label: str, item: Expected) -> list[torch.Tensor]:
-        """Give the original's values in the expected shape; none that has another number of elements."""
+        """The original's values in the expected shape; none that has another number of elements."""
         tensors = [value.tensor for value in self.values(run, label)]
         return [
             tensor.reshape(item.shape)

@@ -105,7 +105,7 @@ class Proof:
         return bool(self.wanted) and any(laid is not None for laid in self.upstream)
 
     def expected(self) -> dict[str, Expected | None]:
-        """Give every output and gradient by label; None for a gradient that does not exist."""
+        """Every output and gradient by label; None for a gradient that does not exist."""
         found: dict[str, Expected | None] = {item.label: item for item in self.outputs}
         if self.has_backward:
             found |= {f"gradient of {name}": item for name, item in self.gradients.items()}
@@ -124,7 +124,7 @@ class ChildCall:
 
 
 def make_call(proof: Proof, **more: Any) -> ChildCall:
-    """Give the call that runs a case."""
+    """The call that runs a case."""
     call = ChildCall({}, [])
     call.meta = {
         "form": proof.form.name,

@@ -87,7 +87,7 @@ def _numbers(truth: Truth) -> torch.Tensor:
 
 
 def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
-    """Give where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away.
+    """Where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away.
 
     What lies beyond the dtype's largest number in all of them counts too: it must overflow, not be cut.
     """
@@ -111,7 +111,7 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
 
 
 def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
-    """Give where the reference is finite, or not, in both dtypes alike.
+    """Where the reference is finite, or not, in both dtypes alike.
 
     The gradient of an element that is itself not finite says nothing: what the slope of a bend is there is a convention, and
     the output beside it is looked at.
@@ -128,7 +128,7 @@ def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
 
 
 def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
-    """Give the whole numbers that come of rows with NaN or infinities, which none stands for; all where rows do not match."""
+    """The whole numbers that come of rows with NaN or infinities, which none stands for; all where rows do not match."""
     found = torch.zeros(item.shape, dtype=torch.bool)
     for name in proof.filled:
         rows = ~torch.isfinite(proof.inputs[name]).all(-1)
@@ -142,7 +142,7 @@ def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
 
 
 def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
-    """Give the elements in rows of an input that hold +inf, or -inf of which the reference makes NaN; None where there are none.
+    """The elements in rows of an input that hold +inf, or -inf of which the reference makes NaN; None where there are none.
 
     Formulas that subtract a row's maximum give NaN beside +inf, torch's own softmax too, and those that divide by the largest
     beside either. That hides nothing. Other rows with -inf are masked, and their other elements count.
@@ -164,7 +164,7 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
 
 
 def _of_odd_upstream(item: Expected, proof: Proof) -> torch.Tensor:
-    """Give the elements of a gradient to which NaN or infinities of an upstream gradient may lead, by rows where forms are one."""
+    """The elements of a gradient to which NaN or infinities of an upstream gradient may lead, by rows where forms are one."""
     loud = torch.zeros(item.shape, dtype=torch.bool)
     for laid in proof.upstream:
         odd = None if laid is None else ~torch.isfinite(laid.view())
@@ -182,7 +182,7 @@ Prove = Callable[[Case], Proof | None]
 
 
 def farthest(case: Case, problem: Problem, prove: Prove) -> Proof | None:
-    """Give a case with the farthest values that can be judged, its truth and which elements count; None where there are none.
+    """A case with the farthest values that can be judged, its truth and which elements count; None where there are none.
 
     ``prove`` gives the truth of a case, None where the reference does not run.
     """

@@ -43,7 +43,7 @@ class Anchors:
             self._statement(statement)
 
     def key(self, rule: str, node: ast.AST, whole: bool) -> Key:
-        """Give what an objection is known by; ``whole``: by all of the top-level statement around it."""
+        """What an objection is known by; ``whole``: by all of the top-level statement around it."""
         anchor = (self._top if whole else self._near).get(id(node), node)
         return rule, ast.dump(anchor)
 
@@ -69,7 +69,7 @@ class Anchors:
 
 
 def _bodies(statement: ast.AST) -> Iterator[ast.AST]:
-    """Give the statements inside of a compound statement."""
+    """The statements inside of a compound statement."""
     for name in ("body", "orelse", "finalbody"):
         part = getattr(statement, name, None)
         yield from part if isinstance(part, list) else ()

@@ -26,7 +26,7 @@ _LEFT_OUT = "{}_left_out"
 
 
 def passed_over(case: Case) -> Check:
-    """Give the check that says that there is nothing to judge by in a case."""
+    """The check that says that there is nothing to judge by in a case."""
     return Check(_LEFT_OUT.format(CHECKS[case.content]), case.label(), True)
 
 

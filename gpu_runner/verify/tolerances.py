@@ -101,7 +101,7 @@ class Truth:
     by_row: bool = False
 
     def own_error(self) -> torch.Tensor:
-        """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
+        """What the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
         return own_error(self.exact.double(), [self.own, *self.shaken])
 
 
@@ -129,7 +129,7 @@ class ValueComparison:
 
 
 def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
-    """Give the absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
+    """The absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
 
     A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it.
     """
@@ -140,5 +140,5 @@ def natural_error(upstream: list[float], outputs: list[float], own_input: float,
 
 
 def typical_of(natural: float) -> float:
-    """Give the size of a gradient whose terms have their signs by chance, from its ``natural_error``."""
+    """The size of a gradient whose terms have their signs by chance, from its ``natural_error``."""
     return natural / (NATURAL_STEPS * FLOAT32_STEP)

@@ -116,7 +116,7 @@ class Oracle:
         return cls(problem, session, form, held, tuple(reply.meta["trained"]), seed)
 
     def prove(self, case: Case, other_seed: int | None) -> Proof | None:
-        """Give the case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
+        """The case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
 
         It is smaller where the reference would make more than fits. Large or odd values go as far as the reference can be judged
         by.
@@ -224,7 +224,7 @@ class Oracle:
         return replace(proof, directions={}, uses=tuple(use for use in proof.uses if use.kind != "double"))
 
     def reason(self) -> BadProblem:
-        """Give why no case was left."""
+        """Why no case was left."""
         if self.dropped is None:
             return BadProblem("the reference does not run: there is not enough memory for it")
         return BadProblem(f"the reference does not run: {self.dropped}", self.dropped.line, self.dropped.log)
@@ -502,7 +502,7 @@ def _is_rounded(proof: Proof) -> bool:
 
 
 def form_of(problem: Problem) -> CallForm | None:
-    """Give how a problem's callable is called; None where only the reference's process can say it."""
+    """How a problem's callable is called; None where only the reference's process can say it."""
     if problem.form == "kernelbench":
         return None
     weights = tuple(spec.name for spec in problem.inputs if spec.parameter)

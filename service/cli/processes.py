@@ -289,12 +289,12 @@ def knowledge(
         if not pages:
             message = f"{repo} has no docs/knowledge/optimizations"
             raise UserFacingError(Failure(FailureCode.problem, message, "Give a checkout of Kernelsmith with --repo."))
-        found = measured.proposed(pages)
-        lines = "\n".join(f"- `{page.path}`\n" + "\n".join(f"  {line}" for line in page.lines) for page in found)
-        if not found or dry_run:
+        proposed = measured.proposed(pages)
+        lines = "\n".join(f"- `{page.path}`\n" + "\n".join(f"  {line}" for line in page.lines) for page in proposed)
+        if not proposed or dry_run:
             say(lines or NOTHING_LEARNED.format(measured.LEAST_TRIALS, measured.LEAST_KERNELS))
             return
-        changes = tuple(FileChange(page.path, page.text) for page in found)
+        changes = tuple(FileChange(page.path, page.text) for page in proposed)
         if local:
             _commit(checkout, PAGES_BRANCH, changes, PAGES_MESSAGE, "What jobs measured")
         else:

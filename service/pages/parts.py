@@ -92,10 +92,10 @@ def parts_of(job: JobView, load: Callable[[str], bytes]) -> FusedParts | None:
 
     def form(name: str) -> dict[str, Any]:
         try:
-            found = json.loads(text(name))
+            read = json.loads(text(name))
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return read if isinstance(read, dict) else {}
 
     listed = {str(row.get("id")): row for row in form("subgraphs.json").get("subgraphs", ()) if isinstance(row, dict)}
     tried = [
@@ -125,8 +125,8 @@ def _outcome(verdict: Mapping[str, Any]) -> tuple[str, str]:
 
 def cut_picture(mermaid: str, states: Mapping[str, str]) -> CutPicture | None:
     """The flowchart of a cut as boxes and lines, each part by what became of it; None where it has no nodes, or too many."""
-    labels = {found["unit"]: found["label"].split("<br/>") for found in NODE.finditer(mermaid)}
-    edges = [(found["source"], found["target"]) for found in EDGE.finditer(mermaid)]
+    labels = {match["unit"]: match["label"].split("<br/>") for match in NODE.finditer(mermaid)}
+    edges = [(match["source"], match["target"]) for match in EDGE.finditer(mermaid)]
     if not 0 < len(labels) <= MOST_NODES:
         return None
     # Nodes are numbered in an order in which they can be computed.

@@ -97,10 +97,12 @@ def drafted(verb: Verb, given: Mapping[str, str], host: str) -> Draft:
         fence = "`" * max(3, longest_run(code) + 1)
         body += f"\n\n{fence}python\n{code}\n{fence}"
     repository = given.get(REPOSITORY_FIELD, "").strip()
-    found = parse_comment(body, host=host)
+    parsed = parse_comment(body, host=host)
     errors: tuple[str, ...] = () if REPOSITORY.fullmatch(repository) else (BAD_REPOSITORY,)
-    if found.errors or len(found.commands) != 1:
-        errors += (reply_command_errors(found.errors) if found.errors else "These are several commands; ask for one.",)
+    if parsed.errors or len(parsed.commands) != 1:
+        errors += (
+            reply_command_errors(parsed.errors) if parsed.errors else "These are several commands; ask for one.",
+        )
     title = (
         f"{verb.value.capitalize()} {_line(given.get('argument-0', ''))}" if rule.arguments else verb.value.capitalize()
     )

@@ -69,14 +69,14 @@ def speed_advice(result: BenchmarkResult) -> str:
     """
     steps = [row for row in result.rows if row.timed_pass is Pass.full] or list(result.rows)
     passes = "a training step" if steps and steps[0].timed_pass is Pass.full else "a forward"
-    found = {name: by_pass(steps, baseline) for baseline, name in WITHOUT_KERNELS.items()}
-    slower = [name for name, results in found.items() if any(one.count(Word.slower) for one in results)]
+    results_by = {name: by_pass(steps, baseline) for baseline, name in WITHOUT_KERNELS.items()}
+    slower = [name for name, results in results_by.items() if any(one.count(Word.slower) for one in results)]
     if slower:
         return (
             f" **In {passes} it is slower than {' and '.join(slower)}**: do not merge it for speed; "
             f"use {slower[0]} of the original model."
         )
-    compiled = found[COMPILED]
+    compiled = results_by[COMPILED]
     if compiled and all(one.words and not one.count(Word.faster) for one in compiled):
         return f" In {passes} there is nothing to gain over {COMPILED} of the original model, which needs no new files."
     return ""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from gpu_runner.contracts import (
     BenchmarkResult,
     CandidateSource,
+    KernelNames,
     Problem,
     ProblemError,
     RecordRequest,
@@ -39,6 +40,7 @@ class ExistingKernelLayout(ABC):
     """What layouts do alike: existing kernels, style, a library without benchmark data. A layout defines where files are."""
 
     prefix = ""  # of the names that users know, without what divides its words
+    passes = ("forward", "backward")  # how the names of the two functions of a kernel's module end
     keeps_versions = False
     targets: tuple[str, ...] = ()
     ported = False
@@ -67,6 +69,17 @@ class ExistingKernelLayout(ABC):
     @abstractmethod
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
+
+    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
+        """The style in which an author shall write the kernel's module."""
+        forward, backward = (f"{name}_{ending}" for ending in self.passes)
+        return SourceStyle(
+            function_class=names.function or "",
+            forward_function=forward,
+            backward_function=backward,
+            line_length=line_length(tree),
+            single_line_imports=single_line_imports(tree),
+        )
 
     def catalogued(self, name: str) -> str | None:
         """The problem that is known of the library's own kernel; None: the library is not known beforehand."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, InputSpec
@@ -9,7 +10,7 @@ from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.layouts.dimensions import assignments, axes_of, factors_of, leading_inputs, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.protocol import Design
-from workers.layouts.python_source import call, indented, listing, tuple_of
+from workers.layouts.python_source import INDENT, call, indented, listing, tuple_of
 
 
 @dataclass(frozen=True)
@@ -30,79 +31,112 @@ def outputs_of(graph: Graph) -> Outputs:
     return Outputs(len(graph.outputs), graph.tuple_output or len(graph.outputs) > 1, with_gradient, whole)
 
 
-def exact_lines(graph: Graph) -> str:
-    """The opening of ``assert_matches`` that compares whole numbers exactly; empty where every output is floating."""
-    if not outputs_of(graph).whole:
-        return ""
-    return "    if not expected.is_floating_point():\n        assert torch.equal(expected, actual), extra_info\n        return\n"
+def assert_matches_source(template: str, graph: Graph, sides: Sides) -> str:
+    """The function that compares tensors of the sides; whole numbers exactly, where an output has them."""
+    exact = "if not expected.is_floating_point():\n    assert torch.equal(expected, actual), extra_info\n    return"
+    rounded = """\
+if eager is not None:
+    # What eager mode loses by rounding after each operation is allowed as well.
+    atol += (eager.float() - expected).nan_to_num(0.0, 0.0, 0.0).abs().max().item()
+    expected = expected.to(eager.dtype)"""
+    return (
+        template.replace("{eager}", ", eager=None" if sides.eager else "")
+        .replace("{exact}", indented(exact) + "\n" if outputs_of(graph).whole else "")
+        .replace("{rounded}", indented(rounded) + "\n" if sides.eager else "")
+    )
 
 
-def copies(specs: tuple[InputSpec, ...], suffix: str) -> list[str]:
-    """The lines that copy each input for one side."""
-    ready = {True: ".requires_grad_(True)", False: ""}
-    return [f"{local(s.name)}_{suffix} = {local(s.name)}.clone(){ready[s.grad]}" for s in specs]
+@dataclass(frozen=True)
+class Sides:
+    """What is compared: ``torch`` and ``own``; with ``eager``, torch in float32, and what eager mode gives in the tested dtype."""
 
+    own: str
+    eager: bool
 
-def forward_lines(
-    outputs: Outputs, own: str, torch_call: tuple[str, list[str]], own_call: tuple[str, list[str]]
-) -> list[str]:
-    """The lines that run both sides and compare what they return."""
-    lines = ["# Forward"]
-    for side, (function, arguments) in (("torch", torch_call), (own, own_call)):
-        lines += call(f"{side}_output = {function}", arguments, width=116).split("\n")
-    if not outputs.is_tuple:
-        return [*lines, f'assert_matches(torch_output, {own}_output, atol, rtol, "[output]")']
-    return [
-        *lines,
-        f"assert len({own}_output) == {outputs.count}",
-        f"for index in range({outputs.count}):",
-        f'    assert_matches(torch_output[index], {own}_output[index], atol, rtol, f"[output {{index}}]")',
-    ]
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The sides that run the reference."""
+        return ("torch", "eager") if self.eager else ("torch",)
 
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every side."""
+        return (*self.references, self.own)
 
-def backward_lines(outputs: Outputs, own: str, specs: tuple[InputSpec, ...], learned: tuple[str, ...]) -> list[str]:
-    """The lines that run backward on both sides with the same gradients and compare the results; empty without gradients."""
-    wanted = [local(s.name) for s in specs if s.grad]
-    if not outputs.differentiable or not (wanted or learned):
-        return []
-    lines = ["", "# Backward"]
-    if not outputs.is_tuple:
-        lines += ["grad_output = torch.randn_like(torch_output)"]
-        lines += [f"{side}_output.backward(grad_output)" for side in ("torch", own)]
-    else:
-        picked = [tuple_of(f"{side}_output[{i}]" for i in outputs.differentiable) for side in ("torch", own)]
-        lines += [f"grad_outputs = [torch.randn_like(output) for output in {picked[0]}]"]
-        lines += [f"torch.autograd.backward({outputs_}, grad_outputs)" for outputs_ in picked]
-    lines += [f'assert_matches({n}_torch.grad, {n}_{own}.grad, atol, rtol, "[{n}.grad]")' for n in wanted]
-    for name in learned:
-        sides = f"torch_layer.{name}.grad, {own}_layer.{name}.grad"
-        lines += [f'assert_matches({sides}, atol, rtol, "[{name}.grad]")']
-    return lines
+    @property
+    def typed(self) -> str:
+        """The reference in the dtype that is tested."""
+        return self.references[-1]
 
+    def copies(self, specs: tuple[InputSpec, ...]) -> list[str]:
+        """The lines that copy each input for each side."""
+        return [
+            f"{local(s.name)}_{side} = {local(s.name)}{self.widened(side, s)}.clone(){'.requires_grad_(True)' * s.grad}"
+            for side in self.all
+            for s in specs
+        ]
 
-def layer_lines(form: ModuleForm, own: str, torch_class: str, own_class: str) -> list[str]:
-    """The lines that make both modules with the same parameters, away from the values that they start with."""
-    given = form.construction()
-    lines = call(f"torch_layer = {torch_class}", given, ".to(device)", width=116).split("\n")
-    lines += call(f"{own}_layer = {own_class}", given, ".to(device)", width=116).split("\n")
-    free = [s for s in form.learned if s.dtype is None]
-    if free and len(free) == len(form.learned):
-        lines = [line.replace(".to(device)", ".to(device).to(dtype)") for line in lines]
-    elif free:
-        lines += [f"torch_layer.{s.name}.data = torch_layer.{s.name}.data.to(dtype)" for s in free]
-        lines += [f"{own}_layer.{s.name}.data = {own}_layer.{s.name}.data.to(dtype)" for s in free]
-    if any(s.grad for s in form.learned):
-        lines += ["with torch.no_grad():", "    for parameter in torch_layer.parameters():"]
-        lines += ["        parameter.add_(torch.randn_like(parameter), alpha=0.1)"]
-    if form.learned:
-        lines += [f"{own}_layer.load_state_dict(torch_layer.state_dict())"]
-    return lines
+    def widened(self, side: str, spec: InputSpec) -> str:
+        """The cast of an input or parameter to float32, where the side wants one."""
+        return ".float()" if self.eager and side == "torch" and spec.dtype in (None, *NARROW) else ""
+
+    def matched(self, form: str, label: str) -> list[str]:
+        """The lines that compare the sides' tensors, each of ``form`` with the side's name in place of ``{}``."""
+        expected, actual = (form.replace("{}", side) for side in ("torch", self.own))
+        eager = [form.replace("{}", "eager")] if self.eager else []
+        return call("assert_matches", [expected, actual, "atol", "rtol", label, *eager], width=116).split("\n")
+
+    def forward_lines(self, outputs: Outputs, calls: Mapping[str, tuple[str, list[str]]]) -> list[str]:
+        """The lines that run all sides and compare what they return."""
+        lines = ["# Forward"]
+        for side, (function, arguments) in calls.items():
+            lines += call(f"{side}_output = {function}", arguments, width=116).split("\n")
+        if not outputs.is_tuple:
+            return [*lines, *self.matched("{}_output", '"[output]"')]
+        lines += [f"assert len({self.own}_output) == {outputs.count}", f"for i in range({outputs.count}):"]
+        return [*lines, *(INDENT + line for line in self.matched("{}_output[i]", 'f"[output {i}]"'))]
+
+    def backward_lines(self, outputs: Outputs, specs: tuple[InputSpec, ...], learned: tuple[str, ...]) -> list[str]:
+        """The lines that run backward with the same upstream gradients and compare the results; empty without gradients."""
+        wanted = [local(s.name) for s in specs if s.grad]
+        if not outputs.differentiable or not (wanted or learned):
+            return []
+        lines = ["", "# Backward"]
+        if not outputs.is_tuple:
+            lines += [f"grad_output = torch.randn_like({self.typed}_output)"]
+            lines += [f"{side}_output.backward(grad_output)" for side in self.all]
+        else:
+            picked = {side: tuple_of(f"{side}_output[{i}]" for i in outputs.differentiable) for side in self.all}
+            lines += [f"grad_outputs = [torch.randn_like(output) for output in {picked[self.typed]}]"]
+            lines += [f"torch.autograd.backward({tensors}, grad_outputs)" for tensors in picked.values()]
+        forms = {name: f"{name}_{{}}.grad" for name in wanted} | {name: f"{{}}_layer.{name}.grad" for name in learned}
+        return [*lines, *(line for name, form in forms.items() for line in self.matched(form, f'"[{name}.grad]"'))]
+
+    def layer_lines(self, form: ModuleForm, torch_class: str, own_class: str) -> list[str]:
+        """The lines that make the modules with the same parameters, away from the values that they start with."""
+        free = [s for s in form.learned if s.dtype is None]
+        lines: list[str] = []
+        for side in self.all:
+            made = own_class if side == self.own else torch_class
+            is_wide = self.eager and side == "torch"
+            cast = ".to(dtype)" if free and len(free) == len(form.learned) and not is_wide else ""
+            lines += call(f"{side}_layer = {made}", form.construction(), f".to(device){cast}", width=116).split("\n")
+            if not cast and not is_wide:
+                lines += [f"{side}_layer.{s.name}.data = {side}_layer.{s.name}.data.to(dtype)" for s in free]
+        if any(s.grad for s in form.learned):
+            lines += ["with torch.no_grad():", f"    for parameter in {self.typed}_layer.parameters():"]
+            lines += ["        parameter.add_(torch.randn_like(parameter), alpha=0.1)"]
+        if form.learned:
+            others = [side for side in self.all if side != self.typed]
+            lines += [f"{side}_layer.load_state_dict({self.typed}_layer.state_dict())" for side in others]
+        return lines
 
 
 # atol is relative to the largest value of the tensor. Source: in float32, what the verdict always allows an element; 11 bits of
 # mantissa in float16, 8 in bfloat16, and what torch loses where it rounds after each operation.
 # Measured: float32 references of 103 problems are within 3e-6 of the truth so counted, CPU, to 4,096 columns, 2026-11-29.
 TOLERANCES = {"float32": ("2e-5", "2e-5"), "float16": ("5e-3", "5e-3"), "bfloat16": ("2e-2", "2e-2")}
+NARROW = ("float16", "bfloat16")
 TESTED_DTYPES = ("float32", "bfloat16")
 FEWER_SIZES = 3
 
@@ -124,6 +158,15 @@ class Suite:
     form: ModuleForm
     words: Words
 
+    @property
+    def sides(self) -> Sides:
+        """What the tests of all dtypes compare."""
+        return Sides(self.words.own, any(dtype in NARROW for dtype in self.dtypes))
+
+    def comparison(self, template: str) -> str:
+        """The function that compares tensors, written as the layout does."""
+        return assert_matches_source(template, self.design.graph, self.sides)
+
     def inputs_function(self) -> str:
         """The function that makes one input each, parameters last."""
         specs = (*self.form.called, *self.form.learned)
@@ -133,28 +176,23 @@ class Suite:
 
     def module_test(self) -> str:
         """The test of the module, with the gradients of its parameters."""
-        own, form, names = self.words.own, self.form, [local(s.name) for s in self.form.called]
+        form, names, sides = self.form, [local(s.name) for s in self.form.called], self.sides
         outputs = outputs_of(self.design.graph)
+        calls = {side: (f"{side}_layer", [f"{name}_{side}" for name in names]) for side in sides.all}
         lines = [
             self._unpacked((*names, *("_" for _ in form.learned))),
-            *copies(form.called, "torch"),
-            *copies(form.called, own),
+            *sides.copies(form.called),
             "",
-            *layer_lines(form, own, self.words.reference_class, self.design.names.module or ""),
+            *sides.layer_lines(form, self.words.reference_class, self.design.names.module or ""),
             "",
-            *forward_lines(
-                outputs,
-                own,
-                ("torch_layer", [f"{name}_torch" for name in names]),
-                (f"{own}_layer", [f"{name}_{own}" for name in names]),
-            ),
-            *backward_lines(outputs, own, form.called, tuple(s.name for s in form.learned if s.grad)),
+            *sides.forward_lines(outputs, calls),
+            *sides.backward_lines(outputs, form.called, tuple(s.name for s in form.learned if s.grad)),
         ]
         return self._decorated("correctness", lines, len(self._sizes))
 
     def functional_test(self) -> str:
         """The test of the functional form."""
-        return self._decorated("functional", self._functional_lines(), FEWER_SIZES)
+        return self._decorated("functional", self._functional_lines(self.sides), FEWER_SIZES)
 
     def further_tests(self) -> tuple[str, ...]:
         """The tests that only some problems have."""
@@ -166,7 +204,7 @@ class Suite:
             return None
         names = tuple(spec.name for spec in self.form.called)
         return self._reshaped(
-            "non_contiguous_inputs", names, (self.words.own,), "{name}.repeat_interleave(2, dim=-1)[..., ::2]"
+            "non_contiguous_inputs", names, ("{name}.repeat_interleave(2, dim=-1)[..., ::2]"), own_alone=True
         )
 
     def leading_test(self) -> str | None:
@@ -174,23 +212,21 @@ class Suite:
         names = leading_inputs(self.design.problem, self.design.graph)
         if not names:
             return None
-        return self._reshaped(
-            "leading_dimensions", names, ("torch", self.words.own), "torch.stack([{name}, {name}.flip(0)])"
-        )
+        return self._reshaped("leading_dimensions", names, "torch.stack([{name}, {name}.flip(0)])")
 
-    def _reshaped(self, what: str, names: tuple[str, ...], sides: tuple[str, ...], form: str) -> str:
-        replaced = {
-            f"{local(s.name)}_{side} = {local(s.name)}.clone()": f"{local(s.name)}_{side} = {form.format(name=local(s.name))}"
-            for s in self.form.called
-            for side in sides
-            if s.dims and s.name in names
-        }
-        lines = self._functional_lines()[1:]
+    def _reshaped(self, what: str, names: tuple[str, ...], form: str, *, own_alone: bool = False) -> str:
+        dtype = self.dtypes[0]
+        sides = Sides(self.words.own, dtype in NARROW)
+        replaced: dict[str, str] = {}
+        for s in (s for s in self.form.called if s.dims and s.name in names):
+            for side in (sides.own,) if own_alone else sides.all:
+                name, cast = local(s.name), sides.widened(side, s)
+                replaced[f"{name}_{side} = {name}{cast}.clone()"] = f"{name}_{side} = {form.format(name=name)}{cast}"
+        lines = self._functional_lines(sides)[1:]
         for before, after in replaced.items():
             lines = [line.replace(before, after) if line.startswith(before) else line for line in lines]
         sizes = self._sizes[FEWER_SIZES:] or self._sizes
         values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
-        dtype = self.dtypes[0]
         opening = [f"atol, rtol = {', '.join(TOLERANCES[dtype])}"]
         opening.append(self._unpacked(self._names, [*values, f"dtype=torch.{dtype}"]))
         return f"def test_{self.design.names.functional}_{what}():\n" + indented("\n".join([*opening, *lines]))
@@ -215,21 +251,17 @@ class Suite:
         there = self.design.problem.dtypes
         return tuple(dtype for dtype in TESTED_DTYPES if dtype in there) or there
 
-    def _functional_lines(self) -> list[str]:
-        own, outputs = self.words.own, outputs_of(self.design.graph)
+    def _functional_lines(self, sides: Sides) -> list[str]:
         specs = (*self.form.called, *self.form.learned)
+        outputs = outputs_of(self.design.graph)
+        functions = dict.fromkeys(sides.references, "reference") | {sides.own: self.design.names.functional or ""}
+        calls = {side: (name, self.form.call_arguments(f"_{side}")) for side, name in functions.items()}
         return [
             self._unpacked(self._names),
-            *copies(specs, "torch"),
-            *copies(specs, own),
+            *sides.copies(specs),
             "",
-            *forward_lines(
-                outputs,
-                own,
-                ("reference", self.form.call_arguments("_torch")),
-                (self.design.names.functional or "", self.form.call_arguments(f"_{own}")),
-            ),
-            *backward_lines(outputs, own, specs, ()),
+            *sides.forward_lines(outputs, calls),
+            *sides.backward_lines(outputs, specs, ()),
         ]
 
     def _unpacked(self, names: tuple[str, ...], arguments: list[str] | None = None) -> str:

@@ -38,11 +38,6 @@ class Culprit:
     bad: int
     unjudged: tuple[int, ...] = ()  # between the two: broken, or undecided
 
-    @property
-    def is_one_commit(self) -> bool:
-        """Whether it is pinned to a commit."""
-        return self.bad == self.good + 1
-
 
 @dataclass(frozen=True)
 class Bisected:

@@ -37,7 +37,7 @@ TUNED = {}
 
 
 def _tuned(device, timed_pass, size, **settings):
-    """Give launch settings, with what TUNED has for this GPU and size in their place; None is left to Triton."""
+    """Launch settings, with what TUNED has for this GPU and size in their place; None is left to Triton."""
     if device.type == "cuda" and torch.version.hip is None:
         architecture = "sm_%d%d" % torch.cuda.get_device_capability(device)
     else:

@@ -20,7 +20,7 @@ TUNED = {}
 
 
 def _tuned(device, timed_pass, size, **settings):
-    """Give the settings, with what TUNED has for this GPU and size in their place."""
+    """The settings, with what TUNED has for this GPU and size in their place."""
     architecture = device.type
     if architecture == "cuda":
         architecture = "sm_%d%d" % torch.cuda.get_device_capability(device)

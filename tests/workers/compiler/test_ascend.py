@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,13 @@ def test_rows_that_the_buffer_does_not_hold_have_a_kernel_of_their_own() -> None
     assert "BLOCK_ROWS, BLOCK_SIZE = _row_tiles(n_rows, n_cols, 3.0, " in source
     assert "if BLOCK_ROWS:\n            _softmax_forward_kernel[(n_programs,)](" in source
     assert "else:\n            _softmax_forward_kernel_wide[(n_programs,)](" in source
+
+
+@pytest.mark.parametrize("name", ["swiglu", "softmax"])
+def test_settings_are_the_unified_buffer_s_also_where_a_table_of_tuned_ones_is_asked_for(name: str) -> None:
+    problem, graph = captured(name)
+    style = replace(ASCEND.style(name), tunable=True)
+    assert CompilerAuthor().propose(Brief(name, problem, graph, style)) == ported(name)
 
 
 def test_what_is_read_once_may_leave_the_cache() -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy: a
 Function = Callable[..., torch.Tensor]
 NUMBERS = [0.0, *(sign * number for number in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.25, 40.0) for sign in (1, -1))]
 SMALL = [-0.0, 1e-6, -1e-6]
+INFINITE = [float("inf"), float("-inf")]
 FUNCTIONS: dict[str, Function] = {
     "tanh": torch.tanh,
     "log1p": torch.log1p,
@@ -61,6 +62,14 @@ def test_a_device_function_gives_what_torch_does(op: str) -> None:
     pairs = itertools.product(NUMBERS, NUMBERS) if op in TWO_NUMBERS else ((number,) for number in NUMBERS + SMALL)
     given = [torch.tensor(numbers) for numbers in zip(*pairs, strict=True)]
     torch.testing.assert_close(computed(op, *given), FUNCTIONS[op](*given), rtol=2e-5, atol=1e-30, equal_nan=True)
+
+
+def test_powers_of_zeros_and_infinities_have_the_sign_that_torch_gives_them() -> None:
+    pairs = itertools.product([0.0, -0.0, *INFINITE], [number for number in NUMBERS if number])
+    base, exponent = (torch.tensor(numbers) for numbers in zip(*pairs, strict=True))
+    power, expected = computed("pow", base, exponent), torch.pow(base, exponent)
+    assert torch.equal(power, expected)
+    assert torch.equal(power.signbit(), expected.signbit())
 
 
 def test_odd_powers_of_negative_numbers_are_negative() -> None:

@@ -13,7 +13,7 @@ from tests.workers.layouts.variants import variants
 from workers.layouts.liger import files as liger
 from workers.layouts.liger.layout import LigerLayout
 from workers.layouts.plain import files as plain
-from workers.layouts.suite import TOLERANCES
+from workers.layouts.suite import TOLERANCES, Sides, assert_matches_source
 
 DTYPES = {dtype: getattr(torch, dtype) for dtype in TOLERANCES}
 MOST_FLOORS = (
@@ -27,7 +27,7 @@ def _library_comparison(one: torch.Tensor, other: torch.Tensor, rtol: float, ato
 
 def comparison(source: str) -> Callable[..., None]:
     names = {"torch": torch, "assert_verbose_allclose": _library_comparison}
-    exec(source.replace("{exact}", ""), names)
+    exec(assert_matches_source(source, designs.reglu().graph, Sides("own", eager=True)), names)
     return names["assert_matches"]  # type: ignore[return-value]
 
 

@@ -31,7 +31,7 @@ def test_every_culprit_is_pinned_to_its_commit_in_about_log2_steps(case: tuple[i
     count, culprits = case
     found, asked = range_with(count, culprits, {})
     assert [one.bad for one in found.culprits] == sorted(culprits)
-    assert all(one.is_one_commit for one in found.culprits)
+    assert all(one.bad == one.good + 1 for one in found.culprits)
     assert len(asked) <= 1 + len(culprits) * (math.ceil(math.log2(count)) + 2)
 
 

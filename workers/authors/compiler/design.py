@@ -85,7 +85,7 @@ def build_design(
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
     tuned_tiles = tunable and target == "cutile"
-    tunable = tunable and target not in {"cutile", "cutedsl"}
+    tunable = tunable and target == "gpu"
     hints = tunable or target == "ascend"
     streamed = _read(program, kept) - read_again if hints and step_of is None else frozenset()
     form = KernelForm(tunable, step_of or TimedPass.forward, streamed, target, tuned_tiles)

@@ -70,11 +70,12 @@ def _fmod(x, y):
 _POW = """@triton.jit
 def _pow(x, exponent):
     power = tl.exp2(exponent * tl.log2(tl.abs(x)))
-    # A negative base has a power only where the exponent is whole.
-    whole = tl.floor(exponent) == exponent
     odd = exponent - 2.0 * tl.floor(0.5 * exponent) == 1.0
-    below = tl.where(whole, tl.where(odd, -power, power), float("nan"))
-    return tl.where(exponent == 0, 1.0, tl.where(x < 0, below, power))"""
+    negative = (x < 0) | (1.0 / x < 0)  # -0.0 is not below 0, and its reciprocal is
+    power = power * tl.where(odd & negative, -1.0, 1.0)
+    # A negative number has a power only where the exponent is whole; zeros and infinities have all.
+    undefined = (x < 0) & (x > float("-inf")) & (tl.floor(exponent) != exponent)
+    return tl.where(exponent == 0, 1.0, tl.where(undefined, float("nan"), power))"""
 
 _MULTIPLIED = """@triton.jit
 def _multiplied(x, y):
@@ -109,7 +110,7 @@ def device_functions(values: list[TileValue], language: Language = TRITON) -> li
 
 
 CALCULATE_SETTINGS = '''def calculate_settings(n):
-    """Give the block size and the number of warps for n elements."""
+    """The block size and the number of warps for n elements."""
     BLOCK_SIZE = triton.next_power_of_2(n)
     if BLOCK_SIZE > 65536:
         raise RuntimeError(f"{n} elements are more than one block holds")
@@ -147,7 +148,7 @@ TUNED = '''TUNED = {}
 
 
 def _tuned(device, timed_pass, size, **settings):
-    """Give the settings for this size; what was found by measuring on this architecture takes the place of the rule's."""
+    """The settings for this size; what was found by measuring on this architecture takes the place of the rule's."""
     if not TUNED:
         return settings
     architecture = device.type
@@ -296,7 +297,7 @@ def _functions(programs: Programs, style: SourceStyle) -> list[str]:
 def _forward(programs: Programs, style: SourceStyle) -> str:
     """The function that calls the launchers of every program."""
     results = [*programs.names.outputs, *programs.saved]
-    lines = [f'"""Give {", ".join(results)} of contiguous tensors."""'] if style.section else []
+    lines = [f'"""Compute {", ".join(results)} of contiguous tensors."""'] if style.section else []
     lines += [_called(call) for call in programs.calls(Pass.forward)]
     return function(style, style.forward_function, programs.parameters, [*lines, f"return {', '.join(results)}"])
 
@@ -315,7 +316,7 @@ def _backward(programs: Programs, style: SourceStyle) -> str:
             for m in programs.members
             for name, taken in (m.design.backward.overwrites if m.design.backward else ())
         ]
-        lines.insert(0, f'"""Give {results} of contiguous tensors.{"".join(memory)}"""')
+        lines.insert(0, f'"""Compute {results} of contiguous tensors.{"".join(memory)}"""')
     return function(style, style.backward_function, programs.backward_arguments, [*lines, f"return {results}"])
 
 

@@ -42,7 +42,7 @@ def _forward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
             lines.append(host_line(design.program, names, schedule.host, name, result, dtype))
     lines.append(f"return {', '.join(forward_results(design))}")
     if style.section:
-        lines.insert(0, f'"""Give {", ".join(forward_results(design))} of contiguous tensors."""')
+        lines.insert(0, f'"""Compute {", ".join(forward_results(design))} of contiguous tensors."""')
     return function(style, style.forward_function, parameters(design), lines)
 
 
@@ -57,7 +57,7 @@ def _backward_launcher(design: ProgramDesign, style: SourceStyle) -> str:
     lines.append(f"return {', '.join(every if style.section else own)}")
     if style.section:
         memory = "".join(f" {name} takes the memory of {taken}." for name, taken in schedule.overwrites)
-        lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
+        lines = [f'"""Compute {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
     return function(style, style.backward_function, backward_arguments(design), lines)
 
 

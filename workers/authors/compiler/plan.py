@@ -276,7 +276,7 @@ def knobs_of(programs: Programs) -> tuple[Knob, ...]:
     """Knobs of both passes, those that matter most first, at most 30 values for a pass; programs share their settings."""
     values: dict[tuple[Pass, str], set[int]] = {}
     for design in programs.designs:
-        for schedule in design.passes:
+        for schedule in (one for one in design.passes if one.form.tunable or one.form.tuned_tiles):
             for setting, own in schedule.knobs(columns_of(design)):
                 values.setdefault((schedule.form.tuned_pass, setting), set()).update(own)
     return tuple(Knob(*key, tuple(sorted(own))) for key, own in values.items() if own)

@@ -9,7 +9,6 @@ import re
 from pathlib import PurePosixPath
 
 from gpu_runner.contracts import CandidateSource, KernelNames, Problem, SourceFile
-from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.existing import FUNCTION_CLASS, ExistingKernelLayout, roots_of, suite_roots
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
@@ -38,6 +37,7 @@ class FlaLayout(ExistingKernelLayout):
 
     name = "fla"
     prefix = "fused"
+    passes = ("fwd", "bwd")
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""
@@ -76,16 +76,6 @@ class FlaLayout(ExistingKernelLayout):
         )
         check_symbols(names)
         return names
-
-    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
-        """The style in which an author shall write the kernel's module."""
-        return SourceStyle(
-            function_class=names.function or "",
-            forward_function=f"{name}_fwd",
-            backward_function=f"{name}_bwd",
-            line_length=line_length(tree),
-            single_line_imports=single_line_imports(tree),
-        )
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the problem in `naive.py`, and the test file."""

@@ -313,7 +313,7 @@ def _setup(design: Design, form: ModuleForm, sweep: Sweep) -> str:
 def _step(design: Design, outputs: Outputs, backward: bool) -> str:
     picked = tuple_of(f"outputs[{i}]" for i in outputs.differentiable) if outputs.is_tuple else "(outputs,)"
     lines = [
-        '"""Give what is measured, and the tensors whose gradients are reset between runs."""',
+        '"""What is measured, and the tensors whose gradients are reset between runs."""',
         f"*inputs, layer = setup_{design.name}(input)",
         "resets = [*inputs, *layer.parameters()]",
         'if input.kernel_operation_mode == "forward":',

@@ -14,7 +14,7 @@ from workers.layouts.protocol import Design
 from workers.layouts.python_source import Import, block, read_imports, with_function, with_import, with_listed_name
 from workers.layouts.reference import opening, reference_of, tables_source
 from workers.layouts.ruff import line_length
-from workers.layouts.suite import Suite, Words, exact_lines, suite_of
+from workers.layouts.suite import Suite, Words, suite_of
 from workers.tree import Tree
 
 
@@ -39,12 +39,13 @@ SUITE_IMPORTS = (
     Import(f"{PACKAGE}.utils", "infer_device"),
 )
 ASSERT_MATCHES = '''\
-def assert_matches(expected, actual, atol, rtol, extra_info):
+def assert_matches(expected, actual, atol, rtol, extra_info{eager}):
     """Compare with atol relative to the largest value, so that outputs of a small scale are held to account as well."""
-    assert expected.dtype == actual.dtype
 {exact}\
-    scale = max(expected.abs().max().item(), 1e-6)
-    assert_verbose_allclose(expected, actual, rtol=rtol, atol=atol * scale, extra_info=extra_info)'''
+    atol *= max(expected.abs().max().item(), 1e-6)
+{rounded}\
+    assert expected.dtype == actual.dtype
+    assert_verbose_allclose(expected, actual, rtol=rtol, atol=atol, extra_info=extra_info)'''
 
 
 def torch_class(design: Design) -> str:
@@ -63,7 +64,7 @@ def suite_source(design: Design, tree: Tree) -> str:
         f"\n{tables_source(design, line_length(tree))}",
         f"\n{suite.form.class_source(torch_class(design), 'reference', 'torch.nn')}",
         f"\n# ---- Inputs and Comparison ----\n{suite.inputs_function()}",
-        "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
+        f"\n{suite.comparison(ASSERT_MATCHES)}",
         f"\n# ---- Correctness Test (Module) ----\n{suite.module_test()}",
         f"\n# ---- Functional API Test ----\n{suite.functional_test()}",
         *(f"\n{test}" for test in suite.further_tests()),

@@ -13,7 +13,7 @@ from workers.layouts.naming import source_of
 from workers.layouts.protocol import Design
 from workers.layouts.python_source import Import, block, call, indented, listing, literal
 from workers.layouts.reference import opening, reference_of, tables_source
-from workers.layouts.suite import Words, exact_lines, suite_of
+from workers.layouts.suite import Words, suite_of
 from workers.tree import Tree
 
 KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b|^@ct\.kernel", re.MULTILINE)
@@ -71,10 +71,11 @@ DEVICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
 INTERPRETED = "# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.\n"
 NEEDS_BFLOAT16 = '\nneeds_bfloat16 = pytest.mark.skipif(device == "cpu", reason="bfloat16 needs a GPU")'
 ASSERT_MATCHES = '''\
-def assert_matches(expected, actual, atol, rtol, extra_info):
+def assert_matches(expected, actual, atol, rtol, extra_info{eager}):
     """Compare with atol relative to the largest value: a small scale counts too."""
 {exact}\
     atol *= max(expected.abs().max().item(), 1e-6)
+{rounded}\
     torch.testing.assert_close(
         actual,
         expected,
@@ -119,7 +120,7 @@ def suite_source(
         *([f"\n{tables_source(design, width)}"] if imported is None else []),
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",
         f"\n{suite.inputs_function()}",
-        "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
+        f"\n{suite.comparison(ASSERT_MATCHES)}",
         f"\n{suite.module_test()}",
         f"\n{suite.functional_test()}",
         *(f"\n{test}" for test in suite.further_tests()),
@@ -179,7 +180,7 @@ def _measure(form: ModuleForm) -> str:
     samples = ", ".join(f"{name}={value}" for name, value in form.samples)
     arguments = f"**inputs, {samples}" if samples else "**inputs"
     lines = [
-        '"""Give the median ms of forward, and of both passes or None without gradients."""',
+        '"""The median ms of forward, and of both passes or None without gradients."""',
         "leaves = list(inputs.values())",
         f'forward_ms = triton.testing.do_bench(lambda: function({arguments}), return_mode="median")',
         f"outputs = differentiable(function({arguments}))",

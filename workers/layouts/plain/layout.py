@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpu_runner.contracts import CandidateSource, KernelNames, Problem, SourceFile
-from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange
 from workers.layouts.existing import ExistingKernelLayout, suite_roots
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
@@ -60,16 +59,6 @@ class PlainLayout(ExistingKernelLayout):
         )
         check_symbols(names)
         return names
-
-    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
-        """The style in which an author shall write the kernel's module."""
-        return SourceStyle(
-            function_class=names.function or "",
-            forward_function=f"{name}_forward",
-            backward_function=f"{name}_backward",
-            line_length=line_length(tree),
-            single_line_imports=single_line_imports(tree),
-        )
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the test file, with the reference in it."""

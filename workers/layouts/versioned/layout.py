@@ -100,14 +100,7 @@ class VersionedLayout(ExistingKernelLayout):
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
         """The style of a kernel's module: launch settings are looked up, so that a tiling can set them."""
-        return SourceStyle(
-            function_class=names.function or "",
-            forward_function=f"{name}_forward",
-            backward_function=f"{name}_backward",
-            line_length=line_length(tree),
-            single_line_imports=single_line_imports(tree),
-            tunable=True,
-        )
+        return replace(super().style(name, names, tree), tunable=True)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the problem that all versions share, and the test file."""

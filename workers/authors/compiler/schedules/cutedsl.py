@@ -12,7 +12,7 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import CUTE
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
-from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
+from workers.authors.compiler.schedules.base import KernelWriter, Schedule
 from workers.authors.compiler.schedules.cutile import CutileRefused, is_input, without_unused
 from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
@@ -274,10 +274,6 @@ class CuteSchedule(Schedule):
     def settings(self) -> dict[str, str]:
         """None is tuned yet."""
         return {}
-
-    def knobs(self, cols: list[int]) -> Knobs:
-        """None is tuned yet."""
-        return []
 
     def vector(self, size: str) -> str:
         """The call that chooses the elements of an access: every tensor of vectors has to allow it."""
