@@ -12,6 +12,7 @@ from gpu_runner.program.lanes import place_in_file
 
 ARCHITECTURE = 90  # sm_90: NVIDIA H100 and H200
 MOST_CPU_S = 10.0  # of what compiles in a verdict
+MOST_SHARED = 232_448  # bytes of shared memory that a block has there, at most
 _WHOLE = ("i32", "i64", "u64")  # Python's integers by size, besides 1, which is a constant
 _OF_PASSES = "PassManager::run failed"
 
@@ -67,7 +68,7 @@ class Compiler:
                 return _NotRun()
             self._known[key] = None
             try:
-                self._compile(src, target=target, options=options, **more)
+                _check_shared_memory(self._compile(src, target=target, options=options, **more))
                 self.compiled[src.fn.__name__] = None
             except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
                 if not _is_of_language(error):  # such as a tool that is not there
@@ -77,6 +78,14 @@ class Compiler:
             self.failed = known
             raise known
         return _NotRun()
+
+
+def _check_shared_memory(made: Any) -> None:
+    """Raise as a launch would where a kernel takes more shared memory than there is."""
+    from triton.runtime.errors import OutOfResources
+
+    if made.metadata.shared > MOST_SHARED:
+        raise OutOfResources(made.metadata.shared, MOST_SHARED, "shared memory")
 
 
 def told(error: Exception) -> dict[str, Any]:

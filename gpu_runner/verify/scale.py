@@ -53,6 +53,9 @@ BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of bat
 # kernel then takes the last row in both.
 MANY_ROWS = range(2**16 + 2**10, 2**17, 2**10)
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
+# Operations on blocks of a launch of which all programs run, in the first two calls, where the few leave places of an answer.
+MOST_AGAIN = 200_000
+MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places; one beyond a multiple, as tiles begin
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
 ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.005, torch.float64: 0.005}  # of the scale
@@ -100,6 +103,8 @@ class AtScale:
     may_raise: bool = False
     many_rows: str = ""  # the dimension with more than 2^16 places, of which an axis of a grid may hold no more
     workload: Mapping[str, int] = field(default_factory=dict)  # what the sizes are of, where they are no larger
+    middle: tuple[int, int] | None = None  # one of the places, beside the first and last, and of how many it is
+    again: bool = False  # where the few programs leave places of an answer, all of them run
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
 
     @property
@@ -126,7 +131,10 @@ class AtScale:
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}
         places = {d: list(p) for d, p in self.places.items()}
-        return replace_meta(call, sizes=sizes, places=places, answers=answers, operations=self.operations)
+        again = MOST_AGAIN if self.again else 0
+        return replace_meta(
+            call, sizes=sizes, places=places, answers=answers, operations=self.operations, again=again, middle=self.middle
+        )
 
     def truth(self, label: str) -> tuple[Expected, float]:
         """What an answer is at these places, and by how much more than there it is of all."""
@@ -495,10 +503,15 @@ def _calls(
         layout = MemoryLayout.dense if kind is None else layouts[place % len(layouts)]
         # As long as a row: one of the two parts that ``chunk`` gives.
         gap = stream.uniform(0.0, MOST_GAP) if is_beyond else float(layout is MemoryLayout.apart)
+        places = {dim: _places(full[dim], count) for dim, count in counts.items()}
+        middle = None if place else _middle(full[longest], draws)
+        if middle is not None and counts[longest] > LEAST_PLACES:
+            first, last = places[longest][: counts[longest] // 2], places[longest][counts[longest] // 2 + 1 :]
+            places[longest] = (*first, middle, *last)
         yield AtScale(
             replace(proof, laid=laid, upstream=upstream),
             full,
-            {dim: _places(full[dim], count) for dim, count in counts.items()},
+            places,
             {spec.name: _only(spec.dims, counts) for spec in problem.inputs},
             answers,
             batch.upstream,
@@ -508,7 +521,17 @@ def _calls(
             may_raise=bool(place),
             many_rows=longest if is_far else "",
             workload={} if place else dict(workload.sizes),
+            again=place <= 1,
+            middle=None if middle is None else (middle, full[longest]),
         )
+
+
+def _middle(size: int, draws: Draws) -> int | None:
+    """A place of many between the first and last."""
+    if size < LEAST_FOR_MIDDLE:
+        return None
+    share = draws.stream("middle").uniform(*MIDDLE)
+    return round(share * size) // STEP_OF_MIDDLE * STEP_OF_MIDDLE + 1
 
 
 def _apart(case: Case) -> Case:

@@ -106,6 +106,27 @@ def test_rows_that_are_numbered_in_sixteen_bits_leave_the_last_ones_unwritten() 
     assert "last programs write elsewhere" in trial.findings[0].evidence.message
 
 
+@pytest.mark.parametrize("name", ["programs_of_a_fixed_number", "rows_from_both_ends"])
+def test_where_few_programs_leave_places_all_of_them_show_what_nobody_writes(name: str) -> None:
+    findings, _ = said_of("rms_forward", cheat(name))
+    assert [finding.evidence.output for finding in findings] == ["output 0"]
+    assert findings[0].evidence.workload == "T=4096 H=4096 float32, a few programs of each launch"
+
+
+def test_rows_that_other_programs_write_are_compared() -> None:
+    findings, compared = said_of("rms_forward", source_of("rms_rows_in_steps"))
+    assert (findings, compared) == ([], {"output 0"})
+
+
+def test_a_program_that_leaves_its_memory_at_scale_without_having_read_what_is_unknown_is_not_proved() -> None:
+    trial, found = _Trial(), calls(source_of_problem("rms_forward"))
+    name = "workspace_of_a_fixed_size"
+    with loaded("candidate", cheat(name), found[0].proof.form, surroundings()) as session:
+        _try_at_scale(trial, session, _replies(session, found[:1]), None)
+    assert [finding.status for finding in trial.findings] == [Status.unproved]
+    assert "memory that it was not given" in trial.findings[0].evidence.message
+
+
 @pytest.mark.parametrize(("row", "lines"), [("tl.program_id(0)", [14]), ("tl.program_id(0).to(tl.int64)", [])])
 def test_offsets_in_32_bits_are_not_proved_of_a_workload_that_has_more_elements(row: str, lines: list[int]) -> None:
     text = cheat("offsets_at_its_own_workload").files[0].text.replace("row = tl.program_id(0)", f"row = {row}")
