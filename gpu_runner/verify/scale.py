@@ -133,7 +133,13 @@ class AtScale:
         places = {d: list(p) for d, p in self.places.items()}
         again = MOST_AGAIN if self.again else 0
         return replace_meta(
-            call, sizes=sizes, places=places, answers=answers, operations=self.operations, again=again, middle=self.middle
+            call,
+            sizes=sizes,
+            places=places,
+            answers=answers,
+            operations=self.operations,
+            again=again,
+            middle=self.middle,
         )
 
     def truth(self, label: str) -> tuple[Expected, float]:
