@@ -53,8 +53,9 @@ BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of bat
 # kernel then takes the last row in both.
 MANY_ROWS = range(2**16 + 2**10, 2**17, 2**10)
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
-# Operations on blocks of a launch of which all programs run, in the first two calls, where the few leave places of an answer.
-MOST_AGAIN = 200_000
+# Operations on blocks of a launch of which all programs run where the few leave places of an answer: in the first call, and in one
+# with at most so many columns, so that a program takes few.
+MOST_AGAIN, NARROW = 200_000, 64
 MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places; one beyond a multiple, as tiles begin
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
@@ -469,15 +470,18 @@ def _calls(
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
     after = range(SQUARE + 1, SQUARE + 1 + len(layouts))
     permuted = next(place for place in after if layouts[place % len(layouts)] is MemoryLayout.permuted)
-    turns = [None, None, *kinds, None]
+    turns = [None, None, *kinds, None, None]
     for place, kind in enumerate(turns):
         is_beyond, is_far, full = place == 1, place == len(turns) - 1, dict(workload.sizes)
+        is_narrow = place == len(turns) - 2
         columns = [dim for dim in columns_of(problem) if dim not in batch.places]
         if is_beyond:
             full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
         longest = max(batch.places, key=lambda dim: full[dim])
-        if place == SQUARE and columns:  # as many rows as columns
+        if is_narrow:
+            full |= {dim: min(size, NARROW) for dim, size in full.items() if dim not in batch.places}
+        elif place == SQUARE and columns:  # as many rows as columns
             full |= {longest: full[columns[0]]}
         if is_far:  # along one dimension
             full |= dict.fromkeys(batch.places, max(PLACES)) | {longest: stream.choice(MANY_ROWS)}
@@ -495,7 +499,7 @@ def _calls(
         try:
             proof = oracle.with_truth(oracle.asked(case), None)
         except ChildError:
-            if kind is None:
+            if kind is None and not is_narrow:
                 raise
             continue  # such as scalars that do not go with these sizes
         if kind is not None and not is_sound(proof):
@@ -510,7 +514,7 @@ def _calls(
         # As long as a row: one of the two parts that ``chunk`` gives.
         gap = stream.uniform(0.0, MOST_GAP) if is_beyond else float(layout is MemoryLayout.apart)
         places = {dim: _places(full[dim], count) for dim, count in counts.items()}
-        middle = None if place else _middle(full[longest], draws)
+        middle = _middle(full[longest], draws) if place == 0 or is_narrow else None
         if middle is not None and counts[longest] > LEAST_PLACES:
             first, last = places[longest][: counts[longest] // 2], places[longest][counts[longest] // 2 + 1 :]
             places[longest] = (*first, middle, *last)
@@ -527,7 +531,7 @@ def _calls(
             may_raise=bool(place),
             many_rows=longest if is_far else "",
             workload={} if place else dict(workload.sizes),
-            again=place <= 1,
+            again=place == 0 or is_narrow,
             middle=None if middle is None else (middle, full[longest]),
         )
 

@@ -2211,4 +2211,11 @@ NEW: dict[str, NewCheat] = {
         "Tiles in four stages, which take more shared memory than a block of a GPU has.",
         dtype="float16",
     ),
+    "gradient_by_sums_of_slices": NewCheat(
+        "eight_states",
+        6,
+        "backward",
+        "run",
+        "Torch's sums of eight overlapping slices of the upstream gradient are the gradient: none of an input that was broadcast.",
+    ),
 }
