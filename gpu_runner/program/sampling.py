@@ -250,8 +250,8 @@ def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:
     for as long as none of them takes too long."""
     corners = list(itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid)))
     if sample.middle is not None:
-        place, count = sample.middle
-        corners = list(dict.fromkeys([*corners, tuple(place * size // count for size in grid)]))
+        middle, count = sample.middle
+        corners = list(dict.fromkeys([*corners, tuple(middle * size // count for size in grid)]))
     if math.prod(grid) > sample.most_whole:
         yield from corners
         return
