@@ -80,6 +80,22 @@ def indices(
     return tuple(torch.meshgrid(*places_of(shape, axes, places), indexing="ij"))
 
 
+def unseen(meta: dict[str, Any], entries: list[dict[str, Any]], tensors: list[torch.Tensor]) -> set[str]:
+    """Answers of which nothing is known at the last places of their batch dimensions or, of a single one, in the middle."""
+    found = set()
+    for entry in entries:
+        if "tensor" not in entry or entry["unsure"]:
+            continue
+        known, axes = tensors[entry["tensor"] + 1], meta["answers"][entry["label"]]
+        batch = [dim for dim in axes if dim is not None]
+        ends = [-1]
+        if meta["middle"] is not None and len(batch) == 1:
+            ends.append(meta["places"][batch[0]].index(meta["middle"][0]))
+        if not all(bool(known[tuple(slice(None) if dim is None else end for dim in axes)].any()) for end in ends):
+            found.add(entry["label"])
+    return found
+
+
 def gathered(
     meta: dict[str, Any], values: Mapping[str, Any], sample: Sample
 ) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:

@@ -269,13 +269,28 @@ def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
     """
     if state.values.get("imported"):
         return {"values": [], "offsets": [], "ranges": []}, []
+    facts, found = _sampled(state, meta, tensors, meta["operations"])
+    unseen = at_scale.unseen(meta, facts["values"], found) if meta["again"] else set()
+    if unseen:
+        again, other = _sampled(state, meta, tensors, meta["again"])
+        unseen -= at_scale.unseen(meta, again["values"], other)
+        values = [entry for entry in facts["values"] if entry["label"] not in unseen]
+        values += [
+            entry | {"tensor": entry["tensor"] + len(found)} for entry in again["values"] if entry["label"] in unseen
+        ]
+        facts, found = facts | {"values": values}, [*found, *other]
+    return facts, found
+
+
+def _sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], operations: int) -> Answer:
+    """The same by few programs of each launch, or all of them for so many ``operations`` on blocks."""
     arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
     device = device_of(state, meta)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
     with (
         _on(state, device),
         _deciding_apart(state) as apart,
-        sampling(given, operations=meta["operations"]) as sample,
+        sampling(given, operations=operations, middle=meta["middle"]) as sample,
     ):
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
         if not meta["operations"]:

@@ -6,12 +6,15 @@ Kernels are compiled for an architecture, each once for the types of its argumen
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from gpu_runner.program.lanes import place_in_file
 
 ARCHITECTURE = 90  # sm_90: NVIDIA H100 and H200
 MOST_CPU_S = 10.0  # of what compiles in a verdict
+ALIGNED = 16
+MOST_SHARED = 232_448  # bytes of shared memory that a block has there, at most
 _WHOLE = ("i32", "i64", "u64")  # Python's integers by size, besides 1, which is a constant
 _OF_PASSES = "PassManager::run failed"
 
@@ -66,8 +69,9 @@ class Compiler:
             if _cpu_s() - self._begun > MOST_CPU_S:
                 return _NotRun()
             self._known[key] = None
+            src.attrs = _aligned(src.signature.values())
             try:
-                self._compile(src, target=target, options=options, **more)
+                _check_shared_memory(self._compile(src, target=target, options=options, **more))
                 self.compiled[src.fn.__name__] = None
             except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
                 if not _is_of_language(error):  # such as a tool that is not there
@@ -77,6 +81,20 @@ class Compiler:
             self.failed = known
             raise known
         return _NotRun()
+
+
+def _aligned(kinds: Iterable[object]) -> dict[tuple[int, ...], list[list[object]]]:
+    """What Triton knows of arguments at the sizes of most workloads: that they are multiples of 16, so that it loads ahead."""
+    able = [place for place, kind in enumerate(kinds) if kind in _WHOLE or str(kind).startswith("*")]
+    return {(place,): [["tt.divisibility", ALIGNED]] for place in able}
+
+
+def _check_shared_memory(made: Any) -> None:
+    """Raise as a launch would where a kernel takes more shared memory than there is."""
+    from triton.runtime.errors import OutOfResources
+
+    if made.metadata.shared > MOST_SHARED:
+        raise OutOfResources(made.metadata.shared, MOST_SHARED, "shared memory")
 
 
 def told(error: Exception) -> dict[str, Any]:

@@ -1009,7 +1009,12 @@ def _note_constant(decisions: Decisions, outcome: int, what: str = "", *, is_bra
 
 
 def _note_entries(decisions: Decisions, table: Any, at: int) -> None:
-    """Note which entry of a table is taken, as host code's are noted."""
+    """Note which entry of a table is taken, as host code's are noted, unless the text says it, as a static loop's step does."""
+    site = None if decisions.is_paused else _site(sys._getframe(2))  # noqa: SLF001 - as above
+    if site is None or (
+        isinstance(site.node, ast.Subscript) and _is_fixed(site, decisions, site.node.slice, constant=True)
+    ):
+        return
     if len(table) > MOST_ITEMS:
         _note_constant(decisions, FAILED, f"each of its {len(table)} entries")
         return
@@ -1058,10 +1063,10 @@ def _note_tile(decisions: Decisions, axis: int, extent: int, size: int, is_beyon
     _compute_constant(decisions, f"beyond along {axis}", is_beyond, [extent])
 
 
-def _is_fixed(site: _Site, decisions: Decisions, *, constant: bool = False) -> bool:
+def _is_fixed(site: _Site, decisions: Decisions, node: ast.expr | None = None, *, constant: bool = False) -> bool:
     # Of a kernel that another one calls nobody knows what its parameters hang on, but for constants.
     parameters = frozenset() if site.callers and not constant else _fixed(site.text, site.callers, decisions)
-    return site.text.is_fixed(site.node, parameters, constant=constant)
+    return site.text.is_fixed(node or site.node, parameters, constant=constant)
 
 
 def _fixed(

@@ -275,8 +275,8 @@ class _Guarded:
         return 1 + int(x) + int(columns) * (int(y) + int(rows) * int(z))
 
     def end_if_sampled(self) -> None:
-        """End a program that leaves its memory where launches are sampled: it may go by what others would have written."""
-        if self.sample is not None and self.sample.written:
+        """End a program that leaves its memory where launches are sampled, and goes by what others would have written."""
+        if self.sample is not None and self.sample.is_lost:
             enough()
 
     def _range_of(self, low: int, high: int) -> int | None:
@@ -388,16 +388,18 @@ def _with_warps(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def sampling(inputs: Sequence[torch.Tensor], *, operations: int = 0) -> Iterator[Sample]:
+def sampling(
+    inputs: Sequence[torch.Tensor], *, operations: int = 0, middle: Sequence[int] | None = None
+) -> Iterator[Sample]:
     """Have the interpreter run few programs of each launch, or all of them for so many ``operations`` on blocks.
 
-    ``inputs`` are known, whoever writes to them.
+    ``inputs`` are known, whoever writes to them. ``middle``: a place of so many, of which a program is run too.
     """
     from triton.runtime import interpreter
 
     guarded: Any = interpreter._interpreter  # noqa: SLF001 - as above
     known = frozenset(tensor.untyped_storage().data_ptr() for tensor in inputs)
-    guarded.sample = Sample(known, math.inf if operations else MOST_WHOLE)
+    guarded.sample = Sample(known, math.inf if operations else MOST_WHOLE, middle=middle)
     guarded.most = operations or MOST_SAMPLED_OPERATIONS
     try:
         yield guarded.sample

@@ -40,6 +40,7 @@ class Sample:
 
     inputs: frozenset[int]
     most_whole: float = MOST_WHOLE  # programs of a launch that is run whole
+    middle: Sequence[int] | None = None  # a place, and of how many, of which a program is run beside the first and last
     written: dict[int, Any] = field(
         default_factory=dict
     )  # by the place where partial memory begins, which bytes are known
@@ -245,8 +246,12 @@ def enough(*, is_long: bool = False) -> None:
 
 
 def chosen(grid: Sequence[int], sample: Sample) -> Iterator[tuple[int, ...]]:
-    """The first and last programs along each axis; of few programs all, for as long as none of them takes too long."""
+    """The first and last programs along each axis, and one as far along all of them as the ``middle`` is; of few programs all,
+    for as long as none of them takes too long."""
     corners = list(itertools.product(*(dict.fromkeys((0, size - 1)) for size in grid)))
+    if sample.middle is not None:
+        middle, count = sample.middle
+        corners = list(dict.fromkeys([*corners, tuple(middle * size // count for size in grid)]))
     if math.prod(grid) > sample.most_whole:
         yield from corners
         return

@@ -151,14 +151,15 @@ def computed_by_torch(
     known: dict[tuple[str, str], int] = {}
     for item in original:
         known[item.step, item.operator] = known.get((item.step, item.operator), 0) + item.elements
-    summed = set(adjoints(work, elements))
+    summed = Counter(adjoints(work, elements))
     on_line = Counter[tuple[str, str, str, str | None, int | None]]()
     for item in work:
         on_line[_place(item)] += item.elements
     steps: dict[str, list[Work]] = {}
     for item in work:
         partial = _is_partial(item, proof, processors, on_line[_place(item)])
-        if item in summed or not _is_work(item, scale, elements) or partial:
+        summed[item] -= 1
+        if summed[item] >= 0 or not _is_work(item, scale, elements) or partial:
             continue
         left = known.get((item.step, item.operator), 0)
         if item.elements <= left:
@@ -222,11 +223,18 @@ def _at_scale(elements: int, sizes: Mapping[str, int], scale: Mapping[str, int])
 
 
 def adjoints(work: Sequence[Work], elements: Mapping[str, int]) -> Iterator[Work]:
-    """The sums of an upstream gradient that are a gradient: what autograd itself does for an input that was broadcast."""
+    """The sums of an upstream gradient that are a gradient: what autograd itself does for inputs that were broadcast.
+
+    It adds up all of it once for each input at most: more are sums of overlapping parts, which a kernel computes.
+    """
+    inputs = sum(" " not in name for name in elements)  # as other labels have it
+    summed = Counter[tuple[str, str]]()
     for item in work:
         is_backward = item.source.startswith("upstream") and item.step.endswith("backward")
-        if is_backward and item.operator == "sum" and item.elements <= elements.get(item.source, 0):
-            yield item
+        if is_backward and item.operator == "sum" and item.elements <= (whole := elements.get(item.source, 0)):
+            summed[item.step, item.source] += item.elements
+            if summed[item.step, item.source] <= inputs * whole:
+                yield item
 
 
 def _sentence(items: Sequence[Work], total: int) -> str:

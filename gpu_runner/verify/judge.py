@@ -1026,9 +1026,11 @@ def _try_at_scale(
     for call, reply in replies:
         if isinstance(reply, ChildFailed):
             failure = failure_of(reply, "at_scale", call.label())
-            is_finding = failure.rule == "grid" and not call.many_rows
+            # A program that has read nothing unknown goes by what is there: where it leaves its memory, it does so for a user.
+            leaves = failure.status is Status.out_of_bounds and isinstance(reply, ChildError)
+            is_finding = leaves or (failure.rule == "grid" and not call.many_rows)
             if is_finding and (original is None or not _wrong_at_scale(original, call, {None})):
-                trial.findings.append(failure)
+                trial.findings.append(replace(failure, status=Status.unproved) if leaves else failure)
                 continue
             trial.refused.append(Check("at_scale_left_out", call.label(), True))
             continue  # it reads what no program has written there, refuses such sizes, or takes too long

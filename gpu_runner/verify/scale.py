@@ -53,6 +53,10 @@ BEYOND, WIDER = (1.2, 2.5), (1.05, 1.5)  # times the sizes of a workload: of bat
 # kernel then takes the last row in both.
 MANY_ROWS = range(2**16 + 2**10, 2**17, 2**10)
 FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, as of a view into a buffer of all weights
+# Operations on blocks of a launch of which all programs run where the few leave places of an answer: in the first call, and in one
+# with at most so many columns, so that a program takes few.
+MOST_AGAIN, NARROW = 200_000, 64
+MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places; one beyond a multiple, as tiles begin
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
 ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.005, torch.float64: 0.005}  # of the scale
@@ -100,6 +104,8 @@ class AtScale:
     may_raise: bool = False
     many_rows: str = ""  # the dimension with more than 2^16 places, of which an axis of a grid may hold no more
     workload: Mapping[str, int] = field(default_factory=dict)  # what the sizes are of, where they are no larger
+    middle: tuple[int, int] | None = None  # one of the places, beside the first and last, and of how many it is
+    again: bool = False  # where the few programs leave places of an answer, all of them run
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
 
     @property
@@ -126,7 +132,16 @@ class AtScale:
         sizes = {dim: self.sizes[dim] for dim in self.places}
         answers = {label: list(known.axes) for label, known in self.answers.items()}
         places = {d: list(p) for d, p in self.places.items()}
-        return replace_meta(call, sizes=sizes, places=places, answers=answers, operations=self.operations)
+        again = MOST_AGAIN if self.again else 0
+        return replace_meta(
+            call,
+            sizes=sizes,
+            places=places,
+            answers=answers,
+            operations=self.operations,
+            again=again,
+            middle=self.middle,
+        )
 
     def truth(self, label: str) -> tuple[Expected, float]:
         """What an answer is at these places, and by how much more than there it is of all."""
@@ -455,15 +470,18 @@ def _calls(
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
     after = range(SQUARE + 1, SQUARE + 1 + len(layouts))
     permuted = next(place for place in after if layouts[place % len(layouts)] is MemoryLayout.permuted)
-    turns = [None, None, *kinds, None]
+    turns = [None, None, *kinds, None, None]
     for place, kind in enumerate(turns):
         is_beyond, is_far, full = place == 1, place == len(turns) - 1, dict(workload.sizes)
+        is_narrow = place == len(turns) - 2
         columns = [dim for dim in columns_of(problem) if dim not in batch.places]
         if is_beyond:
             full |= {dim: _times(full[dim], BEYOND, stream) for dim in batch.places}
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
         longest = max(batch.places, key=lambda dim: full[dim])
-        if place == SQUARE and columns:  # as many rows as columns
+        if is_narrow:
+            full |= {dim: min(size, NARROW) for dim, size in full.items() if dim not in batch.places}
+        elif place == SQUARE and columns:  # as many rows as columns
             full |= {longest: full[columns[0]]}
         if is_far:  # along one dimension
             full |= dict.fromkeys(batch.places, max(PLACES)) | {longest: stream.choice(MANY_ROWS)}
@@ -481,7 +499,7 @@ def _calls(
         try:
             proof = oracle.with_truth(oracle.asked(case), None)
         except ChildError:
-            if kind is None:
+            if kind is None and not is_narrow:
                 raise
             continue  # such as scalars that do not go with these sizes
         if kind is not None and not is_sound(proof):
@@ -495,10 +513,15 @@ def _calls(
         layout = MemoryLayout.dense if kind is None else layouts[place % len(layouts)]
         # As long as a row: one of the two parts that ``chunk`` gives.
         gap = stream.uniform(0.0, MOST_GAP) if is_beyond else float(layout is MemoryLayout.apart)
+        places = {dim: _places(full[dim], count) for dim, count in counts.items()}
+        middle = _middle(full[longest], draws) if place == 0 or is_narrow else None
+        if middle is not None and counts[longest] > LEAST_PLACES:
+            first, last = places[longest][: counts[longest] // 2], places[longest][counts[longest] // 2 + 1 :]
+            places[longest] = (*first, middle, *last)
         yield AtScale(
             replace(proof, laid=laid, upstream=upstream),
             full,
-            {dim: _places(full[dim], count) for dim, count in counts.items()},
+            places,
             {spec.name: _only(spec.dims, counts) for spec in problem.inputs},
             answers,
             batch.upstream,
@@ -508,7 +531,17 @@ def _calls(
             may_raise=bool(place),
             many_rows=longest if is_far else "",
             workload={} if place else dict(workload.sizes),
+            again=place == 0 or is_narrow,
+            middle=None if middle is None else (middle, full[longest]),
         )
+
+
+def _middle(size: int, draws: Draws) -> int | None:
+    """A place of many between the first and last."""
+    if size < LEAST_FOR_MIDDLE:
+        return None
+    share = draws.stream("middle").uniform(*MIDDLE)
+    return round(share * size) // STEP_OF_MIDDLE * STEP_OF_MIDDLE + 1
 
 
 def _apart(case: Case) -> Case:

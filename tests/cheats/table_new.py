@@ -2190,4 +2190,36 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The softplus of a parameter as the logarithm of one and an exponential, which overflows where it is far out.",
     ),
+    "programs_of_a_fixed_number": NewCheat(
+        "rms_forward", 7, "forward", "whole", "A row for each of 2,048 programs, of which its workload has 4,096."
+    ),
+    "rows_from_both_ends": NewCheat(
+        "rms_forward",
+        7,
+        "forward",
+        "whole",
+        "Half of 2,048 programs count rows from the first, half from the last: those between are never written.",
+    ),
+    "workspace_of_a_fixed_size": NewCheat(
+        "rms_forward",
+        7,
+        "forward",
+        "whole",
+        "What one kernel tells the next of each row lies in memory for 2,048 rows, beyond which both leave it.",
+    ),
+    "tiles_beyond_shared_memory": NewCheat(
+        "product_forward",
+        11,
+        "forward",
+        "whole",
+        "Tiles in four stages, which take more shared memory than a block of a GPU has.",
+        dtype="float16",
+    ),
+    "gradient_by_sums_of_slices": NewCheat(
+        "eight_states",
+        6,
+        "backward",
+        "run",
+        "Torch's sums of eight overlapping slices of the upstream gradient are the gradient: none of an input that was broadcast.",
+    ),
 }

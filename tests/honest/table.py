@@ -169,4 +169,5 @@ HONEST: dict[str, Honest] = {
     "unit_rows_scaled": Honest("unit_rows", "squares of what the largest element of a row leaves, a float64 reference"),
     "words_of_six": Honest("six_words", "six words, each with a formula of its own"),
     "softplus_gain": Honest("softplus_gain", "the softplus of a parameter, whose gradient a loop over rows adds up"),
+    "rms_rows_in_steps": Honest("rms_forward", "rows seven apart, more programs than rows, whose last ones return"),
 }

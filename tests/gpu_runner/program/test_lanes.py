@@ -69,6 +69,7 @@ FIXED = {
     "a mode of a helper": "_mode(x, 1, gain=BLOCK)",
     "a mode that its caller fixes": "_again(x, BLOCK)",
     "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
+    "an entry by a step of a written loop": "[(x, x + 1.0, BLOCK)[step] for step in tl.static_range(2)]",
     "a type that is asserted": "x; tl.static_assert(x_ptr.dtype.element_ty != flags_ptr.dtype.element_ty)",
     "a type": "x * 2.0 if x_ptr.dtype.element_ty == tl.float64 else x",
     "whether a pointer is None": "x if flags_ptr is not None else 0.0",

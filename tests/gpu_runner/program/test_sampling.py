@@ -162,3 +162,10 @@ def test_what_is_small_or_written_or_another_view_is_copied_whole() -> None:
     begin = large.untyped_storage().data_ptr()
     sample.writes(begin, begin + large.untyped_storage().nbytes(), np.array([begin]), 4)
     assert sample.copy(large, {}) is None
+
+
+def test_a_program_in_the_middle_is_run_as_far_along_each_axis_as_its_place() -> None:
+    sample = Sample(frozenset(), middle=(65, 260))
+    sample.is_whole = False
+    assert [*chosen((100,), sample)] == [(0,), (99,), (25,)]
+    assert [*chosen((100, 8), sample)][-1] == (25, 2)

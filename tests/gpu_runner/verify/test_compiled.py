@@ -78,6 +78,37 @@ def test_what_no_compiler_takes_is_said_in_its_words_with_the_line(
     assert finding.evidence.line == line
 
 
+PRODUCT = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def _product(a_ptr, b_ptr, y_ptr, n_cols, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, cols = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, n_cols, K):
+        a = tl.load(a_ptr + rows * n_cols + start + tl.arange(0, K)[None, :])
+        b = tl.load(b_ptr + cols * n_cols + start + tl.arange(0, K)[:, None])
+        total += tl.dot(a, b)
+    tl.store(y_ptr + rows * n_cols + cols, total)
+
+def candidate(a, b):
+    y = torch.empty_like(a)
+    _product[(1,)](a, b, y, a.shape[-1], M=64, N=64, K={depth}, num_stages=4)
+    return y
+"""
+
+
+@pytest.mark.parametrize(("depth", "words"), [(128, ["shared memory, Required"]), (32, [])])
+@pytest.mark.slow
+def test_more_shared_memory_than_a_block_has_is_refused(depth: int, words: list[str]) -> None:
+    trial = compiled(PRODUCT.format(depth=depth), launched=("_product",))
+    assert [finding.status for finding in trial.findings] == [Status.compile_error] * len(words)
+    assert all(word in trial.findings[0].evidence.message for word in words)
+    assert trial.refused == []
+
+
 @pytest.mark.slow
 def test_what_is_refused_of_an_original_too_is_named_alone() -> None:
     text = SUMS.format(scale="1.0", begin="tl.zeros((BLOCK,), tl.float32)")

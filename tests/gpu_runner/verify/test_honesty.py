@@ -101,6 +101,15 @@ def test_a_gradient_that_sums_the_upstream_one_is_the_adjoint_of_a_broadcast() -
     assert list(adjoints([replace(adjoint, elements=128_000)], ELEMENTS)) == []
 
 
+def test_sums_of_overlapping_parts_of_the_upstream_gradient_are_none() -> None:
+    whole = replace(PARTIAL, source="upstream 0")
+    for parts in ([whole] * 3, [replace(whole, line=line) for line in range(3)]):
+        assert list(adjoints(parts, ELEMENTS)) == parts[:2]  # of x and w
+        assert [rule for _, rule, _ in computed_by_torch(parts, replace(PROOF, scale=COMPUTES))] == [
+            "torch computes the answer"
+        ]
+
+
 def test_moving_is_work_only_where_the_answer_is_a_move() -> None:
     assert rules(COPY_OF_X) == []
     assert rules(COPY_OF_X, MOVES) == [("torch computes the answer", 3)]

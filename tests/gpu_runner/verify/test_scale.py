@@ -63,7 +63,7 @@ def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:
 
 
 def test_the_second_call_lies_beyond_the_workload() -> None:
-    first, second, _ = calls(source_of_problem("residual"))
+    first, second, *_ = calls(source_of_problem("residual"))
     assert dict(first.sizes) == {"T": 4096, "H": 8192}
     assert second.sizes["H"] > 8192
     assert second.offset >= 2**24
@@ -91,6 +91,12 @@ def test_where_the_reference_makes_much_only_the_first_call_has_the_full_size(
     assert others[1].sizes["S"] < 256
 
 
+def test_the_call_before_the_last_has_the_rows_of_the_workload_and_few_columns() -> None:
+    *_, narrow, _ = calls(source_of_problem("residual"))
+    assert dict(narrow.sizes) == {"T": 4096, "H": 64}
+    assert narrow.again and narrow.middle is not None
+
+
 def test_the_last_call_has_more_rows_than_sixteen_bits_count_to() -> None:
     *_, last = calls(source_of_problem("residual"))
     assert last.many_rows == "T"
@@ -104,6 +110,28 @@ def test_rows_that_are_numbered_in_sixteen_bits_leave_the_last_ones_unwritten() 
         _try_at_scale(trial, session, _replies(session, found), None)
     assert [finding.status for finding in trial.findings] == [Status.unproved]
     assert "last programs write elsewhere" in trial.findings[0].evidence.message
+
+
+@pytest.mark.parametrize("name", ["programs_of_a_fixed_number", "rows_from_both_ends"])
+def test_where_few_programs_leave_places_all_of_them_show_what_nobody_writes(name: str) -> None:
+    findings, _ = said_of("rms_forward", cheat(name))
+    assert {finding.evidence.output for finding in findings} == {"output 0"}
+    workloads = [finding.evidence.workload for finding in findings]
+    assert workloads == [f"T=4096 H={columns} float32, a few programs of each launch" for columns in (4096, 64)]
+
+
+def test_rows_that_other_programs_write_are_compared() -> None:
+    findings, compared = said_of("rms_forward", source_of("rms_rows_in_steps"))
+    assert (findings, compared) == ([], {"output 0"})
+
+
+def test_a_program_that_leaves_its_memory_at_scale_without_having_read_what_is_unknown_is_not_proved() -> None:
+    trial, found = _Trial(), calls(source_of_problem("rms_forward"))
+    name = "workspace_of_a_fixed_size"
+    with loaded("candidate", cheat(name), found[0].proof.form, surroundings()) as session:
+        _try_at_scale(trial, session, _replies(session, found[:1]), None)
+    assert [finding.status for finding in trial.findings] == [Status.unproved]
+    assert "memory that it was not given" in trial.findings[0].evidence.message
 
 
 @pytest.mark.parametrize(("row", "lines"), [("tl.program_id(0)", [14]), ("tl.program_id(0).to(tl.int64)", [])])
