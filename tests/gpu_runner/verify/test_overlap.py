@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from gpu_runner.contracts import parse_problem
+from gpu_runner.contracts import Limits, parse_problem
 from gpu_runner.contracts.verify import Check, Status
 from gpu_runner.errors import ChildError
 from gpu_runner.reply import ChildReply
@@ -46,7 +46,8 @@ def proofs() -> list[Proof]:
 
 
 def test_inputs_that_are_made_ahead_are_those_of_their_case() -> None:
-    oracle = Oracle(PROBLEM, cast(ChildSession, None), cast(CallForm, form_of(PROBLEM)), {})
+    session = SimpleNamespace(limits=Limits(), gpu=False)
+    oracle = Oracle(PROBLEM, cast(ChildSession, session), cast(CallForm, form_of(PROBLEM)), {})
     other = replace(CASES[0], seed=99)
     for case, coming, expected in zip(CASES, (*CASES[1:], None), proofs(), strict=True):
         oracle.coming = coming
