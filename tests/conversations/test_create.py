@@ -274,7 +274,7 @@ smith[bot] commented: **`reglu` is proved in Triton's interpreter and passes the
             "src/liger_kernel/transformers/__init__.py +2 -0",
             "src/liger_kernel/transformers/functional.py +5 -0",
             "src/liger_kernel/transformers/reglu.py +13 -0",
-            "test/transformers/test_reglu.py +177 -0",
+            "test/transformers/test_reglu.py +190 -0",
         ]
     )
     assert talk.checks() == snapshot(
