@@ -221,7 +221,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
     assert talk.changed() == snapshot(
-        ["benchmarks/benchmark_reglu.py +56 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +173 -0"]
+        ["benchmarks/benchmark_reglu.py +56 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +186 -0"]
     )
     assert talk.checks() == snapshot(
         [

@@ -140,11 +140,21 @@ def candidate(x):
 LONG = PROBLEM.replace('{"T": 8, "H": 8}', '{"T": 4096, "H": 64}')
 
 
+SHIFTED = "(ct.bid(0) + n_rows // 2) % n_rows"
+
+
 @pytest.mark.parametrize(
-    ("place", "compared"), [("ct.bid(0)", {"output 0"}), ("(ct.bid(0) + n_rows // 2) % n_rows", set())]
+    ("place", "rows", "compared"),
+    [
+        ("ct.bid(0)", 4096, {"output 0"}),
+        (SHIFTED, 4096, {"output 0"}),
+        pytest.param(SHIFTED, 65536, set(), marks=pytest.mark.slow),
+    ],
 )
-def test_a_tile_whose_index_no_program_wrote_is_not_judged(place: str, compared: set[str]) -> None:
-    assert said_at_scale(LONG, ROWS.replace("{place}", place)) == ([], compared)
+def test_a_tile_whose_index_no_program_wrote_is_judged_where_all_programs_can_run(
+    place: str, rows: int, compared: set[str]
+) -> None:
+    assert said_at_scale(LONG.replace("4096", str(rows)), ROWS.replace("{place}", place)) == ([], compared)
 
 
 def test_a_tile_beyond_its_array_at_scale_alone_ends_the_call() -> None:
