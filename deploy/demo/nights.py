@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 import threading
 import time
@@ -25,7 +24,7 @@ from deploy.demo import library, recorded_gpu
 from deploy.demo.library import LibraryError
 from deploy.demo.play import headline, say, transcript
 from deploy.demo.recorded_gpu import Machine
-from deploy.demo.theatre import MAINTAINER, REPOSITORY, DemoError, free_port, kept_ports, register
+from deploy.demo.theatre import MAINTAINER, REPOSITORY, DemoError, empty_folder, free_port, kept_ports, register
 from deploy.localhub.conversation import CommentEntry
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HOST, HubServer
@@ -116,9 +115,7 @@ def play_nights(out: Path, keep: bool = False, archive: Path | None = None) -> i
     try:
         ports = kept_ports() if keep else (0, 0)
         source = archive or library.fetch(out.parent / "library")
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as scratch:
+        with empty_folder(out), tempfile.TemporaryDirectory() as scratch:
             untouched = library.unpack(source, Path(scratch))
             with _open(out, untouched, ports, started) as stage:
                 passed = _month(stage, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -12,7 +11,16 @@ import typer
 from deploy.demo import library
 from deploy.demo.library import audit
 from deploy.demo.scripts import SCRIPTS, Script
-from deploy.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, kept_ports, open_theatre
+from deploy.demo.theatre import (
+    ASKER,
+    MAINTAINER,
+    REPOSITORY,
+    DemoError,
+    Theatre,
+    empty_folder,
+    kept_ports,
+    open_theatre,
+)
 from deploy.localhub.conversation import CommentEntry, CommitEntry, Entry, OpeningEntry, ReviewEntry
 from workers import artifacts, inbox
 from workers.contracts import JobState, JobView, StageState
@@ -67,9 +75,7 @@ def play(out: Path, keep: bool = False, archive: Path | None = None, script: Scr
     try:
         ports = kept_ports() if keep else (0, 0)
         source = archive or library.fetch(out.parent / "library")
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as scratch:
+        with empty_folder(out), tempfile.TemporaryDirectory() as scratch:
             untouched = library.unpack(source, Path(scratch))
             say(started, f"{library.PROJECT} {library.VERSION} is unpacked; starting localhub and the bot")
             with open_theatre(out, untouched, ports) as theatre:

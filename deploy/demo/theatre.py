@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import http.client
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -163,6 +165,24 @@ def _ready_status(service_url: str) -> int | None:
         return None
     finally:
         connection.close()
+
+
+@contextmanager
+def empty_folder(out: Path) -> Iterator[None]:
+    """``out`` made anew, with no other demo in it meanwhile: each begins by removing what the last one left.
+
+    Raises:
+        DemoError: another demo plays there.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.with_name(f"{out.name}.lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DemoError(f"another demo plays in {out}: wait for its end, or give this one another --out") from error
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        yield
 
 
 KEPT_PORTS = (8900, 8901)

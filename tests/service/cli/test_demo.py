@@ -30,6 +30,18 @@ def test_a_demo_that_shall_stay_up_where_its_port_is_taken_says_so_and_touches_n
     assert kept.exists()
 
 
+@pytest.mark.parametrize("name", ["create", "nightly"])
+def test_a_second_demo_in_one_folder_is_refused_and_touches_nothing(name: str, tmp_path: Path) -> None:
+    out, archive = tmp_path / "demo", tmp_path / "archive"
+    archive.touch()
+    with theatre.empty_folder(out):
+        (out / "there").touch()
+        result = CliRunner().invoke(app, ["demo", name, "--out", str(out), "--source", str(archive)])
+        assert (out / "there").exists()
+    assert result.exit_code == 1
+    assert f"another demo plays in {out}: wait for its end, or give this one another --out" in result.output
+
+
 def test_the_tests_of_several_files_are_run_at_once_and_counted_apart(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test/test_own.py").write_text(
