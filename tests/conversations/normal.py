@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MARK = re.compile(r"\n*<!-- kernelsmith:[^>]* -->\s*$")
+DATE = re.compile(r"\b20\d\d-[01]\d-[0-3]\d\b")
 DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 COMMIT = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{40}|[0-9a-f]{12}|[0-9a-f]{7})(?![0-9a-f])")
 FOLD = re.compile(r"<(/?)details>(?:<summary>(.*?)</summary>)?")
@@ -23,7 +24,7 @@ class Normal:
     def __call__(self, text: str) -> str:
         """Give a text as it is in every run."""
         text = MARK.sub("", text).replace(self.hub_url, "https://hub").replace(self.hub_url.split("//")[1], "hub")
-        text = COMMIT.sub(self._named, DIGEST.sub("DIGEST", text))
+        text = COMMIT.sub(self._named, DATE.sub("DATE", DIGEST.sub("DIGEST", text)))
         for number, job in enumerate(self.jobs(), 1):
             text = text.replace(job, f"JOB{number}")
         return text.strip()

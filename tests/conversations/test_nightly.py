@@ -679,7 +679,7 @@ def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close
     ((issue, title, state),) = issues(talk, number)
     assert (title, state) == snapshot(("Kernels that became faster on NVIDIA H200, week by week", "open"))
     assert talk.read(issue) == snapshot("""\
-**Faster since 2026-11-30** at `COMMIT5`: `geglu`.
+**Faster since DATE** at `COMMIT5`: `geglu`.
 
 | kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |

@@ -72,7 +72,8 @@ def _pow(x, exponent):
     power = tl.exp2(exponent * tl.log2(tl.abs(x)))
     odd = exponent - 2.0 * tl.floor(0.5 * exponent) == 1.0
     negative = (x < 0) | (1.0 / x < 0)  # -0.0 is not below 0, and its reciprocal is
-    power = tl.where(odd, power * tl.where(negative, -1.0, 1.0), power)  # Triton subtracts where it negates, which has no -0.0
+    # A factor, since Triton negates by subtracting from 0, which gives no -0.0.
+    power = tl.where(odd, power * tl.where(negative, -1.0, 1.0), power)
     # A negative number has a power only where the exponent is whole; zeros and infinities have all.
     below = tl.where(tl.floor(exponent) == exponent, power, float("nan"))
     power = tl.where((x < 0) & (x > float("-inf")), below, power)
