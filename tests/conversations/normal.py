@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MARK = re.compile(r"\n*<!-- kernelsmith:[^>]* -->\s*$")
-DATE = re.compile(r"\b20\d\d-[01]\d-[0-3]\d\b")
+DATE = re.compile(r"\b20\d\d-[01]\d-[0-3]\d\b(?! \d\d:)")
 DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 COMMIT = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{40}|[0-9a-f]{12}|[0-9a-f]{7})(?![0-9a-f])")
 FOLD = re.compile(r"<(/?)details>(?:<summary>(.*?)</summary>)?")
