@@ -89,7 +89,7 @@ class Oracle:
     held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
     trained: tuple[str, ...] = ()
     seed: int = 0  # of what a module draws as it is built
-    restarts: int = 0  # of its child, after a device-side assertion
+    restarts: int = 0  # of its child, whose device was lost or which took too much memory
     dropped: ChildError | None = None  # why the last case was left out
     uses: Uses = field(default_factory=Uses)
     coming: Case | None = None  # whose inputs are made while the reference works

@@ -78,8 +78,7 @@ class Uses:
         can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
         able = {
             "double": can_double,
-            "changed": case.layout
-            == MemoryLayout.dense,  # what a function copied before it saves it may be kept by any means
+            "changed": case.layout == MemoryLayout.dense,  # a copy that a function made may be kept by any means
             "elsewhere": case.layout == MemoryLayout.apart,  # of dense tensors copies lie as they do
         }
         fit = [use for use in self._left if able.get(use.kind, True)]
