@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 from gpu_runner import kernelbench
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaptureRequest, CaptureResult, Graph, Problem, ProblemError, parse_problem
-from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
+from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, MalformedReply
+from gpu_runner.messages import Call, DescribeModel, LoadProblem, R, Request
 from gpu_runner.session import ChildSession
 from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
 
 _NO_BACKWARD = "needed for gradient computation has been modified by an inplace operation"  # of torch's autograd
 
-Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
 MOST_ELEMENTS_WITH_DATA = 2**24
 # A model with more parameters and buffers is captured with its own sizes alone.
@@ -32,7 +31,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
             context.isolation.append(session.isolation)
             call = _caller(session)
             if problem.form == "reference":
-                call("load", {})
+                call(LoadProblem())
                 return _captured(problem, call, request.whole)
             return captured_model(problem, call, request.whole)
     except ChildFailed as failure:
@@ -48,7 +47,7 @@ def captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
     Its own are taken too where they alone leave no operator outside of the vocabulary: a pool may divide no others evenly. A model
     that autograd refuses, since it changes what its gradients need, is captured forward alone.
     """
-    takes = kernelbench.read(call("describe", {}))
+    takes = kernelbench.read(call(DescribeModel()))
     try:
         return _captured_model(problem, takes, call, whole)
     except ProblemError as error:
@@ -87,7 +86,7 @@ def _captured_model(problem: Problem, takes: kernelbench.Taken, call: Call, whol
 def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool) -> tuple[str, Graph]:
     """A KernelBench model in the reference form, and its graph; what no value depends on stays the model's own."""
     source = kernelbench.rewritten(problem, takes, named_sizes)
-    call("load", {"source": source, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
+    call(LoadProblem(source, takes.state_elements > MOST_ELEMENTS_WITH_DATA))
     graph = Tracer(call, parse_problem(source), whole=whole).graph()
     unused = set(unused_inputs(graph)) & {item.name for item in takes.items if item.path is not None and not item.idle}
     if not unused:
@@ -97,7 +96,7 @@ def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, 
     specs = {spec.name: spec for spec in parse_problem(source).inputs}
     if any(specs[spec.name] != spec for spec in parse_problem(without).inputs):  # what was a number has a name now
         return traced(problem, idle, call, whole, named_sizes)
-    call("load", {"source": without, "fake": takes.state_elements > MOST_ELEMENTS_WITH_DATA})
+    call(LoadProblem(without, takes.state_elements > MOST_ELEMENTS_WITH_DATA))
     return without, _without_inputs(graph, unused)
 
 
@@ -140,4 +139,10 @@ def blamed(failure: ChildFailed) -> ProblemError:
 
 
 def _caller(session: ChildSession) -> Call:
-    return lambda method, meta: session.call(method, meta).meta
+    def call(request: Request[R]) -> R:
+        try:
+            return session.call(request).message
+        except MalformedReply as error:
+            raise ProblemError("the reference answered in place of the runner's own code") from error
+
+    return call

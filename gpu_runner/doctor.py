@@ -14,9 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from gpu_runner import host, removal
 from gpu_runner.context import RunContext
@@ -24,9 +23,10 @@ from gpu_runner.contracts import DoctorRequest, HostReport, Isolation, Isolation
 from gpu_runner.contracts.doctor import ChildStart
 from gpu_runner.errors import ChildFailed
 from gpu_runner.forkserver import keeper
+from gpu_runner.messages import GpuFacts, LookAtGpu, OpenDevice, TryWaysOut, WayTried
 from gpu_runner.sandbox import landlock
 from gpu_runner.sandbox.levels import FIXES, refusals, shortfall
-from gpu_runner.session import START, ChildSession, has_gpu
+from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.settings import required_isolation
 
 NO_MORE = (Isolation.process,)  # it examines hosts on which nothing else works
@@ -47,14 +47,6 @@ _FILES = (
 )
 _PROCESSES = ("read the parent's environment", "signal the parent", "trace the parent")
 _NETWORK = ("connect to 127.0.0.1", "connect to an abstract socket")
-
-
-@dataclass(frozen=True)
-class Bait:
-    """What a child tries to access."""
-
-    meta: dict[str, Any]
-    outside: Path
 
 
 def run(request: DoctorRequest, context: RunContext) -> HostReport:
@@ -88,11 +80,11 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         python=platform.python_version(),
         torch=versions.get("torch"),
         triton=versions.get("triton"),
-        gpu=gpu.get("name"),
-        architecture=gpu.get("architecture", "interpreter"),
+        gpu=gpu.name if gpu else None,
+        architecture=gpu.architecture if gpu else "interpreter",
         driver=versions.get("driver"),
-        memory_bytes=gpu.get("memory_bytes"),
-        bandwidth_gbps=gpu.get("bandwidth_gbps"),
+        memory_bytes=gpu.memory_bytes if gpu else None,
+        bandwidth_gbps=gpu.bandwidth_gbps if gpu else None,
         levels=tuple(levels),
         proofs=tuple(proofs),
         tools=tuple((name, path) for name in TOOLS if (path := shutil.which(name))),
@@ -151,7 +143,7 @@ def _child_start_text(start: ChildStart) -> str:
 
 
 @contextlib.contextmanager
-def bait() -> Iterator[Bait]:
+def bait() -> Iterator[TryWaysOut]:
     """Things that a child must not access: a listener, an abstract socket, a variable, a secret, a folder."""
     marker = secrets.token_hex(16)
     name = f"kernelsmith-{secrets.token_hex(8)}"
@@ -166,15 +158,8 @@ def bait() -> Iterator[Bait]:
         os.environ[_MARKER] = marker
         stack.callback(os.environ.pop, _MARKER, None)
         holder = stack.enter_context(_holder())
-        meta = {
-            "port": listener.getsockname()[1],
-            "socket": name,
-            "marker": marker,
-            "secret": str(folder / "secret"),
-            "outside": str(folder / "outside"),
-            "pid": holder,
-        }
-        yield Bait(meta, folder / "outside")
+        port = listener.getsockname()[1]
+        yield TryWaysOut(port, name, marker, str(folder / "secret"), str(folder / "outside"), holder)
 
 
 @contextlib.contextmanager
@@ -187,23 +172,24 @@ def _holder() -> Iterator[int]:
             process.kill()
 
 
-def _proved(level: Isolation, goal: Bait, context: RunContext) -> tuple[list[IsolationProof], bool, str]:
+def _proved(level: Isolation, goal: TryWaysOut, context: RunContext) -> tuple[list[IsolationProof], bool, str]:
     levels = tuple(dict.fromkeys((Isolation.process, level)))
     try:
         with ChildSession("probe", context.limits, NO_MORE, gpu=False, levels=levels) as session:
             if level not in session.isolation:
                 return [], False, refusals().get(level, "the host refuses it")
-            tried = session.call("attempt", goal.meta).meta
+            tried = dict(session.call(goal).message)
     except ChildFailed as failure:
         return [], False, failure.message
-    if goal.outside.exists():
-        goal.outside.unlink()
-    elif "write outside the scratch folder" in tried:
-        tried["write outside the scratch folder"][0] = False  # it went into a file system of the child's own
+    if Path(goal.outside).exists():
+        Path(goal.outside).unlink()
+    elif (written := tried.get("write outside the scratch folder")) is not None:
+        written = replace(written, is_open=False)  # it went into a file system of the child's own
+        tried["write outside the scratch folder"] = written
     proofs = []
     for attempt in must_prevent(level):
-        opened, detail = tried.get(attempt, [True, "not tried"])
-        proofs.append(IsolationProof(f"{level.value}: {attempt}", not opened, str(detail)[:300]))
+        way = tried.get(attempt, WayTried(True, "not tried"))
+        proofs.append(IsolationProof(f"{level.value}: {attempt}", not way.is_open, way.detail))
     opened_ways = [proof.attempt for proof in proofs if not proof.prevented]
     return proofs, not opened_ways, f"open: {', '.join(opened_ways)}"
 
@@ -225,7 +211,7 @@ def _child_start(context: RunContext) -> ChildStart | None:
     begin = time.monotonic()
     try:
         with ChildSession("reference", context.limits, NO_MORE) as session:
-            session.call(START, {})
+            session.call(OpenDevice())
             ready_s = round(time.monotonic() - begin, 3)
             reason = None if session.forked else keeper.why_not()
             return ChildStart(session.forked, ready_s, keeper.started_s(session.gpu), reason)
@@ -233,16 +219,16 @@ def _child_start(context: RunContext) -> ChildStart | None:
         return None
 
 
-def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], str | None]:
+def _gpu(request: DoctorRequest, context: RunContext) -> tuple[GpuFacts | None, str | None]:
     if not has_gpu():
-        return {}, None
+        return None, None
     try:
         with ChildSession("probe", context.limits, NO_MORE, gpu=True) as session:
             context.isolation.append(session.isolation)
-            measured = session.call("gpu", {"quick": request.quick}).meta
+            measured = session.call(LookAtGpu(request.quick)).message
             lost = [level for level in Isolation if level not in session.isolation]
     except ChildFailed as failure:
-        return {}, failure.message
+        return None, failure.message
     if measured and lost:
         reasons = [f"{level.value} ({reason})" for level, reason in refusals(gpu=True).items() if level in lost]
         return measured, f"with the levels {', '.join(reasons)}; it runs without them"

@@ -9,6 +9,10 @@ class ProtocolError(RunnerError):
     """The child wrote what is no answer: wrong framing, a wrong nonce, or sizes beyond the limits."""
 
 
+class MalformedReply(ProtocolError, ValueError):  # noqa: N818 - it names what came
+    """The child replied with what the runner's own code never does: a field is missing, or of another type."""
+
+
 class IsolationUnavailable(RunnerError):  # noqa: N818 - it names the state of the host
     """This host cannot give a level of isolation that was demanded."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpu_runner.contracts import Problem, ProblemError
 from gpu_runner.contracts.problem import DTYPES
+from gpu_runner.messages import DescribedModel, ModelNumber, ModelTensor
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -57,23 +58,22 @@ class Taken:
         return replace(self, items=tuple(replace(item, grad=False) for item in self.items))
 
 
-def read(answer: dict[str, Any]) -> Taken:
+def read(model: DescribedModel) -> Taken:
     """A model's description as its child sent it.
 
     Raises:
         ProblemError: the model cannot be rewritten soundly.
     """
-    if answer.get("hidden"):
-        name = str(answer["hidden"][0])[:100]
+    if model.hidden:
         raise ProblemError(
-            f"the model holds the tensor `{name}`, which is neither a parameter nor a buffer",
+            f"the model holds the tensor `{model.hidden[0]}`, which is neither a parameter nor a buffer",
             fix="Register it with register_buffer or as an nn.Parameter.",
         )
     try:
-        tied = tuple((_path(second), _path(first)) for second, first in answer.get("tied", ()))
-        tracking = tuple(_path(name) if name else "" for name in answer.get("tracking", ()))
-        return Taken(_read(answer), int(answer["held_elements"]), tied, tracking)
-    except (KeyError, TypeError, ValueError) as error:
+        tied = tuple((_path(second), _path(first)) for second, first in model.tied)
+        tracking = tuple(_path(name) if name else "" for name in model.tracking)
+        return Taken(_read(model), model.held_elements, tied, tracking)
+    except ValueError as error:
         raise ProblemError(f"what the model takes cannot be read: {error}") from error
 
 
@@ -143,39 +143,37 @@ def _spec(item: ModelInput, sizes: dict[int, str], call: str) -> dict[str, Any] 
     return spec if len(spec) > 1 else dims
 
 
-def _read(answer: dict[str, Any]) -> tuple[ModelInput, ...]:
+def _read(model: DescribedModel) -> tuple[ModelInput, ...]:
     taken: set[str] = {"_MODEL", "torch", "state", "Model", "get_inputs", "get_init_inputs", "reference"}
-    inputs = [_item(form, None, taken, form.get("grad", False)) for form in answer["inputs"]]
+    inputs = [_item(item, None, taken) for item in model.inputs]
     # The call's own floating inputs want gradients, whatever get_inputs says: it makes plain tensors.
     items = [ModelInput(**(vars(i) | {"grad": i.value is None and i.dtype in _FLOATING})) for i in inputs]
-    items += [_item(form, str(form["name"]), taken, form["grad"]) for form in answer["parameters"]]
-    for form in answer["buffers"]:
-        item = _item(form, str(form["name"]), taken, False)
+    items += [_item(parameter, parameter.name, taken) for parameter in model.parameters]
+    for buffer in model.buffers:
+        item = _item(replace(buffer, grad=False), buffer.name, taken)
         items.append(item if item.dtype in _FLOATING else replace(item, idle=True))
     return tuple(items)
 
 
-def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -> ModelInput:
-    name = _identifier(str(form["name"]), taken)
+def _item(given: ModelTensor | ModelNumber, path: str | None, taken: set[str]) -> ModelInput:
+    name = _identifier(given.name, taken)
     if path is not None:
         _path(path)
-    if "value" in form:
-        value = form["value"]
-        if not isinstance(value, bool | int | float | str) or len(str(value)) > 200:
+    if isinstance(given, ModelNumber):
+        if len(str(given.value)) > 200:
             raise ValueError("a number of the call is not of its form")
-        return ModelInput(name, value=value)
-    if form["dtype"] not in (*_FLOATING, *_WHOLE):
-        raise ValueError(f"the dtype {str(form['dtype'])[:40]} is not supported")
-    shape = tuple(int(size) for size in form["shape"])
-    low, high = (None if form.get(key) is None else int(form[key]) for key in ("low", "high"))
-    if form["dtype"] in _WHOLE and form["dtype"] != "bool" and high is None and path is None:
+        return ModelInput(name, value=given.value)
+    dtype = given.dtype
+    if dtype not in (*_FLOATING, *_WHOLE):
+        raise ValueError(f"the dtype {dtype[:40]} is not supported")
+    if dtype in _WHOLE and dtype != "bool" and given.high is None and path is None:
         raise ValueError(f"between which values the whole numbers of `{name}` lie; draw them with torch.randint")
-    init = form["init"] if form.get("init") in ("ones", "zeros") else None
-    return ModelInput(name, shape, form["dtype"], bool(grad), path, low, high, init=init)
+    init = given.init if given.init in ("ones", "zeros") else None
+    return ModelInput(name, given.shape, dtype, given.grad, path, given.low, given.high, init=init)
 
 
-def _path(text: object) -> str:
-    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", text):
+def _path(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", text):
         raise ValueError("a parameter's name is not of its form")
     return text
 

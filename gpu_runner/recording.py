@@ -9,6 +9,7 @@ from typing import Any
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import RecordedCall, RecordedTensor, RecordRequest, RecordResult
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.messages import RecordScript
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession
 from gpu_runner.suite import distribution
@@ -45,17 +46,10 @@ def run(request: RecordRequest, context: RunContext) -> RecordResult:
 
 
 def _ran(session: ChildSession, request: RecordRequest) -> RecordResult:
-    meta = {
-        "module": request.module,
-        "symbol": request.symbol,
-        "script": request.script,
-        "arguments": list(request.arguments),
-        "report": REPORT,
-    }
+    asked = RecordScript(request.module, request.symbol, request.script, request.arguments, REPORT)
     error: str | None
     try:
-        message = session.call("run", meta, timeout_s=session.limits.time_s).meta.get("error")
-        error = None if message is None else str(message)[:MAX_TEXT_CHARS]
+        error = session.call(asked, timeout_s=session.limits.time_s).message
     except ChildError as failure:
         place = f" ({failure.path}:{failure.line})" if failure.path else ""
         error = f"{failure.kind}: {failure.message[:MAX_TEXT_CHARS]}{place}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.problem import InputSpec
-from gpu_runner.outline import OutputForm, WorkloadOutline, read_output
+from gpu_runner.messages import DescribeOutputs, DigestInputs, DrawnCall, DrawnTensor, ModuleCall, WorkloadCall
+from gpu_runner.outline import MOST_OUTPUTS, WorkloadOutline
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
 from gpu_runner.verify.proof import ChildCall, make_call
@@ -20,7 +20,7 @@ from gpu_runner.verify.truth import Oracle
 class Seeded:
     """``backward``: whether there is a gradient to compute."""
 
-    call: ChildCall
+    call: ChildCall[WorkloadCall]
     backward: bool
     input_bytes: int
 
@@ -33,25 +33,18 @@ def seeded(oracle: Oracle, case: Case, outline: WorkloadOutline | None) -> Seede
     """
     if oracle.form.name == "kernelbench":
         return _of_module(oracle, case)
-    inputs = [_input(spec, case) for spec in oracle.problem.inputs]
+    inputs = tuple(_input(spec, case) for spec in oracle.problem.inputs)
     scalars = {spec.name: spec.default for spec in oracle.problem.scalars if spec.default is not None}
-    meta: dict[str, Any] = {
-        "form": oracle.form.name,
-        "order": list(oracle.form.order),
-        "keywords": list(oracle.form.keywords),
-        "parameters": list(oracle.form.parameters),
-        "scalars": scalars | dict(case.scalars),
-        "seed": case.seed,
-        "inputs": inputs,
-        "upstream": [],
-    }
-    outputs = _forms(oracle, meta) if outline is None else outline.outputs
-    meta["upstream"] = [
-        {"shape": list(item.shape), "dtype": item.dtype} if item.differentiable else None for item in outputs
-    ]
-    meta["backward"] = any(item["grad"] for item in inputs) and any(meta["upstream"])
-    size = sum(math.prod(item["shape"]) * ITEM_BYTES[item["dtype"]] for item in inputs)
-    return Seeded(ChildCall(meta, []), bool(meta["backward"]), size)
+    call = DrawnCall(oracle.form, scalars | dict(case.scalars), case.seed, inputs)
+    if outline is None:
+        outputs = oracle.session.call(DescribeOutputs(call)).message[:MOST_OUTPUTS]
+    else:
+        outputs = outline.outputs
+    upstream = tuple(DrawnTensor(item.shape, item.dtype) if item.differentiable else None for item in outputs)
+    size = sum(math.prod(item.shape) * ITEM_BYTES[item.dtype] for item in inputs)
+    return Seeded(
+        ChildCall(replace(call, upstream=upstream)), any(item.grad for item in inputs) and any(upstream), size
+    )
 
 
 MOST_SENT = 2**28  # bytes
@@ -66,14 +59,13 @@ def _of_module(oracle: Oracle, case: Case) -> Seeded:
     ]
     draws = drawing_source(oracle.problem.source) if sum(sizes) > MOST_SENT else None
     asked = oracle.asked(case) if draws is None else oracle.without_inputs(case, drawn)
-    call = make_call(asked)
+    sent = make_call(asked)
     held = sum(tensor.numel() * tensor.element_size() for name, tensor in asked.inputs.items() if name in oracle.held)
-    if draws is not None:
-        call.meta |= {"draws": draws, "seed": case.seed, "dtype": case.dtype}
-        call.meta["digests"] = [
-            str(digest) for digest in oracle.session.call("digested", call.meta, call.tensors).meta["digests"]
-        ]
-    return Seeded(call, False, held + sum(sizes))
+    if draws is None:
+        return Seeded(sent, False, held + sum(sizes))
+    call = ModuleCall(sent.call, draws, case.seed, case.dtype)
+    call = replace(call, digests=oracle.session.call(DigestInputs(call), sent.tensors).message)
+    return Seeded(ChildCall(call, sent.tensors), False, held + sum(sizes))
 
 
 def drawing_source(source: str) -> str | None:
@@ -105,24 +97,20 @@ def _names(node: ast.stmt, context: type[ast.expr_context]) -> set[str]:
     return found
 
 
-def _forms(oracle: Oracle, meta: dict[str, Any]) -> tuple[OutputForm, ...]:
-    return tuple(read_output(row) for row in oracle.session.call("forms", meta).meta["outputs"][:64])
-
-
-def _input(spec: InputSpec, case: Case) -> dict[str, Any]:
+def _input(spec: InputSpec, case: Case) -> DrawnTensor:
     dtype = spec.dtype or case.dtype
     high = case.size_of[spec.high] if isinstance(spec.high, str) else spec.high
     wants = spec.grad and DTYPES[dtype].is_floating_point
     shape = shape_of(spec, case.size_of)
-    return {
-        "name": spec.name,
-        "shape": list(shape),
+    return DrawnTensor(
+        shape,
+        dtype,
+        spec.name,
+        spec.init,
         # As layers begin: a product with weights of deviation one saturates what follows, and multiplies each rounding before it.
-        "scale": math.prod(shape[1:]) ** -0.5 if spec.parameter and 0 not in shape else 1.0,
-        "dtype": dtype,
-        "init": spec.init,
-        "noisy": spec.grad and not case.plain_init,  # parameters of exact ones would let a kernel forget them
-        "low": spec.low or 0,
-        "high": high or 2,
-        "grad": wants,
-    }
+        scale=math.prod(shape[1:]) ** -0.5 if spec.parameter and 0 not in shape else 1.0,
+        noisy=spec.grad and not case.plain_init,  # parameters of exact ones would let a kernel forget them
+        low=spec.low or 0,
+        high=high or 2,
+        grad=wants,
+    )

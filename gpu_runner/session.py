@@ -1,7 +1,7 @@
 """One sandboxed child, from its start to the end of its last descendant.
 
 with Session("candidate", limits, files={"candidate.py": source}) as session:
-    reply = session.call("forward", {"seed": 1}, [Buffer.from_torch(x)])
+    reply = session.call(RunCase(call), [Buffer.from_torch(x)])
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.channel import MOST_ADDED, Channel, Check, Closed, Deadline, Overdue
-from gpu_runner.codec import NONCE_BYTES, Bounds, FrameKind
-from gpu_runner.contracts.envelope import Isolation, Limits
+from gpu_runner.codec import NONCE_BYTES, Bounds, FrameKind, Shape
+from gpu_runner.contracts.envelope import Isolation, Limits, to_json
 from gpu_runner.errors import (
     AnswerRefused,
     ChildDied,
@@ -32,8 +32,9 @@ from gpu_runner.errors import (
     ProtocolError,
 )
 from gpu_runner.forkserver import keeper
+from gpu_runner.messages import OpenDevice, R, Request
 from gpu_runner.output import CapturedOutput
-from gpu_runner.reply import ChildReply, read_reply
+from gpu_runner.reply import ChildReply, message_of, read_reply
 from gpu_runner.sandbox import make_plan, tree
 from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import (
@@ -51,10 +52,11 @@ from gpu_runner.settings import required_isolation
 from gpu_runner.spans import span
 from gpu_runner.spawn import Process, spawn
 
-__all__ = ["START", "ChildReply", "ChildSession", "has_gpu"]
+__all__ = ["ChildReply", "ChildSession", "has_gpu"]
 
 _START_S = 30.0
-START = "start"  # the method by which the roles that compute open the device
+
+ReplyCheck = Callable[[R, tuple[Shape, ...]], None]
 
 
 def has_gpu() -> bool:
@@ -70,7 +72,7 @@ class ChildSession:
     folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
     environment. ``siblings`` is the number of other children at the same time. Without ``fork`` it is a fresh interpreter, which
     starts sooner where nothing of torch is needed. By ``name``, in place of its role, spans are recorded.
-    One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
+    One call at a time; after any exception but ``ChildError``, ``ChildOutOfMemory`` and ``MalformedReply`` the child is gone.
     """
 
     def __init__(
@@ -148,54 +150,52 @@ class ChildSession:
 
     def call(
         self,
-        method: str,
-        meta: dict[str, Any],
+        request: Request[R],
         tensors: Sequence[Buffer] = (),
         timeout_s: float | None = None,
-        check: Check | None = None,
-    ) -> ChildReply:
-        """Call a handler of the role; ``timeout_s`` is at most, and by default, the limit of one step.
+        check: ReplyCheck[R] | None = None,
+    ) -> ChildReply[R]:
+        """Call the handler of a request; ``timeout_s`` is at most, and by default, the limit of one step.
 
-        ``check`` sees what is announced of the answer before any value of it is read, and raises where it is unexpected.
+        ``check`` sees the reply and what is announced of its tensors before any of their values is read, and raises where it is
+        unexpected; then the child is gone, also where the reply is malformed.
 
         Raises:
             ChildError: the code raised. ChildOutOfMemory, ChildTimeout, ChildDied: as they say. ProtocolError: it wrote no answer.
-            AnswerRefused: ``check`` refused the answer.
+            MalformedReply: the reply is not of its form. AnswerRefused: ``check`` refused the answer.
         """
-        first, self._called = not self._called, True
+        opens, self._called = isinstance(request, OpenDevice) and not self._called, True
         try:
-            with span(f"{self._name}: {method}"):
-                return self._call(method, meta, tensors, timeout_s, check)
+            with span(f"{self._name}: {type(request).__name__}"):
+                return self._call(request, tensors, timeout_s, check)
         except ChildFailed as failure:
             # The first call opens the device, before anything untrusted is loaded. That it was forked may be why it fails.
             # Later ones ask whether the device is well still, and a fresh child would be no answer to that.
-            if not (first and method == START and self._may_be_for_the_fork()):
+            if not (opens and self._may_be_for_the_fork()):
                 raise
             if self._begin_afresh(self.isolation) is not None:
                 raise
-            reply = self._call(method, meta, tensors, timeout_s, check)
+            reply: ChildReply[R] = self._call(request, tensors, timeout_s, check)
             _distrust(str(failure))
             return reply
 
     def _call(
         self,
-        method: str,
-        meta: dict[str, Any],
+        request: Request[R],
         tensors: Sequence[Buffer],
         timeout_s: float | None,
-        check: Check | None,
-    ) -> ChildReply:
+        check: ReplyCheck[R] | None,
+    ) -> ChildReply[R]:
         if self._channel is None:
             raise ProtocolError("the child is gone")
         limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - time.monotonic())
         deadline = self._due(limit_s)
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
-            self._channel.send(FrameKind.call, nonce, {"method": method, "meta": meta}, tensors, deadline)
+            self._channel.send(FrameKind.call, nonce, to_json(request), tensors, deadline)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
             bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
-            frame = self._channel.receive(nonce, deadline, True, bounds, check)
-            return read_reply(frame, lambda: self.log)
+            frame = self._channel.receive(nonce, deadline, True, bounds, _of_frame(request, check))
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log, deadline.added_s) from overdue
@@ -207,6 +207,7 @@ class ChildSession:
         finally:
             added_s = min(deadline.most_added_s(), MOST_ADDED * self.limits.time_s - self._added_s)
             self._deadline, self._added_s = self._deadline + added_s, self._added_s + added_s
+        return read_reply(request, frame, lambda: self.log)
 
     def _due(self, limit_s: float) -> Deadline:
         """The end of a call that begins now."""
@@ -232,7 +233,7 @@ class ChildSession:
         failed = self._begin(self.isolation)
         if failed is not None:
             raise ProtocolError(f"a second child could not be isolated by {failed.value} as the first one was")
-        self.call(START, {})
+        self.call(OpenDevice())
 
     def abandon(self) -> None:
         """End the child from another thread than the one that waits for its answer: to that one it has died."""
@@ -393,6 +394,20 @@ class ChildSession:
         if self._group is not None:
             self._group.remove()
             self._group = None
+
+
+def _of_frame(request: Request[R], check: ReplyCheck[R] | None) -> Check | None:
+    """The check of a frame by that of the reply in it."""
+    if check is None:
+        return None
+
+    def checked(kind: FrameKind, form: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
+        if kind is FrameKind.answer:
+            check(message_of(request, form), shapes)
+        elif shapes:
+            raise ProtocolError("an error came with tensors")
+
+    return checked
 
 
 def _distrust(reason: str) -> None:

@@ -15,6 +15,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaseOutcome, Picture, SourceFile, TestCase, TestsRequest, TestsResult
 from gpu_runner.contracts.reading import of_threads, of_tiles
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout
+from gpu_runner.messages import RunSuite
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import ChildSession
 
@@ -65,14 +66,12 @@ def _ran(session: ChildSession, request: TestsRequest) -> TestsResult:
         "tiles": of_tiles,
         "threads": of_threads,
     }  # by the module that stands in for each where there is no GPU
-    stands_in = [name for name, is_of in languages.items() if any(map(is_of, texts))]
-    meta = {"module": request.module, "arguments": list(request.arguments), "report": REPORT, "stands_in": stands_in}
+    stands_in = tuple(name for name, is_of in languages.items() if any(map(is_of, texts)))
+    asked = RunSuite(request.module, request.arguments, REPORT, stands_in)
     exit_code: int | None = None
     ended = ""
     try:
-        answer = session.call("run", meta, timeout_s=session.limits.time_s).meta
-        code = answer.get("exit_code")
-        exit_code = code if type(code) is int else None
+        exit_code = session.call(asked, timeout_s=session.limits.time_s).message
     except (ChildTimeout, ChildOutOfMemory) as failure:
         ended = failure.message
     except ChildDied as death:

@@ -15,6 +15,7 @@ from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.profiling import GpuPeaks
 from gpu_runner.host import facts
+from gpu_runner.messages import Operations
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
@@ -86,7 +87,7 @@ def _predicted_rows(
     names: Sequence[str],
     passes: Sequence[Pass],
     traffic: Traffic | None,
-    operations: Mapping[Pass, outline.Operations],
+    operations: Mapping[Pass, Operations],
     gpu: GpuPeaks,
 ) -> list[WorkloadTiming]:
     rates = Rates(gpu.bandwidth_gbps, gpu.matrix_tflops, gpu.vector_tflops)

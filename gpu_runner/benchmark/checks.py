@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
@@ -12,6 +11,7 @@ from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material
 from gpu_runner.child.reference import ROUNDINGS, farthest
 from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.messages import BendRows, ComputeRows
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.compare import FLOORS, Truth, ValueComparison, compare, is_far, loss_of, needs_loss, rms
 from gpu_runner.verify.telling import how
@@ -47,22 +47,22 @@ def prove(session: ChildSession, material: Material, timed_pass: Pass) -> Rows:
         ChildFailed, ProtocolError: the reference does not run, or not in float64. KeyError, TypeError, ValueError: it answered in
         place of the runner's own code.
     """
-    secret = material.secrets[timed_pass]
-    more = {"place": secret.place, "rows": secret.rows, "backward": timed_pass is not Pass.forward}
-    reply = session.call("truth", material.call.meta | more, material.call.tensors)
-    facts, tensors = reply.meta, [buffer.to_torch() for buffer in reply.tensors]
-    names, naturals = list(facts["names"]), list(facts["natural"])
-    forms = [*facts["outputs"], *facts["gradients"]]
+    secret, call = material.secrets[timed_pass], material.call
+    asked = ComputeRows(call.call, secret.place, secret.rows, timed_pass is not Pass.forward)
+    reply = session.call(asked, call.tensors)
+    told, tensors = reply.message, [buffer.to_torch() for buffer in reply.tensors]
+    names, count = told.names, len(told.outputs)
+    forms = [*told.outputs, *told.gradients]
     there = [form for form in forms if form is not None]
-    if len(names) != len(facts["gradients"]) or len(naturals) != len(names) or len(tensors) != 2 * len(there):
+    if len(names) != len(told.gradients) or len(told.natural) != len(names) or len(tensors) != 2 * len(there):
         raise ValueError("another number of tensors than was told")
-    labels = [f"output {place}" for place in range(len(facts["outputs"]))] + [f"gradient of {name}" for name in names]
+    labels = [f"output {place}" for place in range(count)] + [f"gradient of {name}" for name in names]
     pairs = iter(zip(tensors[: len(there)], tensors[len(there) :], strict=True))
     wanted: list[ExpectedTensor | None] = []
-    for label, form, natural in zip(labels, forms, [0.0] * len(facts["outputs"]) + naturals, strict=True):
-        wanted.append(None if form is None else _wanted_of(label, form, float(natural), *next(pairs), facts["kind"]))
-    outputs = tuple(item for item in wanted[: len(facts["outputs"])] if item is not None)
-    return Rows(outputs, tuple(wanted[len(facts["outputs"]) :]), str(facts["kind"])[:20])
+    for label, form, natural in zip(labels, forms, [0.0] * count + [*told.natural], strict=True):
+        wanted.append(None if form is None else _wanted_of(label, form.shape, natural, *next(pairs), told.kind))
+    outputs = tuple(item for item in wanted[:count] if item is not None)
+    return Rows(outputs, tuple(wanted[count:]), told.kind)
 
 
 def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
@@ -76,10 +76,9 @@ def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows
     asked = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
     if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in asked):
         return rows
-    secret = material.secrets[timed_pass]
-    more = {"place": secret.place, "rows": secret.rows, "backward": timed_pass is not Pass.forward, "shake": SHAKE}
-    reply = session.call("bends", material.call.meta | more, material.call.tensors)
-    given = [buffer.to_torch() for buffer in reply.tensors]
+    secret, call = material.secrets[timed_pass], material.call
+    bends = BendRows(call.call, secret.place, secret.rows, timed_pass is not Pass.forward, SHAKE)
+    given = [buffer.to_torch() for buffer in session.call(bends, call.tensors).tensors]
     if len(given) != (2 + len(ROUNDINGS)) * len(asked):
         raise ValueError("another number of tensors than there are outputs and gradients")
     runs = [given[place :: len(asked)] for place in range(len(asked))]
@@ -98,14 +97,14 @@ def _widened(item: ExpectedTensor, sides: list[torch.Tensor], roundings: list[to
 
 
 def _wanted_of(
-    label: str, form: dict[str, Any], natural: float, exact: torch.Tensor, own: torch.Tensor, kind: str
+    label: str, shape: tuple[int, ...], natural: float, exact: torch.Tensor, own: torch.Tensor, kind: str
 ) -> ExpectedTensor:
     if exact.shape != own.shape:
         raise ValueError("rows of two shapes")
     typical = typical_of(natural)
     if kind in ("own", str(own.dtype).removeprefix("torch.")) and own.dtype in FLOORS:
         natural += LOOSE * FLOORS[own.dtype].tensor * rms(own)
-    return ExpectedTensor(label, tuple(form["shape"]), Truth(exact, own, natural, typical=typical))
+    return ExpectedTensor(label, shape, Truth(exact, own, natural, typical=typical))
 
 
 MOST_PEER_ERROR = 0.1  # of a tensor's scale; stale, lost and unfinished results exceed twice as much

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
 
 import torch
 
 from gpu_runner.benchmark.material import Secret
+from gpu_runner.buffers import Buffer
 from gpu_runner.contracts.benchmark import Pass
-from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
+from gpu_runner.errors import (
+    ChildDied,
+    ChildError,
+    ChildFailed,
+    ChildOutOfMemory,
+    ChildTimeout,
+    MalformedReply,
+    ProtocolError,
+)
+from gpu_runner.messages import (
+    CallForm,
+    CheckRows,
+    LoadContender,
+    MeasurePeak,
+    PrepareContender,
+    R,
+    ReleaseWorkload,
+    Request,
+    TimeBlock,
+    TimeHost,
+    WorkloadCall,
+)
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.proof import CallForm, ChildCall
+from gpu_runner.verify.proof import ChildCall
 
 FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError)
 FATAL = (ChildDied, ChildTimeout, ProtocolError)  # after these the child is gone
@@ -39,24 +61,22 @@ class Contender:
     waits: set[Pass] = field(default_factory=set)  # passes in which the host waits for the device
 
     def load(self, module: str, symbol: str, form: CallForm, *, compiled: bool) -> None:
-        facts = {"module": module, "symbol": symbol, "form": form.name, "init": list(form.init), "compiled": compiled}
-        self._call("load", facts)
+        self._call(LoadContender(module, symbol, form, compiled))
         # One that cannot be imported cannot run on any workload.
         self.gone = self.error
 
-    def prepare(self, call: ChildCall, passes: list[Pass], places: int) -> None:
+    def prepare(self, call: ChildCall[WorkloadCall], passes: list[Pass], places: int) -> None:
         """Prepare a workload; measurements and errors of the last one are dropped."""
         self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
         self.error, self.short = self.gone, False
-        given = self._call("prepare", call.meta | {"passes": [item.value for item in passes], "places": places}, call)
-        overwritten = given.get("overwritten", [])
-        self.overwrites = tuple(str(item)[:80] for item in overwritten[:64]) if isinstance(overwritten, list) else ()
+        overwritten = self._call(PrepareContender(call.call, tuple(passes), places), call.tensors)
+        self.overwrites = (overwritten or ())[:64]
 
     def release(self) -> None:
         """Free the workload's memory; its results stay."""
         before, short = self.error, self.short
         self.error = self.gone
-        self._call("release", {})
+        self._call(ReleaseWorkload())
         self.error, self.short = self.gone or before, short
 
     def set_aside(self, reason: str) -> None:
@@ -66,12 +86,11 @@ class Contender:
 
     def warm(self, timed_pass: Pass) -> None:
         """Measure the host's share of a pass, which is also what the device has to wait for it."""
-        facts = {"pass": timed_pass.value, "samples": HOST_SAMPLES, "most_s": HOST_MOST_S}
-        given = self._call("host", facts, wait_s=self.patience_s(timed_pass))
-        host, wall = given.get("host_us"), given.get("wall_us")
-        if _is_time(host) and _is_time(wall):
-            self.host_us[timed_pass], self.wall_us[timed_pass] = host, wall
-            if given.get("waits") is True:
+        asked = TimeHost(timed_pass, HOST_SAMPLES, HOST_MOST_S)
+        times = self._call(asked, wait_s=self.patience_s(timed_pass))
+        if times is not None and _is_time(times.host_us) and _is_time(times.wall_us):
+            self.host_us[timed_pass], self.wall_us[timed_pass] = times.host_us, times.wall_us
+            if times.waits:
                 self.waits.add(timed_pass)
         else:
             self.error = self.error or "it gave no times"
@@ -80,18 +99,18 @@ class Contender:
         """Time one block; None where it could not. Units: microseconds."""
         wall = self.wall_us.get(timed_pass, TURN_US)
         samples = min(MOST_SAMPLES, max(LEAST_SAMPLES, int(TURN_US / wall)))
-        facts = {"pass": timed_pass.value, "samples": samples, "warm_up": 2 if wall < TURN_US / MOST_SAMPLES else 1}
-        times = self._call("block", facts, wait_s=self.patience_s(timed_pass)).get("device_us", [])
-        if not isinstance(times, list) or len(times) != samples or not all(_is_time(item) for item in times):
+        asked = TimeBlock(timed_pass, samples, warm_up=2 if wall < TURN_US / MOST_SAMPLES else 1)
+        times = self._call(asked, wait_s=self.patience_s(timed_pass))
+        if times is None or len(times.device_us) != samples or not all(map(_is_time, times.device_us)):
             self.error = self.error or "it gave no times"
             return None
-        return times
+        return list(times.device_us)
 
     def weigh(self, timed_pass: Pass) -> None:
         """Measure the peak memory of a pass; one that fails at it keeps the times that it has."""
         before = self.error
-        peak = self._call("memory", {"pass": timed_pass.value}, wait_s=self.patience_s(timed_pass)).get("peak_bytes")
-        self.peaks[timed_pass] = peak if type(peak) is int and peak >= 0 else None
+        peak = self._call(MeasurePeak(timed_pass), wait_s=self.patience_s(timed_pass))
+        self.peaks[timed_pass] = peak if peak is not None and peak >= 0 else None
         self.error = before
 
     def computed(self, timed_pass: Pass, secret: Secret) -> Computed | None:
@@ -99,38 +118,31 @@ class Contender:
         if self.error is not None:
             return None
         # What a backward pass is timed on, the forward's outputs, was checked in the pass that times it.
-        meta = {"place": secret.place, "rows": secret.rows, "outputs": timed_pass is not Pass.backward}
+        asked = CheckRows(secret.place, secret.rows, outputs=timed_pass is not Pass.backward)
         try:
-            reply = self.session.call("check", meta)
-            there = [bool(item) for item in reply.meta["gradients"]]
-            shapes = [tuple(shape) for shape in reply.meta["shapes"]]
-            unforeseen = tuple(str(item)[:80] for item in reply.meta["unforeseen"])
-            rows = [buffer.to_torch() for buffer in reply.tensors]
-            return Computed(int(reply.meta["outputs"]), there, shapes, rows, unforeseen)
+            reply = self.session.call(asked)
         except FAILURES as error:
             self._failed(error)
-        except (KeyError, TypeError, ValueError):
-            self.error = "its answer is not of the form that the runner's own code gives"
-        return None
+            return None
+        told, rows = reply.message, [buffer.to_torch() for buffer in reply.tensors]
+        return Computed(told.outputs, list(told.gradients), list(told.shapes), rows, told.unforeseen)
 
     def patience_s(self, timed_pass: Pass) -> float:
         """Timeout of an answer: a contender that hangs must not take the others' time."""
         return LEAST_WAIT_S + 100 * self.wall_us.get(timed_pass, 0.0) * 1e-6
 
-    def _call(
-        self, method: str, meta: dict[str, Any], call: ChildCall | None = None, wait_s: float | None = None
-    ) -> dict[str, Any]:
+    def _call(self, request: Request[R], tensors: Sequence[Buffer] = (), wait_s: float | None = None) -> R | None:
         if self.error is not None or self.gone is not None:
-            return {}
+            return None
         try:
-            return self.session.call(method, meta, call.tensors if call else (), wait_s).meta
+            return self.session.call(request, tensors, wait_s).message
         except FAILURES as error:
             self._failed(error)
-            return {}
+            return None
 
     def _failed(self, error: ChildFailed | ProtocolError) -> None:
         self.error, self.short = _short(error), isinstance(error, ChildOutOfMemory)
-        if isinstance(error, FATAL):
+        if isinstance(error, FATAL) and not isinstance(error, MalformedReply):
             self.gone = self.error
 
 
@@ -145,8 +157,8 @@ class Computed:
     unforeseen: tuple[str, ...] = ()
 
 
-def _is_time(value: Any) -> TypeGuard[float]:
-    return isinstance(value, float) and 0 < value < 1e12
+def _is_time(value: float) -> bool:
+    return 0 < value < 1e12
 
 
 def _short(error: ChildFailed | ProtocolError) -> str:

@@ -9,13 +9,13 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gpu_runner.benchmark.roofline import PassWork, Traffic, moved_bytes, surely_moved
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.errors import ChildError
-from gpu_runner.outline import Operations, outline_of
+from gpu_runner.errors import ChildError, MalformedReply
+from gpu_runner.messages import MeasureTraffic, Operations, WorkloadCall
+from gpu_runner.outline import outline_of
 from gpu_runner.seeded import seeded
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
@@ -26,20 +26,18 @@ from gpu_runner.verify.truth import Oracle
 def traffic_of(oracle: Oracle, case: Case) -> Traffic | None:
     """Bytes of a workload's tensors; None where the reference does not run on fake tensors."""
     try:
-        facts = oracle.session.call("traffic", oracle.on_shapes(case)).meta
-    except ChildError:
+        counted = oracle.session.call(MeasureTraffic(oracle.on_shapes(case))).message
+    except (ChildError, MalformedReply):
         return None
-    numbers: dict[str, Any] = {
-        name: facts.get(name) for name in ("inputs", "outputs", "upstream", "gradients", "saved")
-    }
-    if not all(type(number) is int and number >= 0 for number in numbers.values()):
+    names = ("inputs", "outputs", "upstream", "gradients", "saved")
+    numbers: dict[str, int] = {name: getattr(counted, name) for name in names}
+    if min(numbers.values()) < 0:
         return None
-    whole = facts.get("whole")
-    numbers["inputs"] -= _never_read(oracle, case, numbers["outputs"], whole if isinstance(whole, list) else [])
-    return Traffic(**numbers, is_loss=bool(facts.get("is_loss")))
+    numbers["inputs"] -= _never_read(oracle, case, counted.outputs, counted.whole)
+    return Traffic(**numbers, is_loss=counted.is_loss)
 
 
-def _never_read(oracle: Oracle, case: Case, output_bytes: int, whole: list[Any]) -> int:
+def _never_read(oracle: Oracle, case: Case, output_bytes: int, whole: Sequence[str]) -> int:
     """Bytes of tables that need not be read: of a table that is only indexed, no more than the output's bytes are."""
     indexed = {spec.high for spec in oracle.problem.inputs if isinstance(spec.high, str)}
     spared = 0
@@ -68,7 +66,7 @@ class Material:
     """One workload, ready to be prepared. Each pass has a secret of its own: the check of one gives its secret away."""
 
     workload: Workload
-    call: ChildCall
+    call: ChildCall[WorkloadCall]
     backward: bool
     places: int
     secrets: dict[Pass, Secret]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from gpu_runner.benchmark.roofline import Rates
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
+from gpu_runner.messages import MeasureRates
 from gpu_runner.session import ChildSession
 
 
@@ -38,26 +38,18 @@ def measure_rates(session: ChildSession, dtype: str, parts: tuple[str, ...] = tu
         RunnerError: none could be measured.
     """
     try:
-        facts: dict[str, Any] = session.call("rates", {"dtype": dtype, "parts": list(parts)}).meta
-        failed = dict(facts["failed"])
-        # Versions and driver as this host knows them; the child adds its CUDA version.
-        named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))
-        rates = Rates(
-            _rate(facts["gbps"]),
-            _rate(facts["matrix_tflops"]),
-            _rate(facts["vector_tflops"]),
-            _rate(facts["tf32_tflops"]),
-        )
-        return Gauged(
-            str(facts["gpu"]),
-            int(facts["l2_bytes"]),
-            rates,
-            named,
-            tuple(f"The {_NAMES.get(name, name)} could not be measured: {reason}" for name, reason in failed.items()),
-        )
-    except (ChildFailed, KeyError, TypeError, ValueError) as error:
+        measured = session.call(MeasureRates(dtype, parts)).message
+    except (ChildFailed, ValueError) as error:
         raise RunnerError(f"the GPU's bandwidth and rates could not be measured: {error}") from error
-
-
-def _rate(value: Any) -> float | None:
-    return float(value) if isinstance(value, float) and value > 0 else None
+    # Versions and driver as this host knows them; the child adds its CUDA version.
+    named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", measured.cuda))
+    rates = (measured.gbps, measured.matrix_tflops, measured.vector_tflops, measured.tf32_tflops)
+    return Gauged(
+        measured.gpu,
+        measured.l2_bytes,
+        Rates(*(rate if rate is not None and rate > 0 else None for rate in rates)),
+        named,
+        tuple(
+            f"The {_NAMES.get(name, name)} could not be measured: {reason}" for name, reason in measured.failed.items()
+        ),
+    )

@@ -13,6 +13,7 @@ from gpu_runner.benchmark.notes import Remarks
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
+from gpu_runner.messages import OpenDevice
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -72,7 +73,7 @@ class Referee:
         if not self._doubtful:
             return
         try:
-            self.oracle.session.call("start", {})
+            self.oracle.session.call(OpenDevice())
         except FAILURES:
             self.oracle = self.reopen()
         self._doubtful = False

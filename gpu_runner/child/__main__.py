@@ -7,12 +7,15 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpu_runner.channel import Channel, Closed, Frame
 from gpu_runner.codec import FrameKind
-from gpu_runner.contracts.envelope import Isolation
+from gpu_runner.contracts.envelope import Isolation, from_json, to_json
 from gpu_runner.sandbox import SandboxPlan, enter
+
+if TYPE_CHECKING:
+    from gpu_runner.child.handlers import Handlers
 
 _HIGH = 900  # above what a program opens by itself, below the limit on open files
 
@@ -44,7 +47,7 @@ def _serve(channel: Channel, plan: SandboxPlan) -> int:
 
     work = Path(plan.scratch) / "work"
     state = handlers.ChildState(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
-    role: dict[str, handlers.Handler] | None = None
+    role: Handlers | None = None
     while True:
         try:
             frame = channel.receive(writable=True)
@@ -55,24 +58,24 @@ def _serve(channel: Channel, plan: SandboxPlan) -> int:
                 role = handlers.load(plan.role)
                 # Only now, or an untrusted file named like a module that the role needs would be loaded in its place.
                 sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
-            meta, tensors = _call(role, state, frame)
+            reply, tensors = _call(role, state, frame)
         except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
-            channel.send(FrameKind.error, frame.header.nonce, handlers.report(error, work), ())
+            channel.send(FrameKind.error, frame.header.nonce, to_json(handlers.report(error, work)), ())
             continue
         try:
-            channel.send(FrameKind.answer, frame.header.nonce, meta, tensors)
+            channel.send(FrameKind.answer, frame.header.nonce, reply, tensors)
         except ValueError as error:  # an answer beyond the limits, of which nothing was written
-            channel.send(FrameKind.error, frame.header.nonce, handlers.report(error, work), ())
+            channel.send(FrameKind.error, frame.header.nonce, to_json(handlers.report(error, work)), ())
 
 
-def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str, Any], list[Any]]:
+def _call(role: Handlers, state: Any, frame: Frame) -> tuple[dict[str, Any], list[Any]]:
     from gpu_runner.buffers import Buffer
 
-    method = frame.meta["method"]
-    if method not in handlers:
-        raise LookupError(f"the role has no method {method}")
-    meta, tensors = handlers[method](state, frame.meta["meta"], [b.to_torch() for b in frame.tensors])
-    return {"meta": meta}, [Buffer.from_torch(_unexpanded(tensor)) for tensor in tensors]
+    if (name := frame.meta["$"]) not in role:
+        raise LookupError(f"the role takes no {name}")
+    request, handler = role[name]
+    reply, tensors = handler(state, from_json(request, frame.meta), [b.to_torch() for b in frame.tensors])
+    return {"reply": to_json(reply)}, [Buffer.from_torch(_unexpanded(tensor)) for tensor in tensors]
 
 
 def _unexpanded(tensor: Any) -> Any:

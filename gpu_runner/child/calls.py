@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts.problem import RAISES
+from gpu_runner.messages import CallForm, SentCall, SentTensor, ShapedCall
 from gpu_runner.verify.lift import is_within_one, mirrored
 from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
@@ -155,19 +156,18 @@ class Arguments:
         values = [*self.positional, *self.named.values(), *self.parameters.values()]
         return [value for value in values if isinstance(value, torch.Tensor)]
 
-    def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor], names: Collection[str]) -> list[str]:
+    def refill(self, call: SentCall, tensors: list[torch.Tensor], names: Collection[str]) -> list[str]:
         """Put inputs and upstream gradients ("upstream N") back as they were sent; gives the names of those that had changed.
 
         What was written beyond their edges stays as it is, to be found.
         """
-        given = {entry["name"]: entry for entry in meta["inputs"]}
-        sent_values = [(name, self.raw[name], entry) for name, entry in given.items()]
-        sent = [(f"upstream {place}", entry) for place, entry in enumerate(meta["upstream"]) if entry is not None]
+        sent_values = [(entry.name, self.raw[entry.name], entry) for entry in call.inputs]
+        sent = [(f"upstream {place}", entry) for place, entry in enumerate(call.upstream) if entry is not None]
         sent_values += [(name, raw, entry) for (name, entry), raw in zip(sent, self.raw_upstream, strict=True)]
         changed = []
         for name, raw, entry in sent_values:
             if name in names:
-                target, source = _written(raw, entry), _written(tensors[entry["tensor"]].to(raw.device), entry)
+                target, source = _written(raw, entry), _written(tensors[entry.place].to(raw.device), entry)
                 if not bits_equal(target, source):
                     changed.append(name)
                     target.copy_(source)
@@ -216,87 +216,84 @@ class _Shaker:
         return torch.randint(0, 2, value.shape, generator=self._streams[value.device], device=value.device)
 
 
-def settle(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
-    """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``order`` the parameters.
+def settle(state: ChildState, call: SentCall, tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
+    """Lay out the arguments of a call.
 
     With ``reuse`` a buffer of the same name and size is used again, so that a candidate that remembers addresses meets old
     ones with new content.
     """
     if not reuse:
         state.values.pop("buffers", None)
-    first = _settled(state, meta, tensors, meta["inputs"], "")
-    if meta.get("others"):
-        first._other.append(_settled(state, meta, tensors, meta["others"], "other "))  # noqa: SLF001 - its own kind
+    first = _settled(state, call, tensors, call.inputs, "")
+    if call.others:
+        first._other.append(_settled(state, call, tensors, call.others, "other "))  # noqa: SLF001 - its own kind
     return first
 
 
 def _settled(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], inputs: list[dict[str, Any]], prefix: str
+    state: ChildState, call: SentCall, tensors: list[torch.Tensor], inputs: Sequence[SentTensor], prefix: str
 ) -> Arguments:
     given = Arguments()
-    values: dict[str, Any] = dict(meta["scalars"])
+    values = dict(call.scalars)
     known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # parts of one tensor share its memory
     for entry in inputs:
-        place = entry["tensor"]
-        if place not in known:
-            known[place] = _kept(state, prefix + entry["name"], tensors[place])
-        raw, memory = known[place]
-        given.raw[entry["name"]], given.memory[entry["name"]] = raw, memory
-        value = _view(memory, entry)
-        if entry["name"] in meta.get("weights", ()) and value.is_floating_point():
+        name = entry.name
+        if entry.place not in known:
+            known[entry.place] = _kept(state, prefix + name, tensors[entry.place])
+        given.raw[name], given.memory[name] = known[entry.place]
+        value = _view(given.memory[name], entry)
+        if name in call.form.weights and value.is_floating_point():
             value = torch.nn.Parameter(value, requires_grad=False)  # as a module has them; uses get plain tensors
-        if entry["grad"]:
+        if entry.grad:
             value.requires_grad_()
-            given.leaves[entry["name"]] = value
-        values[entry["name"]] = value
-    for name in meta.get("same", ())[1:] if inputs else ():
-        values[name] = values[meta["same"][0]]
+            given.leaves[name] = value
+        values[name] = value
+    for name in call.same[1:] if inputs else ():
+        values[name] = values[call.same[0]]
         if name in given.leaves:
             given.leaves[name] = values[name]
     sent: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # outputs may have one upstream gradient
     views: dict[int, torch.Tensor] = {}
-    for place, entry in enumerate(meta["upstream"]):
-        if entry is None:
+    for place, upstream in enumerate(call.upstream):
+        if upstream is None:
             given.upstream.append(None)
             continue
-        if entry["tensor"] not in sent:
-            sent[entry["tensor"]] = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
-            views[entry["tensor"]] = _view(sent[entry["tensor"]][1], entry)
-        raw, memory = sent[entry["tensor"]]
+        if upstream.place not in sent:
+            sent[upstream.place] = _kept(state, f"{prefix}upstream {place}", tensors[upstream.place])
+            views[upstream.place] = _view(sent[upstream.place][1], upstream)
+        raw, memory = sent[upstream.place]
         given.raw_upstream.append(raw)
         given.memory[f"upstream {place}"] = memory
-        given.upstream.append(views[entry["tensor"]])
-    for entry in meta.get("directions", ()) if not prefix else ():
-        _, memory = _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]])
-        given.directions[entry["name"]] = _view(memory, entry)
-    return arranged(given, values, meta)
+        given.upstream.append(views[upstream.place])
+    for entry in call.directions if not prefix else ():
+        _, memory = _kept(state, f"direction {entry.name}", tensors[entry.place])
+        given.directions[entry.name] = _view(memory, entry)
+    return arranged(given, values, call.form)
 
 
-def on_shapes(meta: dict[str, Any]) -> Arguments:
+def on_shapes(call: ShapedCall) -> Arguments:
     """Arguments of the right shapes and dtypes without content."""
     given = Arguments()
-    values: dict[str, Any] = dict(meta["scalars"])
-    for entry in meta["inputs"]:
-        value = torch.empty(entry["shape"], dtype=getattr(torch, entry["dtype"]), device="meta")
-        if entry["grad"]:
-            given.leaves[entry["name"]] = value.requires_grad_()
-        values[entry["name"]] = value
-    return arranged(given, values, meta)
+    values = dict(call.scalars)
+    for entry in call.inputs:
+        value = torch.empty(entry.shape, dtype=getattr(torch, entry.dtype), device="meta")
+        if entry.grad:
+            given.leaves[entry.name] = value.requires_grad_()
+        values[entry.name] = value
+    return arranged(given, values, call.form)
 
 
-def arranged(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> Arguments:
+def arranged(given: Arguments, values: dict[str, Any], form: CallForm) -> Arguments:
     """Put values where the callable takes them."""
-    if meta["form"] == "kernelbench":
-        given.positional = [values[name] for name in meta["order"]]
-        given.parameters = {name: values[name] for name in meta["parameters"]}
+    if form.name == "kernelbench":
+        given.positional = [values[name] for name in form.order]
+        given.parameters = {name: values[name] for name in form.parameters}
     else:
-        by_name = set(meta["keywords"])
-        given.names = tuple(name for name in meta["order"] if name in values and name not in by_name)
+        by_name = set(form.keywords)
+        given.names = tuple(name for name in form.order if name in values and name not in by_name)
         given.positional = [values[name] for name in given.names]
-        given.usual = frozenset(
-            name for name, default in meta.get("defaults", {}).items() if _is_same(values.get(name), default)
-        )
-        given.named = {name: values[name] for name in meta["order"] if name in values and name in by_name}
+        given.usual = frozenset(name for name, default in form.defaults if _is_same(values.get(name), default))
+        given.named = {name: values[name] for name in form.order if name in values and name in by_name}
     return given
 
 
@@ -316,14 +313,14 @@ def _kept(state: ChildState, name: str, sent: torch.Tensor) -> tuple[torch.Tenso
     return cache[key]
 
 
-def _view(memory: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
-    return memory.detach().as_strided(entry["shape"], entry["stride"], entry["offset"] - GUARD_ELEMENTS).detach()
+def _view(memory: torch.Tensor, entry: SentTensor) -> torch.Tensor:
+    return memory.detach().as_strided(entry.shape, entry.stride, entry.offset - GUARD_ELEMENTS).detach()
 
 
-def _written(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
+def _written(raw: torch.Tensor, entry: SentTensor) -> torch.Tensor:
     """A tensor's own elements, each once: an expanded one is a single number."""
-    shape = [size if step else min(size, 1) for size, step in zip(entry["shape"], entry["stride"], strict=True)]
-    return raw.detach().as_strided(shape, entry["stride"], entry["offset"])
+    shape = [size if step else min(size, 1) for size, step in zip(entry.shape, entry.stride, strict=True)]
+    return raw.detach().as_strided(shape, entry.stride, entry.offset)
 
 
 # Taken before a candidate is imported, so that it calls what torch had then.

@@ -16,6 +16,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,10 +24,35 @@ import torch
 from gpu_runner.child import at_scale, uncompiled
 from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.compiling import compiling_ahead
-from gpu_runner.child.handlers import ChildState, Handler, start
+from gpu_runner.child.handlers import Answer, ChildState, Handler, start
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
 from gpu_runner.contracts.reading import of_threads, of_tiles
+from gpu_runner.messages import (
+    AskDevice,
+    CaseReply,
+    CaseTrail,
+    CompileCase,
+    CompiledReply,
+    DecideCase,
+    FindBeyond,
+    KernelOutcomes,
+    LeaveTrail,
+    LoadCandidate,
+    MeasurePeaks,
+    NumbersBeyond,
+    OpenDevice,
+    PeakBytes,
+    Request,
+    RunCase,
+    SampleCall,
+    SampledReply,
+    SelectCallable,
+    SentCall,
+    TurnDecision,
+    TurnedReply,
+    WarmUp,
+)
 from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
@@ -38,7 +64,6 @@ from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, 
 from gpu_runner.program.objects import Violation
 from gpu_runner.verify.measures import keep_pages
 
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN
 MOST_TRIED = 2**16  # elements of all tensors of a launch before which another setting is tried in the interpreter
@@ -47,14 +72,14 @@ _current: list[Log] = []
 _FROM = re.compile(r"^from ([\w.]+) import\b", re.MULTILINE)
 
 
-def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Load the candidate into an evaluator; a ``ModelNew`` is built with ``meta["init"]``.
+def load(state: ChildState, request: LoadCandidate, tensors: list[torch.Tensor]) -> Answer[None]:
+    """Load the candidate into an evaluator; a ``ModelNew`` is built.
 
-    By ``meta["mode"]`` it is evaluated, imported by CPython, or, as an original, which is compared with and never judged, imported
-    where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
+    By the request's mode it is evaluated, imported by CPython, or, as an original, which is compared with and never judged,
+    imported where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
     """
     decisions = state.values["decisions"] = Decisions()
-    if meta.get("compiles"):
+    if request.compiles:
         state.values["compiler"] = uncompiled.Compiler()
         take_any(decisions)
     elif not state.gpu:
@@ -66,62 +91,62 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         take_any(decisions)
         guard_memory()
         watch_blocks(decisions)
-        order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
+        order_programs(_order_imported if request.mode == IMPORTED else _order)
     else:
         take_one_that_launches()
-    if state.gpu and meta["mode"] == IMPORTED:
+    if state.gpu and request.mode == IMPORTED:
         fill_compiled_lanes()
-    if _any_text(state, meta, of_tiles):
+    if _any_text(state, request, of_tiles):
         tiles.watch_real() if state.gpu else tiles.stand_in()
-    if _any_text(state, meta, of_threads):
+    if _any_text(state, request, of_threads):
         threads.watch_real() if state.gpu else threads.stand_in()
     watch_launches(lambda: _current[-1] if _current else None)
-    state.values["meta"] = meta
+    state.values["loaded"] = request
     try:
-        if meta["mode"] == IMPORTED:
+        if request.mode == IMPORTED:
             raise Violation(None, "It is to be imported.")
         state.values["sources"] = Sources(state.work)
         _evaluate(state, None)
     except Violation as violation:
-        if meta["mode"] == EVALUATED and not _is_of_library(violation, meta):
+        if request.mode == EVALUATED and not _is_of_library(violation, request):
             raise
-        _import(state, meta)
-    return {}, []
+        _import(state)
+    return None, []
 
 
-def select(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def select(state: ChildState, request: SelectCallable, tensors: list[torch.Tensor]) -> Answer[None]:
     """Take another callable of the module that was loaded."""
-    state.values["meta"] |= {"symbol": meta["symbol"]}
+    state.values["loaded"] = replace(state.values["loaded"], symbol=request.symbol)
     state.values["told"] = {}
     if state.values.get("imported"):
-        _import(state, state.values["meta"])
+        _import(state)
     elif state.values["evaluator"].broken is not None:
         _evaluate(state, None)
     else:
-        _take(state, state.values["find"](meta["symbol"]), state.values["where"])
-    return {}, []
+        _take(state, state.values["find"](request.symbol), state.values["where"])
+    return None, []
 
 
-def _any_text(state: ChildState, meta: dict[str, Any], is_of: Callable[[str], bool]) -> bool:
+def _any_text(state: ChildState, request: LoadCandidate, is_of: Callable[[str], bool]) -> bool:
     """Whether a file of the candidate imports a language, which is not imported for others: libraries look whether it is there.
 
     In the interpreter, where another stands in for it, so does a file of the library that one of these imports from.
     """
-    texts = [(state.work / path).read_text("utf-8", "replace") for path in meta["written"] or meta["own"]]
+    texts = [(state.work / path).read_text("utf-8", "replace") for path in request.written or request.own]
     if not state.gpu:
         modules = {name.replace(".", "/") for text in texts for name in _FROM.findall(text)}
-        paths = [state.work / root / f"{name}.py" for root in meta["roots"] for name in modules]
+        paths = [state.work / root / f"{name}.py" for root in request.roots for name in modules]
         texts += [path.read_text("utf-8", "replace") for path in paths if path.is_file()]
     return any(map(is_of, texts))
 
 
 def _evaluate(state: ChildState, device: Device | None) -> None:
     """Have the evaluator carry out the host code from now on, told of a device."""
-    meta = state.values["meta"]
-    files = state.values["sources"], meta["roots"], meta["own"], meta["module"]
+    request: LoadCandidate = state.values["loaded"]
+    files = state.values["sources"], request.roots, request.own, request.module
     evaluator, find = load_module(*files, device, state.values["decisions"])
     state.values |= {"opaque": lambda: evaluator.opaque, "evaluator": evaluator, "find": find}
-    _take(state, find(meta["symbol"]), lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
+    _take(state, find(request.symbol), lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
 
 
 def _order() -> Order:
@@ -133,19 +158,20 @@ def _order_imported() -> Order:
     return Order.descending
 
 
-def _is_of_library(violation: Violation, meta: dict[str, Any]) -> bool:
+def _is_of_library(violation: Violation, request: LoadCandidate) -> bool:
     """Whether it is the library around a candidate, and none of the files that the candidate wrote, that cannot be evaluated."""
-    return meta["written"] is not None and violation.path not in meta["written"]
+    return request.written is not None and violation.path not in request.written
 
 
-def _import(state: ChildState, meta: dict[str, Any]) -> None:
+def _import(state: ChildState) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
         torch.library.wrap_triton = lambda kernel: kernel  # some versions of torch refuse what is interpreted
         torch.cuda.current_stream = tiles.current_stream
-    symbol: Any = importlib.import_module(meta["module"])
-    for part in meta["symbol"].split("."):
+    request: LoadCandidate = state.values["loaded"]
+    symbol: Any = importlib.import_module(request.module)
+    for part in request.symbol.split("."):
         symbol = getattr(symbol, part)
     state.values["opaque"] = lambda: 0
     _take(state, symbol, native_place(str(state.work)))
@@ -153,49 +179,48 @@ def _import(state: ChildState, meta: dict[str, Any]) -> None:
 
 
 def _take(state: ChildState, symbol: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
-    meta = state.values["meta"]
-    if meta["form"] == "kernelbench":
-        symbol = symbol(*meta["init"]).to(state.device)
+    request: LoadCandidate = state.values["loaded"]
+    if request.form.name == "kernelbench":
+        symbol = symbol(*request.form.init).to(state.device)
     if not callable(symbol):
-        raise TypeError(f"{meta['symbol']} is not callable")
+        raise TypeError(f"{request.symbol} is not callable")
     state.values["candidate"], state.values["where"] = symbol, where
 
 
-def run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
     lookups.forget()
     try:
-        if not meta["optional"]:
-            return _run(state, meta, tensors)
+        if not request.optional:
+            return _run(state, request, tensors)
         with state.values["decisions"].undone_by_errors():
-            return _run(state, meta, tensors)
+            return _run(state, request, tensors)
     except Violation as violation:
-        if state.values.get("imported") or not _is_of_library(violation, state.values["meta"]):
+        if state.values.get("imported") or not _is_of_library(violation, state.values["loaded"]):
             raise
-        _import(state, state.values["meta"])
-        return _run(state, meta, tensors)
+        _import(state)
+        return _run(state, request, tensors)
 
 
-def _run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    arguments = settle(state, meta, tensors)
-    if meta["tolerant"] and "evaluator" in state.values:
+def _run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:
+    arguments = settle(state, request.call, tensors)
+    if request.call.tolerant and "evaluator" in state.values:
         state.values["evaluator"].broken = None  # what stands is judged by in each case that it survives
-    device = None if state.values.get("imported") else device_of(state, meta)
+    device = None if state.values.get("imported") else device_of(state, request.call)
     with _on(state, device):
-        return _answer(state, meta, tensors, arguments, device)
+        return _answer(state, request, tensors, arguments, device)
 
 
-def device_of(state: ChildState, meta: dict[str, Any]) -> Device | None:
+def device_of(state: ChildState, call: SentCall) -> Device | None:
     """The device that a case tells of; None for the one that is there. Cases that tell the same have the same."""
-    if meta["device"] is None and not meta["gpu"] and not meta["compiling"]:
+    if call.device is None and not call.gpu and not call.compiling:
         return None
-    described = [meta[name] for name in ("device", "gpu", "multiprocessors", "compiling")]
+    described = [call.device, call.gpu, call.multiprocessors, call.compiling]
     devices: dict[str, Device] = state.values.setdefault("devices", {})
     known = devices.get(key := json.dumps(described, sort_keys=True))
     if known is None:
-        facts, gpu, multiprocessors, is_compiling = described
-        known = Device(gpu, multiprocessors, is_compiling=is_compiling) if facts is None else Device.like(facts)
-        devices[key] = known
+        told = Device(call.gpu, call.multiprocessors, is_compiling=call.compiling)
+        known = devices[key] = told if call.device is None else Device.like(call.device)
     return known
 
 
@@ -222,37 +247,40 @@ def _on(state: ChildState, device: Device | None) -> Iterator[None]:
 
 
 def _answer(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
-) -> Answer:
-    log, steps = _prepared(state, meta, tensors, arguments)
+    state: ChildState, request: RunCase, tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
+) -> Answer[CaseReply]:
+    call = request.call
+    log, steps = _prepared(state, call, tensors, arguments)
     decisions = state.values["decisions"]
     # In a large case with NaN it takes minutes to follow them, and others of its size show what is decided there.
-    given = [entry for entry in (*meta["inputs"], *meta["upstream"]) if entry is not None]
-    decisions.is_paused = meta["odd"] and max((math.prod(entry["shape"]) for entry in given), default=0) > MOST_FOLLOWED
-    note(Noted.nothing if decisions.is_paused else Noted.nans if meta["odd"] else Noted.decisions)
+    given = [entry for entry in (*call.inputs, *call.upstream) if entry is not None]
+    decisions.is_paused = call.odd and max((math.prod(entry.shape) for entry in given), default=0) > MOST_FOLLOWED
+    note(Noted.nothing if decisions.is_paused else Noted.nans if call.odd else Noted.decisions)
     with _logged(log, state):
         kept = steps.all()
         lookups.settle(decisions)
-        trail = log.trail.to_json()
+        trail = log.trail.left()
         inputs = [*arguments.raw.values(), *arguments.raw_upstream]
-        facts = {
-            "launched": log.launched,
-            "launches": log.launches,
-            "work": log.work(),
-            "broken": log.broken_guards(),
-            "ordering": [[name, line] for name, line in log.ordering.items()],
-            "touched": [] if meta["tolerant"] else list(log.touched),
-            "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
-            "imported": bool(state.values.get("imported")),
-            "trail": trail,
-            "decisions": decisions.to_json(),
-            "told": decisions.told_to_others() if meta.get("several") else {},
-            "processors": _multiprocessors(state, device),
-            "asked": device is not None and device.was_asked,
+        reply = CaseReply(
+            values=tuple(steps.reply.entries),
+            raw=tuple(arguments.raw),
+            raw_upstream=len(arguments.raw_upstream),
+            launched=log.launched,
+            launches=log.launches,
+            work=log.work(),
+            broken=log.broken_guards(),
+            ordering=tuple(log.ordering.items()),
+            touched=() if call.tolerant else tuple(log.touched),
+            untouched=tuple(label for label, value in kept.items() if _is_unaccounted(value, log)),
+            imported=bool(state.values.get("imported")),
+            trail=trail,
+            decisions=decisions.rows(),
+            kernels=decisions.of_kernels() if request.several else KernelOutcomes(),
+            processors=_multiprocessors(state, device),
+            asked=device is not None and device.was_asked,
             **steps.facts(),
-        }
-    facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
-    return facts, [*steps.reply.tensors, *inputs]
+        )
+    return reply, [*steps.reply.tensors, *inputs]
 
 
 def _multiprocessors(state: ChildState, device: Device | None) -> int:
@@ -261,66 +289,64 @@ def _multiprocessors(state: ChildState, device: Device | None) -> int:
     return torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0
 
 
-def sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def sampled(state: ChildState, request: SampleCall, tensors: list[torch.Tensor]) -> Answer[SampledReply]:
     """Call the candidate forward and backward: at the size of a workload, where a few programs of each launch run, or at a usual
     size; see ``verify.scale`` and ``verify.usual``.
 
     What it decides there is not noted, since not all of what follows is judged.
     """
     if state.values.get("imported"):
-        return {"values": [], "offsets": [], "ranges": []}, []
-    facts, found = _sampled(state, meta, tensors, meta["operations"])
-    unseen = at_scale.unseen(meta, facts["values"], found) if meta["again"] else set()
+        return SampledReply(), []
+    reply, answers = _sampled(state, request, tensors, request.operations)
+    unseen = at_scale.unseen(request, reply.values, answers) if request.again else set()
     if unseen:
-        again, other = _sampled(state, meta, tensors, meta["again"])
-        unseen -= at_scale.unseen(meta, again["values"], other)
-        values = [entry for entry in facts["values"] if entry["label"] not in unseen]
+        again, other = _sampled(state, request, tensors, request.again)
+        unseen -= at_scale.unseen(request, again.values, other)
+        values = [entry for entry in reply.values if entry.label not in unseen]
         values += [
-            entry | {"tensor": entry["tensor"] + len(found)} for entry in again["values"] if entry["label"] in unseen
+            replace(entry, tensor=None if entry.tensor is None else entry.tensor + len(answers))
+            for entry in again.values
+            if entry.label in unseen
         ]
-        facts, found = facts | {"values": values}, [*found, *other]
-    return facts, found
+        reply, answers = replace(reply, values=tuple(values)), [*answers, *other]
+    return reply, answers
 
 
-def _sampled(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], operations: int) -> Answer:
+def _sampled(
+    state: ChildState, request: SampleCall, tensors: list[torch.Tensor], operations: int
+) -> Answer[SampledReply]:
     """The same by few programs of each launch, or all of them for so many ``operations`` on blocks."""
-    arguments = settle(state, meta, tensors) if meta["operations"] else at_scale.spread(meta, tensors)
-    device = device_of(state, meta)
+    call = request.call
+    arguments = settle(state, call, tensors) if request.operations else at_scale.spread(request, tensors)
+    device = device_of(state, call)
     given = [*arguments.memory.values(), *(grad for grad in arguments.upstream if grad is not None)]
     with (
         _on(state, device),
         _deciding_apart(state) as apart,
-        sampling(given, operations=operations, middle=meta["middle"]) as sample,
+        sampling(given, operations=operations, middle=request.middle) as sample,
     ):
         log = Log(state.values["where"], False, state.values["opaque"], sample=sample)
-        if not meta["operations"]:
-            at_scale.note_few(meta, arguments, sample)
+        if not request.operations:
+            at_scale.note_few(request, arguments, sample)
         for name, memory in arguments.memory.items():
             log.is_input(memory, name)
         with _logged(log, state):
             log.begin_step("forward")
             outputs = outputs_of(arguments.call(state.values["candidate"]))
             values = {f"output {place}": value for place, value in enumerate(outputs)}
-            if meta["backward"]:
+            if call.backward:
                 log.begin_step("backward")
                 values |= backward(outputs, arguments, retain=False)
-        entries, gathered = at_scale.gathered(meta, values, sample)
+        entries, gathered = at_scale.gathered(request, values, sample)
         plain = [(name, one) for name, one in (arguments.memory | values).items() if is_plain(one)]
-        offsets = [[name, *sample.offset_of(one), one.numel()] for name, one in plain]
-    facts = {
-        "values": entries,
-        "offsets": offsets,
-        "ranges": apart.ranges(),
-        "work": log.work(),
-        "launched": log.launched,
-    }
-    return facts | {"processors": _multiprocessors(state, device)}, gathered
+        offsets = tuple((name, *sample.offset_of(one), one.numel()) for name, one in plain)
+    processors = _multiprocessors(state, device)
+    return SampledReply(entries, offsets, apart.ranges(), log.work(), log.launched, processors), gathered
 
 
-def beyond(state: ChildState, meta: dict[str, Any], _: list[torch.Tensor]) -> Answer:
+def beyond(state: ChildState, request: FindBeyond, _: list[torch.Tensor]) -> Answer[NumbersBeyond]:
     """Those numbers of a call at scale, which any process may have carried out, that no case of this one had."""
-    numbers = itertools.islice(state.values["decisions"].beyond(meta["ranges"]), MOST_BEYOND)
-    return {"beyond": [list(one) for one in numbers]}, []
+    return tuple(itertools.islice(state.values["decisions"].beyond(request.ranges), MOST_BEYOND)), []
 
 
 @contextmanager
@@ -342,94 +368,92 @@ def _deciding_apart(state: ChildState, apart: Decisions | None = None) -> Iterat
             evaluator.decisions, evaluator.broken = decisions, broken
 
 
-def decided(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def decided(state: ChildState, request: DecideCase, tensors: list[torch.Tensor]) -> Answer[tuple[tuple[int, int], ...]]:
     """What host code decides and computes in a call of which nothing counts and no kernel runs; see ``verify.combinations``."""
     if state.values.get("imported"):
-        return {"signature": []}, []
-    with _on(state, device_of(state, meta)), _deciding_apart(state) as apart:
-        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors, reuse=False), dry=True)
+        return (), []
+    call = request.call
+    with _on(state, device_of(state, call)), _deciding_apart(state) as apart:
+        log, steps = _prepared(state, call, tensors, settle(state, call, tensors, reuse=False), dry=True)
         with _logged(log, state):
             steps.warm()
-    return {"signature": apart.signature()}, []
+    return apart.signature(), []
 
 
-def turned(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def turned(state: ChildState, request: TurnDecision, tensors: list[torch.Tensor]) -> Answer[TurnedReply]:
     """The trail of one case in which the decision at a place of the host code ends the other way, and how often it did.
 
     No kernel runs. What is decided does not count as seen; what is decided there alone is told, of all such cases of this decision
     so far.
     """
     evaluator = state.values["evaluator"]
-    path, line, column, in_kernel, text = meta["turned"]
-    place = (path, line, column, in_kernel, text)
+    place = request.decision
     apart = state.values.setdefault("turned", {}).setdefault(place, Decisions())
     evaluator.turned, evaluator.turns = place, 0
     try:
         with _deciding_apart(state, apart):
-            trail = _trail(state, meta, tensors, dry=True)
+            trail = _trail(state, request.call, tensors, dry=True)
     finally:
         evaluator.turned = None
-    return {"trail": trail, "turns": evaluator.turns, "decisions": apart.to_json(state.values["decisions"])}, []
+    return TurnedReply(trail, evaluator.turns, apart.rows(state.values["decisions"])), []
 
 
-def leave_trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def leave_trail(state: ChildState, request: LeaveTrail, tensors: list[torch.Tensor]) -> Answer[CaseTrail]:
     """The trail of one case, without running its kernels unless that is another one than the trail that is ``expected``.
 
     ``dry``: none is expected, and kernels never run; host code that reads what one wrote may raise then.
     """
-    if meta.get("dry"):
-        return {"trail": _trail(state, meta, tensors, dry=True)}, []
+    if request.dry:
+        return _trail(state, request.call, tensors, dry=True), []
     try:
-        trail = _trail(state, meta, tensors, dry=True)
+        trail = _trail(state, request.call, tensors, dry=True)
     except Exception:  # noqa: BLE001 - host code that reads what a kernel wrote read what lay there
         trail = None
-    if trail is None or trail["whole"] != meta["expected"]:
-        trail = _trail(state, meta, tensors, dry=False)
-    return {"trail": trail}, []
+    if trail is None or trail.whole != request.expected:
+        trail = _trail(state, request.call, tensors, dry=False)
+    return trail, []
 
 
-def _trail(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], *, dry: bool) -> dict[str, Any]:
-    log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors), dry=dry)
+def _trail(state: ChildState, call: SentCall, tensors: list[torch.Tensor], *, dry: bool) -> CaseTrail:
+    log, steps = _prepared(state, call, tensors, settle(state, call, tensors), dry=dry)
     with _logged(log, state):
         steps.all()
-    return log.trail.to_json()
+    return log.trail.left()
 
 
-def warm(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def warm(state: ChildState, request: WarmUp, tensors: list[torch.Tensor]) -> Answer[None]:
     """Compile what forward and backward launch on a case that nobody judges, or run them once where times choose among kernels."""
     with _deciding_apart(state):
-        if state.gpu and _compile_ahead(state, meta, tensors):
-            return {}, []
-        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
+        if state.gpu and _compile_ahead(state, request.call, tensors):
+            return None, []
+        log, steps = _prepared(state, request.call, tensors, settle(state, request.call, tensors))
         with _logged(log, state):
             steps.warm()
     if state.gpu:
         torch.cuda.empty_cache()  # others are at work on the device
-    return {}, []
+    return None, []
 
 
-def compile_launched(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Compile what forward and backward launch on a case, for a GPU that is not there, and run none of it.
-
-    Gives what the compiler refused, and the kernels that it took so far.
-    """
+def compile_launched(state: ChildState, request: CompileCase, tensors: list[torch.Tensor]) -> Answer[CompiledReply]:
+    """Compile what forward and backward launch on a case, for a GPU that is not there, and run none of it."""
+    call = request.call
     compiler, evaluator = state.values["compiler"], state.values.get("evaluator")
     compiler.failed, refused = None, None
-    with _on(state, device_of(state, meta)):
-        log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
+    with _on(state, device_of(state, call)):
+        log, steps = _prepared(state, call, tensors, settle(state, call, tensors))
         try:
             with _logged(log, state):
                 steps.warm()
         except Exception:  # noqa: BLE001 - host code that reads what a kernel writes reads what lay there
-            refused = compiler.failed and uncompiled.told(compiler.failed)
+            refused = compiler.failed and uncompiled.refusal_of(compiler.failed)
         if evaluator is not None:
             evaluator.broken = None
-    return {"refused": refused, "compiled": list(compiler.compiled)}, []
+    return CompiledReply(refused, tuple(compiler.compiled)), []
 
 
-def _compile_ahead(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> bool:
+def _compile_ahead(state: ChildState, call: SentCall, tensors: list[torch.Tensor]) -> bool:
     """Begin to compile what a case launches, without running or waiting for it; whether that was all there is to do."""
-    log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors), ahead=compiling_ahead)
+    log, steps = _prepared(state, call, tensors, settle(state, call, tensors), ahead=compiling_ahead)
     try:
         with _logged(log, state):
             steps.warm()
@@ -439,16 +463,16 @@ def _compile_ahead(state: ChildState, meta: dict[str, Any], tensors: list[torch.
 
 
 def _prepared(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: Any
+    state: ChildState, call: SentCall, tensors: list[torch.Tensor], arguments: Arguments, **how: Any
 ) -> tuple[Log, Steps]:
-    log = Log(state.values["where"], meta["poison"], state.values["opaque"], has_devices=meta["has_devices"], **how)
-    for given in (arguments, *([arguments.other] if meta.get("others") else [])):
+    log = Log(state.values["where"], call.poison, state.values["opaque"], has_devices=call.has_devices, **how)
+    for given in (arguments, *([arguments.other] if call.others else [])):
         for name, memory in given.memory.items():
             log.is_input(memory, name)
         for tensor in (*given.tensors(), *given.upstream):
             if tensor is not None:
                 log.lies(tensor)
-    return log, Steps(state.values["candidate"], meta, tensors, arguments, log, LabelledTensors())
+    return log, Steps(state.values["candidate"], call, tensors, arguments, log, LabelledTensors())
 
 
 @contextmanager
@@ -463,26 +487,26 @@ def _logged(log: Log, state: ChildState) -> Iterator[None]:
         _current.pop()
 
 
-def device_there(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def device_there(state: ChildState, request: AskDevice, tensors: list[torch.Tensor]) -> Answer[dict[str, Any]]:
     """What host code can learn of the GPU."""
     return facts_of_gpu(), []
 
 
-def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def memory(state: ChildState, request: MeasurePeaks, tensors: list[torch.Tensor]) -> Answer[PeakBytes]:
     """The peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
     if not state.gpu:
-        return {}, []
-    arguments = settle(state, meta, tensors)
-    peaks: dict[str, Any] = {"forward": None, "backward": None}
+        return PeakBytes(), []
+    arguments = settle(state, request.call, tensors)
+    peaks = PeakBytes()
     torch.cuda.synchronize()
     for _ in range(2):  # the first run also compiles
         before = _reset_peak()
         outputs = outputs_of(arguments.call(state.values["candidate"]))
-        peaks["forward"] = torch.cuda.max_memory_allocated() - before
-        if meta["backward"]:
+        peaks = PeakBytes(torch.cuda.max_memory_allocated() - before)
+        if request.call.backward:
             _reset_peak()
             backward(outputs, arguments, retain=False)
-            peaks["backward"] = torch.cuda.max_memory_allocated() - before
+            peaks = replace(peaks, backward=torch.cuda.max_memory_allocated() - before)
         del outputs
     return peaks, []
 
@@ -583,7 +607,8 @@ def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
     return [0.0] * 3
 
 
-HANDLERS: dict[str, Handler] = {
-    "start": start, "load": load, "run": run, "trail": leave_trail, "warm": warm, "memory": memory, "device": device_there,
-    "sampled": sampled, "beyond": beyond, "decided": decided, "turned": turned, "select": select, "compile": compile_launched,
+HANDLERS: dict[type[Request[Any]], Handler] = {
+    OpenDevice: start, LoadCandidate: load, SelectCallable: select, RunCase: run, LeaveTrail: leave_trail, WarmUp: warm,
+    MeasurePeaks: memory, AskDevice: device_there, SampleCall: sampled, FindBeyond: beyond, DecideCase: decided,
+    TurnDecision: turned, CompileCase: compile_launched,
 }  # fmt: skip

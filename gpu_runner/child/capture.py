@@ -12,9 +12,25 @@ import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import (
+    CheckReference,
+    CompareGraph,
+    DescribedModel,
+    DescribeModel,
+    FindRounding,
+    LoadProblem,
+    ModelNumber,
+    ModelTensor,
+    ReferenceRuns,
+    Request,
+    RoundedValues,
+    TracedReference,
+    TraceReference,
+    TraceSizes,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -25,41 +41,43 @@ if TYPE_CHECKING:
     from gpu_runner.tracing.raw import RawGraph
     from gpu_runner.tracing.rounding import OperatorCall
 
-Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
+T = TypeVar("T")
 # Operators that are called, over all runs with one float32 parameter each, to tell which values that leaves unrounded: about a
 # second. Where there would be more, no value counts as rounded beside any.
 MOST_CALLS_BESIDE = 4000
 
 
-def load_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the problem, or run ``source`` in its place; with ``fake``, what it makes at import has no data."""
-    state.values["no data"] = meta.get("fake", False)
+def load_problem(state: ChildState, request: LoadProblem, tensors: list[torch.Tensor]) -> Answer[None]:
+    """Import the problem, or run a source in its place."""
+    state.values["no data"] = request.fake
     state.values.pop("traces", None)
     with _mode(state) if state.values["no data"] else nullcontext():
-        if "source" in meta:
+        if request.source is not None:
             module = types.ModuleType("problem")
-            exec(compile(meta["source"], str(state.work / "problem.py"), "exec"), module.__dict__)  # noqa: S102 - as an import
+            exec(compile(request.source, str(state.work / "problem.py"), "exec"), module.__dict__)  # noqa: S102 - as an import
             state.values["problem"] = module
         else:
             state.values["problem"] = importlib.import_module("problem")
-    return {}, []
+    return None, []
 
 
-def trace(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Trace the reference at the sizes of ``meta``; ``random`` is an operator in it that draws random numbers, or None."""
+def trace(state: ChildState, request: TraceReference, tensors: list[torch.Tensor]) -> Answer[TracedReference]:
+    """Trace the reference."""
     from gpu_runner.tracing import whole
     from gpu_runner.tracing.fake import random_operator
     from gpu_runner.tracing.raw import to_plain
 
-    def traced(data: bool) -> Answer:
-        if meta["whole"]:
-            inputs, _ = _inputs(state, meta, data)
-            forward = whole.trace(_bound(state, meta), inputs, [spec["name"] for spec in meta["inputs"]])
-            return {"graph": to_plain(forward), "random": whole.random_operator(forward)}, []
-        capture = _watched(state, meta, data)
-        return {"graph": to_plain(capture.graph), "random": random_operator(capture.trace.module)}, []
+    at = request.at
 
-    return _without_data(state, meta, traced)
+    def traced(data: bool) -> TracedReference:
+        if at.whole:
+            inputs, _ = _inputs(at, data)
+            forward = whole.trace(_bound(state, at), inputs, [spec.name for spec in at.inputs])
+            return TracedReference(to_plain(forward), whole.random_operator(forward))
+        capture = _watched(state, at, data)
+        return TracedReference(to_plain(capture.graph), random_operator(capture.trace.module))
+
+    return _without_data(state, at, traced), []
 
 
 @dataclass(frozen=True)
@@ -72,51 +90,48 @@ class WatchedTrace:
     calls: list[OperatorCall]
 
 
-def _watched(state: ChildState, meta: dict[str, Any], data: bool) -> WatchedTrace:
-    """Trace the problem at the sizes of ``meta``, once for each: a large model takes seconds."""
+def _watched(state: ChildState, at: TraceSizes, data: bool) -> WatchedTrace:
+    """Trace the problem, once at the same sizes: a large model takes seconds."""
     from gpu_runner.tracing.canonical import canonical_with_names
     from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.rounding import Watch
 
     known: dict[str, WatchedTrace] = state.values.setdefault("traces", {})
-    key = repr((meta["sizes"], meta["scalars"], data))
+    key = repr((at.sizes, at.scalars, data))
     if key not in known:
-        (inputs, wanted), watch = _inputs(state, meta, data), Watch()
-        traced = trace_joint(_bound(state, meta), inputs, wanted, watch)
-        names = [spec["name"] for spec in meta["inputs"]]
+        (inputs, wanted), watch = _inputs(at, data), Watch()
+        traced = trace_joint(_bound(state, at), inputs, wanted, watch)
+        names = [spec.name for spec in at.inputs]
         known[key] = WatchedTrace(
             traced, *canonical_with_names(traced, names, [names[i] for i in wanted]), calls=watch.calls
         )
     return known[key]
 
 
-def rounding(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Tell which values of the trace at the sizes of ``meta`` are bfloat16 in eager mode, and beside which float32 parameters not.
-
-    The trace goes along, so that it can be seen to be the one that the names are of.
-    """
-    return _without_data(state, meta, lambda data: _rounding(state, meta, data))
+def rounding(state: ChildState, request: FindRounding, tensors: list[torch.Tensor]) -> Answer[RoundedValues]:
+    """Tell which values of the trace are bfloat16 in eager mode, and beside which float32 parameters not."""
+    return _without_data(state, request.at, lambda data: _rounding(state, request.at, data)), []
 
 
-def _rounding(state: ChildState, meta: dict[str, Any], data: bool) -> Answer:
+def _rounding(state: ChildState, at: TraceSizes, data: bool) -> RoundedValues:
     import torch
 
     from gpu_runner.tracing.joint import run
     from gpu_runner.tracing.raw import to_plain
     from gpu_runner.tracing.rounding import Watch, rounded_nodes
 
-    specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
-    capture = _watched(state, meta, data)
+    specs, call, narrow = at.inputs, _bound(state, at), torch.bfloat16
+    capture = _watched(state, at, data)
     if capture.trace.rewritten:
-        return {"graph": to_plain(capture.graph), "rounded": []}, []
-    wide, wanted = _inputs(state, meta, data)
+        return RoundedValues(to_plain(capture.graph), ())
+    wide, wanted = _inputs(at, data)
     eager_calls = Watch()
-    names = [spec["name"] for spec in specs]
-    inputs, _ = _inputs(state, meta, data, narrow)
+    names = [spec.name for spec in specs]
+    inputs, _ = _inputs(at, data, narrow)
     dtypes = run(call, inputs, wanted, eager_calls)
     nodes = rounded_nodes(capture.calls, eager_calls.calls, narrow) or frozenset()
     unless: dict[str, list[str]] = {node: [] for node in nodes}
-    places = [i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes]
+    places = [i for i, spec in enumerate(specs) if spec.parameter and spec.dtype is None and nodes]
     if len(places) * len(capture.calls) > MOST_CALLS_BESIDE:
         unless, places = {node: [names[i] for i in places] for node in nodes}, []
     for place in places:
@@ -132,44 +147,44 @@ def _rounding(state: ChildState, meta: dict[str, Any], data: bool) -> Answer:
         for node in nodes - still:
             unless[node].append(names[place])
     kept = {node.name for node in capture.graph.nodes}
-    rows = [[capture.made[node], unless[node]] for node in nodes if capture.made.get(node) in kept]
-    return {"graph": to_plain(capture.graph), "rounded": sorted(rows)}, []
+    rows = [(capture.made[node], tuple(unless[node])) for node in nodes if capture.made.get(node) in kept]
+    return RoundedValues(to_plain(capture.graph), tuple(sorted(rows)))
 
 
-def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Run the reference twice on the same inputs, and once in bfloat16; tells whether it agrees with itself, and its dtypes.
+def check(state: ChildState, request: CheckReference, tensors: list[torch.Tensor]) -> Answer[ReferenceRuns]:
+    """Whether the reference agrees with itself, and its dtypes.
 
-    ``deterministic`` is None where the inputs, or all ``elements`` of the trace, are too many to be run: then the trace alone says
-    what is random.
+    Where the inputs, or all elements of the trace, are too many to be run, the trace alone says what is random.
     """
     import torch
 
     from gpu_runner.tracing.fake import MOST_ELEMENTS_COMPUTED, MOST_ELEMENTS_WITH_DATA, elements
     from gpu_runner.tracing.joint import as_tuple
 
-    call, same = _bound(state, meta), None
-    small = elements(meta["inputs"], meta["sizes"]) <= MOST_ELEMENTS_WITH_DATA
-    if not state.values.get("no data") and small and meta["elements"] <= MOST_ELEMENTS_COMPUTED:
+    at = request.at
+    call, same = _bound(state, at), None
+    small = elements(at.inputs, at.sizes) <= MOST_ELEMENTS_WITH_DATA
+    if not state.values.get("no data") and small and request.elements <= MOST_ELEMENTS_COMPUTED:
         runs = []
         for _ in range(2):
             torch.manual_seed(torch.seed())
-            runs.append(as_tuple(call(_inputs(state, meta, data=True)[0])))
+            runs.append(as_tuple(call(_inputs(at, data=True)[0])))
         same = all(_identical(a, b) for a, b in zip(*runs, strict=True))
 
-    def dtypes(data: bool) -> Answer:
-        outputs = as_tuple(call(_inputs(state, meta, data, torch.bfloat16)[0]))
-        return {"narrow": [str(out.dtype).removeprefix("torch.") for out in outputs]}, []
+    def dtypes(data: bool) -> tuple[str, ...]:
+        outputs = as_tuple(call(_inputs(at, data, torch.bfloat16)[0]))
+        return tuple(str(out.dtype).removeprefix("torch.") for out in outputs)
 
-    narrow: list[str] | None
+    narrow: tuple[str, ...] | None
     try:
-        narrow = _without_data(state, meta, dtypes)[0]["narrow"]
+        narrow = _without_data(state, at, dtypes)
     # A reference that runs in float32 alone is fine, and raises what it likes; the graph then names no dtypes of its outputs.
     except Exception:  # noqa: BLE001 - as said above
         narrow = None
-    return {"deterministic": same, "narrow": narrow}, []
+    return ReferenceRuns(same, narrow), []
 
 
-def _without_data(state: ChildState, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
+def _without_data(state: ChildState, at: TraceSizes, run: Callable[[bool], T]) -> T:
     """What ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
     from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, ReadsValues, elements
 
@@ -178,7 +193,7 @@ def _without_data(state: ChildState, meta: dict[str, Any], run: Callable[[bool],
             return run(False)
     except NEEDS_DATA as error:
         operator = str(error)[:100]
-        if state.values.get("no data") or elements(meta["inputs"], meta["sizes"]) > MOST_ELEMENTS_WITH_DATA:
+        if state.values.get("no data") or elements(at.inputs, at.sizes) > MOST_ELEMENTS_WITH_DATA:
             sentence = f"`{operator}` takes the values of a tensor, and inputs of this size have none"
             raise ReadsValues(sentence).with_traceback(error.__traceback__) from error
     try:
@@ -198,46 +213,40 @@ def _mode(state: ChildState) -> FakeTensorMode:
     return mode
 
 
-def _inputs(
-    state: ChildState, meta: dict[str, Any], data: bool, dtype: torch.dtype | None = None
-) -> tuple[list[torch.Tensor], list[int]]:
+def _inputs(at: TraceSizes, data: bool, dtype: torch.dtype | None = None) -> tuple[list[torch.Tensor], list[int]]:
     """The problem's inputs, and the places of those that want a gradient."""
     import torch
 
     from gpu_runner.tracing.fake import fake_inputs
     from gpu_runner.tracing.joint import make_inputs
 
-    specs, chosen = meta["inputs"], dtype or torch.float32
+    specs, chosen = at.inputs, dtype or torch.float32
     if data:
-        made = make_inputs(specs, meta["sizes"], seed=meta["seed"], dtype=chosen)
+        made = make_inputs(specs, at.sizes, seed=at.seed, dtype=chosen)
     else:
-        made = fake_inputs(specs, meta["sizes"], chosen)
-    return made, [i for i, spec in enumerate(specs) if spec["grad"] and made[i].is_floating_point()]
+        made = fake_inputs(specs, at.sizes, chosen)
+    return made, [i for i, spec in enumerate(specs) if spec.grad and made[i].is_floating_point()]
 
 
-def agrees(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Tell whether a graph gives the outputs and gradients of the reference at the sizes and with the scalars of ``meta``.
-
-    ``masked``: the last element of each row of activations is minus infinity, as of a class that is masked.
-    """
+def agrees(state: ChildState, request: CompareGraph, tensors: list[torch.Tensor]) -> Answer[bool]:
+    """Tell whether a graph gives the outputs and gradients of the reference."""
     import torch
 
-    from gpu_runner.contracts import Graph, from_json
     from gpu_runner.contracts.expressions import ExpressionError
     from gpu_runner.evaluate import Unsupported, evaluate
     from gpu_runner.tracing.joint import as_tuple, make_inputs
 
     if state.values.get("no data"):
-        return {"agrees": False}, []  # nothing was compared
-    graph, specs = from_json(Graph, meta["graph"]), meta["inputs"]
-    names, made = [spec["name"] for spec in specs], make_inputs(specs, meta["sizes"], seed=meta["seed"])
-    for spec, tensor in zip(specs, made, strict=True) if meta["masked"] else ():
-        if tensor.is_floating_point() and tensor.dim() and spec["init"] == "normal" and not spec["parameter"]:
+        return False, []  # nothing was compared
+    at, graph = request.at, request.graph
+    names, made = [spec.name for spec in at.inputs], make_inputs(at.inputs, at.sizes, seed=at.seed)
+    for spec, tensor in zip(at.inputs, made, strict=True) if request.masked else ():
+        if tensor.is_floating_point() and tensor.dim() and spec.init == "normal" and not spec.parameter:
             tensor[..., -1] = -math.inf
     wanted = [name for name, _ in graph.gradients]
     leaves = [x.clone().requires_grad_(name in wanted) for name, x in zip(names, made, strict=True)]
-    outputs = as_tuple(_bound(state, meta)(leaves))
-    draw = torch.Generator().manual_seed(meta["seed"] + 1)  # of the inputs' own stream, norms would have no gradient
+    outputs = as_tuple(_bound(state, at)(leaves))
+    draw = torch.Generator().manual_seed(at.seed + 1)  # of the inputs' own stream, norms would have no gradient
     upstream = [
         None if node is None else torch.randn(out.shape, generator=draw).to(out.dtype)
         for out, node in zip(outputs, graph.upstream, strict=True)
@@ -246,15 +255,15 @@ def agrees(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     own = [leaf for name, leaf in zip(names, leaves, strict=True) if name in wanted]
     heads, grads = [out for out, _ in ends], [grad for _, grad in ends]
     given = torch.autograd.grad(heads, own, grads, allow_unused=True) if ends and own else [None] * len(own)
-    values = {k: v for k, v in (meta["sizes"] | meta["scalars"]).items() if isinstance(v, int | float)}
+    values = {k: v for k, v in (at.sizes | at.scalars).items() if isinstance(v, int | float)}
     try:
         evaluated = evaluate(graph, dict(zip(names, made, strict=True)), values, upstream if ends else ())
     except (Unsupported, ExpressionError, RuntimeError):
-        return {"agrees": False}, []
+        return False, []
     pairs = list(zip(outputs, evaluated.outputs, strict=True))
     order = [name for name in names if name in wanted]
     pairs += [(a, evaluated.gradients.get(name)) for a, name in zip(given, order, strict=True) if a is not None]
-    return {"agrees": all(b is not None and _close(a.detach(), b) for a, b in pairs)}, []
+    return all(b is not None and _close(a.detach(), b) for a, b in pairs), []
 
 
 def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -274,22 +283,20 @@ def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)))
 
 
-def _bound(state: ChildState, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tensor]], Any]:
+def _bound(state: ChildState, at: TraceSizes) -> Callable[[Sequence[torch.Tensor]], Any]:
     reference = state.values["problem"].reference
     signature = inspect.signature(reference)
-    names = [spec["name"] for spec in meta["inputs"]]
+    names = [spec.name for spec in at.inputs]
 
     def call(inputs: Sequence[torch.Tensor]) -> Any:
-        named = dict(meta["scalars"]) | dict(zip(names, inputs, strict=True))
+        named = at.scalars | dict(zip(names, inputs, strict=True))
         positional = [named.pop(n) for n, p in signature.parameters.items() if p.kind is p.POSITIONAL_ONLY]
         return reference(*positional, **named)
 
     return call
 
 
-def describe(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def describe(state: ChildState, request: DescribeModel, tensors: list[torch.Tensor]) -> Answer[DescribedModel]:
     """The inputs of the call, the parameters and buffers, and the names of tensors that the model hides from both.
 
     Model and inputs are made without data: they may be larger than memory. What asks for values while it is made gets them.
@@ -318,47 +325,49 @@ def describe(
         parameters
     ):
         raise TypeError("forward takes *args or **kwargs, or fewer arguments than get_inputs gives")
-    hidden = [
+    hidden = tuple(
         f"{path}.{name}".lstrip(".")
         for path, module in model.named_modules()
         for name, value in vars(module).items()
         if isinstance(value, torch.Tensor)
-    ]
+    )
     elements = sum(value.numel() for _, value in _held(model))
     start = _constants(problem.Model(*problem.get_init_inputs())) if elements <= MOST_ELEMENTS_WITH_DATA else {}
     drawn = _drawn(problem, inputs, bounds)
-    return {
-        "inputs": [_value(p.name, value, drawn) for p, value in zip(parameters, inputs, strict=False)],
-        "parameters": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_parameters()],
-        "buffers": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_buffers()],
-        "hidden": hidden,
-        "tied": _tied(model),
-        "held_elements": elements,
-        "tracking": [
-            path
-            for path, module in model.named_modules()
-            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - the only name of what they share
-            and module.training
-            and module.track_running_stats
-        ],
-    }, []
+    tracking = tuple(
+        path
+        for path, module in model.named_modules()
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - the only name of what they share
+        and module.training
+        and module.track_running_stats
+    )
+    described = DescribedModel(
+        tuple(_value(p.name, value, drawn) for p, value in zip(parameters, inputs, strict=False)),
+        tuple(_tensor(n, v, bounds.of, start.get(n)) for n, v in model.named_parameters()),
+        tuple(_tensor(n, v, bounds.of, start.get(n)) for n, v in model.named_buffers()),
+        hidden,
+        _tied(model),
+        elements,
+        tracking,
+    )
+    return described, []
 
 
-def _tied(model: torch.nn.Module) -> list[list[str]]:
+def _tied(model: torch.nn.Module) -> tuple[tuple[str, str], ...]:
     """The second names of parameters and buffers, each with the first one."""
     first = {id(value): name for name, value in _held(model)}
     named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
-    return [[name, first[id(value)]] for name, value in named if first[id(value)] != name]
+    return tuple((name, first[id(value)]) for name, value in named if first[id(value)] != name)
 
 
 def _held(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*model.named_parameters(), *model.named_buffers()]
 
 
-def _constants(model: torch.nn.Module) -> dict[str, dict[str, str]]:
+def _constants(model: torch.nn.Module) -> dict[str, str]:
     """Tell which parameters and buffers start as ones, and which as zeros."""
     return {
-        name: {"init": init}
+        name: init
         for name, value in _held(model)
         for init, number in (("ones", 1), ("zeros", 0))
         if value.is_floating_point() and value.numel() and bool((value == number).all())
@@ -384,32 +393,29 @@ def _drawn(problem: Any, inputs: Sequence[Any], bounds: BoundsOfIntegers) -> Cal
     return lambda x: seen.get(id(x)) or bounds.of(x)
 
 
-def _value(name: str, value: Any, bounds: Callable[[torch.Tensor], Bounds | None]) -> dict[str, Any]:
+def _value(name: str, value: Any, bounds: Callable[[torch.Tensor], Bounds | None]) -> ModelTensor | ModelNumber:
     import torch
 
     if isinstance(value, torch.Tensor):
         return _tensor(name, value, bounds)
     if isinstance(value, bool | int | float | str):
-        return {"name": name, "value": value}
+        return ModelNumber(name, value)
     raise TypeError(f"get_inputs gives a {type(value).__name__} for {name}")
 
 
-def _tensor(name: str, value: torch.Tensor, bounds: Callable[[torch.Tensor], Bounds | None]) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": name,
-        "shape": list(value.shape),
-        "dtype": str(value.dtype).removeprefix("torch."),
-        "grad": value.requires_grad,
-    }
-    limits = None if value.is_floating_point() else bounds(value)
-    return described if limits is None else described | {"low": limits[0], "high": limits[1]}
+def _tensor(
+    name: str, value: torch.Tensor, bounds: Callable[[torch.Tensor], Bounds | None], init: str | None = None
+) -> ModelTensor:
+    low, high = (None if value.is_floating_point() else bounds(value)) or (None, None)
+    dtype = str(value.dtype).removeprefix("torch.")
+    return ModelTensor(name, tuple(value.shape), dtype, value.requires_grad, low, high, init)
 
 
-HANDLERS: dict[str, Handler] = {
-    "describe": describe,
-    "load": load_problem,
-    "trace": trace,
-    "check": check,
-    "rounding": rounding,
-    "agrees": agrees,
+HANDLERS: dict[type[Request[Any]], Handler] = {
+    DescribeModel: describe,
+    LoadProblem: load_problem,
+    TraceReference: trace,
+    CheckReference: check,
+    FindRounding: rounding,
+    CompareGraph: agrees,
 }

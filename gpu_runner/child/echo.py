@@ -5,26 +5,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import CallMain, Echo, Request
 
 if TYPE_CHECKING:
     import torch
 
-Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
 
-
-def echo(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def echo(state: ChildState, request: Echo, tensors: list[torch.Tensor]) -> Answer[dict[str, Any]]:
     """Returns what it got."""
-    return meta, tensors
+    return request.values, tensors
 
 
-def run(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the module ``meta["module"]`` of the session's files and call its ``main(state, tensors)``, if it has one."""
-    module = importlib.import_module(meta["module"])
-    if not hasattr(module, "main"):
-        return {}, []
-    answer: Answer = module.main(state, tensors)
-    return answer
+def run(state: ChildState, request: CallMain, tensors: list[torch.Tensor]) -> Answer[dict[str, Any]]:
+    """Returns what the module's ``main`` does: values by name, and tensors."""
+    module = importlib.import_module(request.module)
+    values, answers = module.main(state, tensors) if hasattr(module, "main") else ({}, [])
+    return values, answers
 
 
-HANDLERS: dict[str, Handler] = {"echo": echo, "run": run}
+HANDLERS: dict[type[Request[Any]], Handler] = {Echo: echo, CallMain: run}

@@ -12,10 +12,9 @@ import torch
 import triton
 import triton.language as tl
 
-from gpu_runner.child.handlers import ChildState, Handler, start
+from gpu_runner.child.handlers import Answer, ChildState, Handler, start
 from gpu_runner.child.input_sets import l2_bytes
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
+from gpu_runner.messages import MeasureRates, OpenDevice, RatesMeasured, Request
 
 COPY_BYTES = 2**31
 REPEATS = 12
@@ -43,33 +42,28 @@ def _multiply_add(x_ptr, rounds, steps: tl.constexpr, block: tl.constexpr):  # t
     tl.store(x_ptr + at, total)
 
 
-def rates(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Measure ``parts`` of this GPU; a rate that could not be measured is None, with the reason under ``failed``."""
+def rates(state: ChildState, request: MeasureRates, tensors: list[torch.Tensor]) -> Answer[RatesMeasured]:
+    """Measure the named rates of this GPU."""
     properties = torch.cuda.get_device_properties(0)
     failed: dict[str, str] = {}
     measured: dict[str, float | None] = {}
     parts: dict[str, Callable[[], float]] = {
         "gbps": _copy_gbps,
-        "matrix_tflops": lambda: _matrix_tflops(meta["dtype"]),
-        "tf32_tflops": lambda: _tf32_tflops() if meta["dtype"] == "float32" else 0.0,
+        "matrix_tflops": lambda: _matrix_tflops(request.dtype),
+        "tf32_tflops": lambda: _tf32_tflops() if request.dtype == "float32" else 0.0,
         "vector_tflops": lambda: _vector_tflops(properties.multi_processor_count),
     }
     for name, measure in parts.items():
         measured[name] = None
-        if name not in meta["parts"]:
+        if name not in request.parts:
             continue
         try:
             measured[name] = measure()
         except Exception as error:  # noqa: BLE001 - one rate that this GPU or this torch cannot give must not cost the others
-            failed[name] = f"{type(error).__name__}: {error}"[:200]
+            failed[name] = f"{type(error).__name__}: {error}"
         torch.cuda.empty_cache()
-    facts = {
-        "gpu": properties.name,
-        "l2_bytes": l2_bytes(),
-        "cuda": str(torch.version.cuda),
-        "failed": failed,
-    }
-    return measured | facts, []
+    cuda = str(torch.version.cuda)
+    return RatesMeasured(properties.name, l2_bytes(), cuda, **measured, failed=failed), []
 
 
 def _times_s(run: Callable[[], object]) -> list[float]:
@@ -126,4 +120,4 @@ def _vector_tflops(multiprocessors: int) -> float:
     return float(operations / _times_s(run)[0] / 1e12)
 
 
-HANDLERS: dict[str, Handler] = {"start": start, "rates": rates}
+HANDLERS: dict[type[Request[Any]], Handler] = {OpenDevice: start, MeasureRates: rates}

@@ -1,9 +1,9 @@
 """What a role is: a module of this package with a table of handlers; one child serves one role.
 
-    HANDLERS: dict[str, Handler]
+    HANDLERS: dict[type[Request[Any]], Handler]
 
-A handler gets the child's ``ChildState``, the call's metadata and its tensors (on the CPU; they are the child's own copies), and
-gives metadata (JSON) and tensors (of any device; non-negative strides are kept). What it raises reaches the parent as
+A handler gets the child's ``ChildState``, the request and its tensors (on the CPU; they are the child's own copies), and returns
+the request's reply and tensors (of any device; non-negative strides are kept). What it raises reaches the parent as
 ``ChildError`` with the class name and the line in the files that the session was given. Handlers run inside of the sandbox, in
 the process in which untrusted code runs: nothing that they say is proof of anything.
 """
@@ -16,15 +16,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from gpu_runner.messages import MESSAGE_CHARS, TRACE_CHARS, OpenDevice, Raised, Request
 from gpu_runner.program.objects import Violation
 
 if TYPE_CHECKING:
     import torch
 
-MAX_MESSAGE_CHARS = 4000
-MAX_TRACE_CHARS = 16000
 _ROLE = re.compile(r"[a-z][a-z_]*")
 
 
@@ -43,34 +42,30 @@ class ChildState:
         return "cuda" if self.gpu else "cpu"
 
 
-Handler = Callable[[ChildState, dict[str, Any], "list[torch.Tensor]"], tuple[dict[str, Any], "list[torch.Tensor]"]]
+T = TypeVar("T")
+Answer = tuple[T, "list[torch.Tensor]"]
+Handler = Callable[[ChildState, Any, "list[torch.Tensor]"], Answer[Any]]
+Handlers = dict[str, tuple[type[Request[Any]], Handler]]
 
 
-def load(role: str) -> dict[str, Handler]:
-    """The handlers of a role.
+def load(role: str) -> Handlers:
+    """The handlers of a role with their requests, by the name of these.
 
     Raises:
         ValueError: there is no such role.
     """
     if not _ROLE.fullmatch(role):
         raise ValueError(f"{role!r} is no role")
-    handlers: dict[str, Handler] = importlib.import_module(f"gpu_runner.child.{role}").HANDLERS
-    return handlers
+    handlers: dict[type[Request[Any]], Handler] = importlib.import_module(f"gpu_runner.child.{role}").HANDLERS
+    return {request.__name__: (request, handler) for request, handler in handlers.items()}
 
 
-def report(error: BaseException, work: Path) -> dict[str, Any]:
-    """An exception as plain values: ``kind``, ``message``, ``trace``, and where in the files under ``work``."""
+def report(error: BaseException, work: Path) -> Raised:
+    """An exception as the parent is told of it; its place is one in the files under ``work``."""
     path, line = getattr(error, "program_line", None) or location(error, work)
-    trace = "".join(traceback.format_exception(error, limit=-30))
-    return {
-        "kind": type(error).__name__,
-        "bases": [base.__name__ for base in type(error).__mro__[1:6]],
-        "message": str(error)[:MAX_MESSAGE_CHARS],
-        "trace": trace[-MAX_TRACE_CHARS:],
-        "path": path,
-        "line": line,
-        "verdict": [error.status.value, error.rule] if isinstance(error, Violation) else None,
-    }
+    trace = "".join(traceback.format_exception(error, limit=-30))[-TRACE_CHARS:]
+    verdict = (error.status.value, error.rule) if isinstance(error, Violation) else None
+    return Raised(type(error).__name__, str(error)[:MESSAGE_CHARS], trace, path, line, verdict)
 
 
 def location(error: BaseException, work: Path) -> tuple[str | None, int | None]:
@@ -84,9 +79,7 @@ def location(error: BaseException, work: Path) -> tuple[str | None, int | None]:
     return None, None
 
 
-def start(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def start(state: ChildState, request: OpenDevice, tensors: list[torch.Tensor]) -> Answer[None]:
     """The first call to every child that computes: the device is opened before any untrusted code is imported.
 
     What fails here is the host's fault and nobody else's.
@@ -95,4 +88,4 @@ def start(
 
     if state.gpu:
         torch.zeros(1, device="cuda").item()
-    return {}, []
+    return None, []

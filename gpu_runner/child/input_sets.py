@@ -9,46 +9,46 @@ import ctypes
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from gpu_runner.child.calls import Arguments, arranged, settle
 from gpu_runner.child.handlers import ChildState
+from gpu_runner.messages import DrawnCall, DrawnTensor, ModuleCall, WorkloadCall
 from gpu_runner.verify.inputs import PARAMETER_NOISE
 
 MOST_DOUBLINGS = 2.0  # of the scale, up or down
 MOST_HALF_DOUBLINGS = 1.0  # of float16, which soon overflows
 
 
-def given(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
-    """Lay out a workload's arguments: drawn where the call gives a seed, else as they were sent.
+def given(state: ChildState, call: WorkloadCall, tensors: list[torch.Tensor]) -> Arguments:
+    """Lay out a workload's arguments, drawn or as they were sent.
 
     Raises:
         ValueError: drawn by the problem's own code, they are other values than those that were drawn first.
     """
-    if meta.get("draws") is not None:
-        return _drawn_by_problem(state, meta, tensors)
-    if meta.get("seed") is None:
-        return settle(state, meta, tensors, reuse=False)
-    return drawn(state.device, meta)
+    if isinstance(call, ModuleCall):
+        return _drawn_by_problem(state, call, tensors)
+    return drawn(state.device, call) if isinstance(call, DrawnCall) else settle(state, call, tensors, reuse=False)
 
 
-def _drawn_by_problem(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
-    """Parameters as they were sent, and inputs as ``meta["draws"]``, source with a ``get_inputs``, gives them on the device."""
+def _drawn_by_problem(state: ChildState, call: ModuleCall, tensors: list[torch.Tensor]) -> Arguments:
+    """Parameters as they were sent, and inputs as the source's ``get_inputs`` gives them on the device."""
     space: dict[str, Any] = {}
-    torch.manual_seed(meta["seed"])
+    torch.manual_seed(call.seed)
     with torch.device(state.device):
-        exec(meta["draws"], space)  # noqa: S102 - the problem's code, as that of the reference
+        exec(call.source, space)  # noqa: S102 - the problem's code, as that of the reference
         made = space["get_inputs"]()
-    dtype = getattr(torch, meta["dtype"])
-    given = settle(state, {**meta, "order": []}, tensors, reuse=False)
+    dtype = getattr(torch, call.dtype)
+    sent = replace(call.sent, form=replace(call.sent.form, order=()))
+    given = settle(state, sent, tensors, reuse=False)
     for value in made:
         moved = value.detach().to(state.device) if isinstance(value, torch.Tensor) else value
         is_cast = isinstance(moved, torch.Tensor) and moved.is_floating_point()
         given.positional.append(moved.to(dtype) if is_cast else moved)
-    if meta.get("digests") not in (None, digests(given)):
+    if call.digests not in (None, digests(given)):
         raise ValueError("get_inputs gives other values than it gave in the reference's process, with the same seed")
     return given
 
@@ -57,9 +57,9 @@ DIGESTED = 2**24  # elements at a time
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def digests(given: Arguments) -> list[str]:
+def digests(given: Arguments) -> tuple[str, ...]:
     """Sums of the bits of what is passed by place, weighted by where they lie; of what is no tensor its text."""
-    return [_digest(value) if isinstance(value, torch.Tensor) else repr(value) for value in given.positional]
+    return tuple(_digest(value) if isinstance(value, torch.Tensor) else repr(value) for value in given.positional)
 
 
 def _digest(tensor: torch.Tensor) -> str:
@@ -71,46 +71,45 @@ def _digest(tensor: torch.Tensor) -> str:
     return f"{tuple(tensor.shape)} {tensor.dtype} {total % 2**64}"
 
 
-def drawn(device: str, meta: dict[str, Any]) -> Arguments:
-    """Draw the arguments from ``meta["seed"]``.
+def drawn(device: str, call: DrawnCall) -> Arguments:
+    """Draw the arguments from the call's seed.
 
     Source: the PyTorch notes on reproducibility: one generator, one device type and one torch give the same bits.
     """
     stream = torch.Generator(device=device)
-    stream.manual_seed(meta["seed"])
-    scales = random.Random(meta["seed"])  # noqa: S311 - scales of inputs, not a secret
+    stream.manual_seed(call.seed)
+    scales = random.Random(call.seed)  # noqa: S311 - scales of inputs, not a secret
     leaves: dict[str, torch.Tensor] = {}
-    values: dict[str, Any] = dict(meta["scalars"])
-    for entry in meta["inputs"]:
-        value = values[entry["name"]] = _value(entry, stream, scales)
-        if entry["grad"]:
-            leaves[entry["name"]] = value.requires_grad_()
+    values = dict(call.scalars)
+    for entry in call.inputs:
+        value = values[entry.name] = _value(entry, stream, scales)
+        if entry.grad:
+            leaves[entry.name] = value.requires_grad_()
     made = Arguments(leaves=leaves)
-    for entry in meta["upstream"]:
-        made.upstream.append(None if entry is None else _value({"init": "normal", **entry}, stream, scales))
-    return arranged(made, values, meta)
+    made.upstream = [None if entry is None else _value(entry, stream, scales) for entry in call.upstream]
+    return arranged(made, values, call.form)
 
 
-def _value(entry: dict[str, Any], stream: torch.Generator, scales: random.Random) -> torch.Tensor:
-    dtype: torch.dtype = getattr(torch, entry["dtype"])
-    shape = tuple(entry["shape"])
+def _value(entry: DrawnTensor, stream: torch.Generator, scales: random.Random) -> torch.Tensor:
+    dtype: torch.dtype = getattr(torch, entry.dtype)
+    shape = entry.shape
     if not dtype.is_floating_point:
-        low, high = (0, 2) if dtype == torch.bool else (entry["low"], entry["high"])
+        low, high = (0, 2) if dtype == torch.bool else (entry.low, entry.high)
         return torch.randint(low, high, shape, generator=stream, device=stream.device).to(dtype)
     most = MOST_HALF_DOUBLINGS if dtype == torch.float16 else MOST_DOUBLINGS
-    return _floating(entry, shape, stream, entry.get("scale", 1.0) * 2.0 ** scales.uniform(-most, most)).to(dtype)
+    return _floating(entry, shape, stream, entry.scale * 2.0 ** scales.uniform(-most, most)).to(dtype)
 
 
-def _floating(entry: dict[str, Any], shape: tuple[int, ...], stream: torch.Generator, scale: float) -> torch.Tensor:
-    if entry["init"] in ("ones", "zeros"):
-        exact = torch.full(shape, 1.0 if entry["init"] == "ones" else 0.0, device=stream.device)
-        return exact.add_(_normal(shape, stream), alpha=PARAMETER_NOISE) if entry["noisy"] else exact
-    if entry["init"] == "uniform":
+def _floating(entry: DrawnTensor, shape: tuple[int, ...], stream: torch.Generator, scale: float) -> torch.Tensor:
+    if entry.init in ("ones", "zeros"):
+        exact = torch.full(shape, 1.0 if entry.init == "ones" else 0.0, device=stream.device)
+        return exact.add_(_normal(shape, stream), alpha=PARAMETER_NOISE) if entry.noisy else exact
+    if entry.init == "uniform":
         return torch.rand(shape, generator=stream, device=stream.device, dtype=torch.float32)
     values = _normal(shape, stream).mul_(scale)
-    if entry["init"] == "log_softmax":
+    if entry.init == "log_softmax":
         return torch.log_softmax(values, -1)
-    return torch.softmax(values, -1) if entry["init"] == "softmax" else values
+    return torch.softmax(values, -1) if entry.init == "softmax" else values
 
 
 def _normal(shape: tuple[int, ...], stream: torch.Generator) -> torch.Tensor:

@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,13 +19,26 @@ from torch.utils.flop_counter import flop_registry
 
 from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
 from gpu_runner.child.input_sets import digests, given, sampled
+from gpu_runner.messages import (
+    BendRows,
+    ComputeRows,
+    DescribeOutputs,
+    DigestInputs,
+    MeasureTraffic,
+    Operations,
+    OutlineCall,
+    OutlinedCall,
+    OutputForm,
+    Request,
+    RowForm,
+    TrafficBytes,
+    TruthRows,
+)
 from gpu_runner.tracing.joint import composed_of_operators
 from gpu_runner.verify.compare import natural_error
 from gpu_runner.verify.lift import lifted, rounded
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
 # Operators that stand for several steps; torch's own decompositions say which.
 _FUSED_NAMES = """
@@ -65,8 +79,8 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
         self._kept: list[Any] = []  # a storage that is freed could give its identity to another
 
     @property
-    def counts(self) -> list[int]:
-        return [self.matrix, self.vector, self.tf32]
+    def counts(self) -> Operations:
+        return Operations(self.matrix, self.vector, self.tf32)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -102,36 +116,33 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
         self._kept += results
 
 
-def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def traffic(state: ChildState, request: MeasureTraffic, tensors: list[torch.Tensor]) -> Answer[TrafficBytes]:
     """What the reference's own handler gives, and under ``whole`` the inputs that are read to their last element."""
-    facts, _ = reference.traffic(state, meta, tensors)
-    arguments = on_shapes(meta)
-    by_place = [name for name in meta["order"] if name not in meta["keywords"] and name in _known(meta)]
+    counted, _ = reference.traffic(state, request, tensors)
+    arguments, form = on_shapes(request.call), request.call.form
+    known = {*request.call.scalars, *(entry.name for entry in request.call.inputs)}
+    by_place = [name for name in form.order if name not in form.keywords and name in known]
     given = dict(zip(by_place, arguments.positional, strict=True)) | arguments.named | arguments.parameters
     inputs = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
     with torch.device("meta"), composed_of_operators(), Counting(inputs) as counting:
         arguments.call(state.values["reference"])
-    return {**facts, "whole": sorted(counting.whole)}, []
+    return replace(counted, whole=tuple(sorted(counting.whole))), []
 
 
-def outline(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """The form of the outputs and the operations of each pass: of matrix products, all others, and in TF32."""
-    arguments = on_shapes(meta)
+def outline(state: ChildState, request: OutlineCall, tensors: list[torch.Tensor]) -> Answer[OutlinedCall]:
+    """The form of the outputs and the operations of each pass."""
+    arguments = on_shapes(request.call)
     with torch.device("meta"), composed_of_operators(), Counting() as forward:
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     ends = [output for output in outputs if output.requires_grad]
-    facts: dict[str, Any] = {"forward": forward.counts, "backward": None}
-    facts["outputs"] = [
-        [list(output.shape), str(output.dtype).removeprefix("torch."), output.requires_grad] for output in outputs
-    ]
+    backward: Counting | None = None
     leaves = list(arguments.leaves.values())
     if ends and leaves:
         upstream = [torch.empty_like(end) for end in ends]
         with torch.device("meta"), Counting() as backward:
             torch.autograd.grad(ends, leaves, upstream, allow_unused=True)
-        facts["backward"] = backward.counts
-    return facts, []
+    return OutlinedCall(forward.counts, backward and backward.counts, tuple(map(_output_form, outputs))), []
 
 
 @functools.cache
@@ -161,10 +172,6 @@ def _storage(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - on shapes alone there is no address to tell memories apart by
 
 
-def _known(meta: dict[str, Any]) -> set[str]:
-    return {*meta["scalars"], *(entry["name"] for entry in meta["inputs"])}
-
-
 Values = list[torch.Tensor | None]
 
 # Float64 first; where it does not fit, float32 is still a truth for the half precisions.
@@ -173,64 +180,60 @@ MOST_MEMORY = 0.5  # of the GPU: the contenders lie beside
 CHUNK = 2**26
 
 
-def truth(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Rows of every output and gradient for the set of inputs at ``place``, exact and in the reference's own dtype.
-
-    ``rows`` is the secret number that says which rows; ``kind`` in the answer, in which dtype the exact ones were computed.
-    """
+def truth(state: ChildState, request: ComputeRows, tensors: list[torch.Tensor]) -> Answer[TruthRows]:
+    """Rows of every output and gradient for one set of inputs, exact and in the reference's own dtype."""
     _release(state, 1.0)  # where the last call did not come to its end
-    arguments, outputs, gradients = _run(state, meta, tensors, None)
-    facts: dict[str, Any] = {
-        "outputs": [_form(output) for output in outputs],
-        "names": list(arguments.leaves) if meta["backward"] else [],
-        "gradients": [None if grad is None else _form(grad) for grad in gradients],
-        "natural": _naturals(arguments, outputs, gradients),
-    }
-    own = _rows([*outputs, *gradients], meta["rows"])
+    arguments, outputs, gradients = _run(state, request, tensors, None)
+    facts = TruthRows(
+        outputs=tuple(map(_row_form, outputs)),
+        names=tuple(arguments.leaves) if request.backward else (),
+        gradients=tuple(None if grad is None else _row_form(grad) for grad in gradients),
+        natural=_naturals(arguments, outputs, gradients),
+        kind="own",
+    )
+    own = _rows([*outputs, *gradients], request.rows)
     del arguments, outputs, gradients
-    exact, facts["kind"] = _exact(state, meta, tensors, own)
+    exact, kind = _exact(state, request, tensors, own)
     if [item is None for item in exact] != [item is None for item in own]:
         raise ValueError("the reference gives other outputs or gradients in float64")
     _release(state, 1.0)
-    return facts, [item for item in (*exact, *own) if item is not None]
+    return replace(facts, kind=kind), [item for item in (*exact, *own) if item is not None]
 
 
-def bends(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """What half precision may make of the rows: the exact ones in float64 of inputs that are ``meta["shake"]`` of themselves away,
-    and of such on the other side; then the reference's own with roundings at random, for each of ``reference.ROUNDINGS``.
+def bends(state: ChildState, request: BendRows, tensors: list[torch.Tensor]) -> Answer[None]:
+    """What half precision may make of the rows: the exact ones in float64 of inputs that are ``shake`` of themselves away, and of
+    such on the other side; then the reference's own with roundings at random, for each of ``reference.ROUNDINGS``.
     """
     rows: list[torch.Tensor] = []
     runs: list[tuple[torch.dtype | None, float, AbstractContextManager[None]]]
-    runs = [(torch.float64, step, nullcontext()) for step in (meta["shake"], -meta["shake"])]
+    runs = [(torch.float64, step, nullcontext()) for step in (request.shake, -request.shake)]
     runs += [(None, 0.0, rounded(seed)) for seed in reference.ROUNDINGS]
     for dtype, step, context in runs:
         _release(state, MOST_MEMORY)
         with context:
-            _, outputs, gradients = _run(state, meta, tensors, dtype, step)
-        rows += [item for item in _rows([*outputs, *gradients], meta["rows"]) if item is not None]
+            _, outputs, gradients = _run(state, request, tensors, dtype, step)
+        rows += [item for item in _rows([*outputs, *gradients], request.rows) if item is not None]
         del outputs, gradients
     _release(state, 1.0)
-    return {}, rows
+    return None, rows
 
 
-def forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def forms(state: ChildState, request: DescribeOutputs, tensors: list[torch.Tensor]) -> Answer[tuple[OutputForm, ...]]:
     """The form of every output from a run; for a reference that does not run on shapes alone."""
-    outputs = _outputs(state, given(state, meta, tensors))
-    facts = [[list(item.shape), str(item.dtype).removeprefix("torch."), item.requires_grad] for item in outputs]
-    return {"outputs": facts}, []
+    return tuple(map(_output_form, _outputs(state, given(state, request.call, tensors)))), []
 
 
-def digested(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def digested(state: ChildState, request: DigestInputs, tensors: list[torch.Tensor]) -> Answer[tuple[str, ...]]:
     """Digests of the inputs that a call draws."""
-    return {"digests": digests(given(state, meta, tensors))}, []
+    return digests(given(state, request.call, tensors)), []
 
 
-def _exact(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], own: Values) -> tuple[Values, str]:
+def _exact(state: ChildState, request: ComputeRows, tensors: list[torch.Tensor], own: Values) -> tuple[Values, str]:
     _release(state, MOST_MEMORY)
     for dtype in DTYPES:
         try:
-            _, outputs, gradients = _run(state, meta, tensors, dtype)
-            return _rows([*outputs, *gradients], meta["rows"]), str(dtype).removeprefix("torch.")
+            _, outputs, gradients = _run(state, request, tensors, dtype)
+            return _rows([*outputs, *gradients], request.rows), str(dtype).removeprefix("torch.")
         except torch.OutOfMemoryError:
             # Cleared without the error, as its frames hold the tensors that did not leave enough room.
             pass
@@ -239,16 +242,20 @@ def _exact(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor],
 
 
 def _run(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor], dtype: torch.dtype | None, step: float = 0.0
+    state: ChildState,
+    request: ComputeRows | BendRows,
+    tensors: list[torch.Tensor],
+    dtype: torch.dtype | None,
+    step: float = 0.0,
 ) -> tuple[Arguments, list[torch.Tensor], Values]:
-    arguments = given(state, meta, tensors).rolled(meta["place"])
+    arguments = given(state, request.call, tensors).rolled(request.place)
     arguments = arguments if dtype is None else arguments.promoted(dtype)
     if step:
         arguments = arguments.shaken(step, by_value=True)
     raised: AbstractContextManager[None] = lifted() if dtype is torch.float64 else nullcontext()
     with raised:
         outputs = _outputs(state, arguments)
-        if not meta["backward"]:
+        if not request.backward:
             return arguments, outputs, []
         pairs = [(o, g) for o, g in zip(outputs, arguments.upstream, strict=True) if g is not None and o.requires_grad]
         gradients = torch.autograd.grad(
@@ -273,21 +280,25 @@ def _rows(values: Values, secret: int) -> Values:
     return [None if value is None else sampled(value, secret) for value in values]
 
 
-def _form(tensor: torch.Tensor) -> dict[str, Any]:
-    return {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch.")}
+def _row_form(tensor: torch.Tensor) -> RowForm:
+    return RowForm(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
 
 
-def _naturals(arguments: Arguments, outputs: list[torch.Tensor], gradients: Values) -> list[float]:
+def _output_form(tensor: torch.Tensor) -> OutputForm:
+    return OutputForm(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.requires_grad)
+
+
+def _naturals(arguments: Arguments, outputs: list[torch.Tensor], gradients: Values) -> tuple[float, ...]:
     """The error of each gradient that float32 rounding explains, from the whole tensors."""
     if not gradients:
-        return []
+        return ()
     pairs = [(o, g) for o, g in zip(outputs, arguments.upstream, strict=True) if g is not None]
     upstream, given_rms = [_rms(grad) for _, grad in pairs], [_rms(output) for output, _ in pairs]
     elements = sum(math.prod(output.shape) for output, _ in pairs)
-    return [
+    return tuple(
         natural_error(upstream, given_rms, _rms(leaf), elements / max(1, leaf.numel()))
         for leaf in arguments.leaves.values()
-    ]
+    )
 
 
 def _rms(tensor: torch.Tensor) -> float:
@@ -307,12 +318,12 @@ def _release(state: ChildState, share: float) -> None:
         torch.cuda.set_per_process_memory_fraction(share)
 
 
-HANDLERS: dict[str, Handler] = {
+HANDLERS: dict[type[Request[Any]], Handler] = {
     **reference.HANDLERS,
-    "truth": truth,
-    "bends": bends,
-    "forms": forms,
-    "outline": outline,
-    "traffic": traffic,
-    "digested": digested,
+    ComputeRows: truth,
+    BendRows: bends,
+    DescribeOutputs: forms,
+    OutlineCall: outline,
+    MeasureTraffic: traffic,
+    DigestInputs: digested,
 }

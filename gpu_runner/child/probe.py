@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import GpuFacts, LookAtGpu, Request, TryWaysOut, WayTried
 
 if TYPE_CHECKING:
     import torch
@@ -19,38 +20,36 @@ _COPY_BYTES = 2**31
 _COPIES = 20
 
 
-def attempt(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
-    """Try every way out of the table; gives for each whether it was open, and what the system said."""
-    return {name: _tried(way, meta) for name, way in WAYS.items()}, []
+def attempt(state: ChildState, goal: TryWaysOut, tensors: list[torch.Tensor]) -> Answer[dict[str, WayTried]]:
+    """Try every way out of the table."""
+    return {name: _tried(way, goal) for name, way in WAYS.items()}, []
 
 
-def _tried(way: Callable[[dict[str, Any]], str], meta: dict[str, Any]) -> list[Any]:
+def _tried(way: Callable[[TryWaysOut], str], goal: TryWaysOut) -> WayTried:
     try:
-        return [True, way(meta)]
+        return WayTried(True, way(goal))
     except (OSError, LookupError) as error:
-        return [False, f"{type(error).__name__}: {error}"[:300]]
+        return WayTried(False, f"{type(error).__name__}: {error}")
 
 
-def _connect(meta: dict[str, Any]) -> str:
-    with socket.create_connection(("127.0.0.1", meta["port"]), timeout=2):
+def _connect(goal: TryWaysOut) -> str:
+    with socket.create_connection(("127.0.0.1", goal.port), timeout=2):
         return "connected"
 
 
-def _connect_abstract(meta: dict[str, Any]) -> str:
+def _connect_abstract(goal: TryWaysOut) -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.connect("\0" + meta["socket"])
+        sock.connect("\0" + goal.socket)
         return "connected"
 
 
-def _own_environment(meta: dict[str, Any]) -> str:
-    if meta["marker"] not in "".join(os.environ.values()):
+def _own_environment(goal: TryWaysOut) -> str:
+    if goal.marker not in "".join(os.environ.values()):
         raise LookupError("the parent's variable is not there")
     return "the parent's variable is there"
 
 
-def _other_environments(meta: dict[str, Any]) -> str:
+def _other_environments(goal: TryWaysOut) -> str:
     read = 0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -60,42 +59,42 @@ def _other_environments(meta: dict[str, Any]) -> str:
         except OSError:
             continue
         read += 1
-        if meta["marker"].encode() in content:
+        if goal.marker.encode() in content:
             return f"found in /proc/{entry.name}/environ"
     raise LookupError(f"not in the {read} environments that can be read")
 
 
-def _read_secret(meta: dict[str, Any]) -> str:
-    return f"{len(Path(meta['secret']).read_bytes())} bytes read"
+def _read_secret(goal: TryWaysOut) -> str:
+    return f"{len(Path(goal.secret).read_bytes())} bytes read"
 
 
-def _write_outside(meta: dict[str, Any]) -> str:
-    Path(meta["outside"]).write_text("written")
+def _write_outside(goal: TryWaysOut) -> str:
+    Path(goal.outside).write_text("written")
     # A file system of the child's own may take the file; then the parent does not see it, and looks.
     return "written"
 
 
-def _change_setting(meta: dict[str, Any]) -> str:
+def _change_setting(goal: TryWaysOut) -> str:
     os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
     return "could be written"
 
 
-def _signal(meta: dict[str, Any]) -> str:
-    os.kill(meta["pid"], 0)
-    if not Path(f"/proc/{meta['pid']}").exists():
+def _signal(goal: TryWaysOut) -> str:
+    os.kill(goal.pid, 0)
+    if not Path(f"/proc/{goal.pid}").exists():
         raise LookupError("another process")
     return "delivered"
 
 
-def _trace(meta: dict[str, Any]) -> str:
+def _trace(goal: TryWaysOut) -> str:
     library = ctypes.CDLL(None, use_errno=True)
-    if library.ptrace(_PTRACE_SEIZE, meta["pid"], None, None) != 0:
+    if library.ptrace(_PTRACE_SEIZE, goal.pid, None, None) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return "attached"
 
 
-WAYS: dict[str, Callable[[dict[str, Any]], str]] = {
+WAYS: dict[str, Callable[[TryWaysOut], str]] = {
     "connect to 127.0.0.1": _connect,
     "connect to an abstract socket": _connect_abstract,
     "read the parent's variables in its own environment": _own_environment,
@@ -108,21 +107,16 @@ WAYS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def gpu(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def gpu(state: ChildState, request: LookAtGpu, tensors: list[torch.Tensor]) -> Answer[GpuFacts | None]:
     """Look at the GPU; the bandwidth is that of a copy of 2 GiB on the device, read and written."""
     import torch
 
     if not state.gpu or not torch.cuda.is_available():
-        return {}, []
+        return None, []
     properties = torch.cuda.get_device_properties(0)
-    facts = {
-        "name": properties.name,
-        "memory_bytes": properties.total_memory,
-        "architecture": f"sm_{properties.major}{properties.minor}",
-    }
-    return facts if meta["quick"] else facts | {"bandwidth_gbps": _bandwidth_gbps()}, []
+    architecture = f"sm_{properties.major}{properties.minor}"
+    bandwidth_gbps = None if request.quick else _bandwidth_gbps()
+    return GpuFacts(properties.name, properties.total_memory, architecture, bandwidth_gbps), []
 
 
 def _bandwidth_gbps() -> float:
@@ -142,4 +136,4 @@ def _bandwidth_gbps() -> float:
     return float(2 * source.numel() / sorted(times_ms)[_COPIES // 2] / 1e6)
 
 
-HANDLERS: dict[str, Handler] = {"attempt": attempt, "gpu": gpu}
+HANDLERS: dict[type[Request[Any]], Handler] = {TryWaysOut: attempt, LookAtGpu: gpu}

@@ -14,55 +14,52 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import OpenDevice, ProfileCall, ProfilerOutput, Request
 from gpu_runner.profiler import command, launch
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
 MOST_TEXT_BYTES = 4 * 2**20
 MOST_ATTEMPTS = 6  # each leaves out one counter that this GPU does not have
 _OUTPUT_CHARS = 4000
 
 
-def start(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def start(state: ChildState, request: OpenDevice, tensors: list[torch.Tensor]) -> Answer[None]:
     """Begin; the device is opened by the process that is watched, and by no other."""
-    return {}, []
+    return None, []
 
 
-def count(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Profile one call with the counters of ``meta`` within ``limit_s``; gives what the profiler printed, and which kernels ran."""
+def count(state: ChildState, request: ProfileCall, tensors: list[torch.Tensor]) -> Answer[ProfilerOutput]:
+    """Profile one call within its limit; returns what the profiler printed, and which kernels ran."""
     folder = Path(tempfile.mkdtemp(prefix="profile-", dir=_temporary(state)))
     try:
-        given = {**meta, "work": str(state.work), "gpu": state.gpu}
-        given["import_roots"] = [str((state.work / root).resolve()) for root in meta["import_roots"]]
-        launch.write(folder, given, tensors)
-        return _attempts(folder, meta), []
+        roots = tuple(str((state.work / root).resolve()) for root in request.import_roots)
+        launch.write(folder, replace(request, import_roots=roots), state, tensors)
+        return _attempts(folder, request), []
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _attempts(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
-    deadline = time.monotonic() + meta["limit_s"]
-    names = list(meta["metrics"])
-    facts: dict[str, Any] = {}
+def _attempts(folder: Path, request: ProfileCall) -> ProfilerOutput:
+    deadline = time.monotonic() + request.limit_s
+    names = list(request.metrics)
     for number in range(MOST_ATTEMPTS):
         log = folder / f"{number}.csv"
         target = [sys.executable, "-P", "-s", "-m", "gpu_runner.profiler.launch", str(folder)]
-        line = command.command(meta["profiler"], str(log), names, target)
+        line = command.command(request.profiler, str(log), names, target)
         exit_code, output = _run(line, folder, deadline - time.monotonic())
-        facts = {"exit_code": exit_code, "output": output[-_OUTPUT_CHARS:], "log": _text(log)}
-        unknown = command.unknown_metric(facts["log"] + output)
+        text = _text(log)
+        unknown = command.unknown_metric(text + output)
         shorter = names if unknown is None else command.without(names, unknown)
         if len(shorter) == len(names) or exit_code is None:
             break
         names = shorter
-    facts["launched"] = _launched(folder)
-    return facts
+    return ProfilerOutput(exit_code, output[-_OUTPUT_CHARS:], text, _launched(folder))
 
 
 def _run(line: list[str], folder: Path, limit_s: float) -> tuple[int | None, str]:
@@ -95,12 +92,12 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _launched(folder: Path) -> list[str]:
+def _launched(folder: Path) -> tuple[str, ...]:
     try:
         names = json.loads(_text(folder / launch.LAUNCHED) or "[]")
     except ValueError:
-        return []
-    return [str(name)[:200] for name in names[:200]] if isinstance(names, list) else []
+        return ()
+    return tuple(str(name)[:200] for name in names[:200]) if isinstance(names, list) else ()
 
 
 def _temporary(state: ChildState) -> Path:
@@ -109,4 +106,4 @@ def _temporary(state: ChildState) -> Path:
     return folder
 
 
-HANDLERS: dict[str, Handler] = {"start": start, "count": count}
+HANDLERS: dict[type[Request[Any]], Handler] = {OpenDevice: start, ProfileCall: count}

@@ -23,7 +23,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import RecordScript, Request
 from gpu_runner.verify.mode import Mode
 
 MOST_LINES = 20_000  # calls that are written down; a script that makes more has been heard
@@ -44,21 +45,19 @@ class _Recorder:
             self.file.flush()
 
 
-def run(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def run(state: ChildState, request: RecordScript, tensors: list[torch.Tensor]) -> Answer[str | None]:
     """Run the script to its end; what it raises is the answer's error."""
-    with (state.work / meta["report"]).open("w") as file, on_paper():
+    with (state.work / request.report).open("w") as file, on_paper():
         _stop_clocks_and_kernels()
-        _replace(meta["module"], meta["symbol"], _Recorder(file))
-        script = Path(meta["script"])
-        sys.argv = [script.name, *meta["arguments"]]
+        _replace(request.module, request.symbol, _Recorder(file))
+        script = Path(request.script)
+        sys.argv = [script.name, *request.arguments]
         sys.path.insert(0, str((state.work / script).parent))
         try:
             runpy.run_path(str(state.work / script), run_name="__main__")
         except SystemExit as end:
-            return {"error": None if end.code in (None, 0) else f"SystemExit: {end.code}"}, []
-    return {"error": None}, []
+            return None if end.code in (None, 0) else f"SystemExit: {end.code}", []
+    return None, []
 
 
 def _stop_clocks_and_kernels() -> None:
@@ -367,4 +366,4 @@ def _apply(module: torch.nn.Module, change: Callable[[Any], Any], recurse: bool 
     return module
 
 
-HANDLERS: dict[str, Handler] = {"run": run}
+HANDLERS: dict[type[Request[Any]], Handler] = {RecordScript: run}

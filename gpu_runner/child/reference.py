@@ -5,18 +5,36 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
-from gpu_runner.child.handlers import ChildState, Handler, start
+from gpu_runner.child.handlers import Answer, ChildState, Handler, start
+from gpu_runner.messages import (
+    CallForm,
+    DescribeModuleInputs,
+    Differentiate,
+    DifferentiateTwice,
+    DrawModuleInputs,
+    Evaluate,
+    LoadReference,
+    MeasureTraffic,
+    ModuleInputs,
+    OpenDevice,
+    PlainValue,
+    ReferenceLoaded,
+    ReferenceValues,
+    Request,
+    TensorForm,
+    TrafficBytes,
+    TruthKinds,
+)
 from gpu_runner.verify.lift import as_allowed, lifted, rounded
 from gpu_runner.verify.measures import keep_pages
 from gpu_runner.verify.mode import Mode
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
 # Answers on inputs that are a step away: the side to which it is, and whether equal elements go the same way. Those that tie at a
 # bend do for a kernel; those of a row without variance must not, if it is to show what rounding makes of that.
@@ -33,51 +51,50 @@ ROUNDINGS = (1, 2, 3)  # seeds of these runs
 _ROUNDED = {f"{ROUNDED} {seed}": seed for seed in ROUNDINGS}
 
 
-def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the problem; a KernelBench model is built, and its inputs, parameters and buffers are given as they come."""
+def load(state: ChildState, request: LoadReference, tensors: list[torch.Tensor]) -> Answer[ReferenceLoaded]:
+    """Import the problem; a KernelBench model is built, and its parameters and buffers are returned."""
     problem = importlib.import_module("problem")
-    if meta["form"] != "kernelbench":
+    if request.form != "kernelbench":
         if not state.gpu:
             torch.set_num_threads(1)  # the cases are small: threads only wait for each other, and for other jobs
             keep_pages()
         state.values["reference"] = problem.reference
-        return {}, []
-    torch.manual_seed(meta["seed"])
+        return ReferenceLoaded(), []
+    torch.manual_seed(request.seed)
     init = problem.get_init_inputs()
     model = problem.Model(*init)
     state.values["problem"], state.values["reference"] = problem, model.to(state.device)
     parameters = dict(model.named_parameters())
     state_dict = parameters | dict(model.named_buffers())
-    facts = {
-        "init": list(init),
-        "parameters": list(state_dict),
-        "trained": [name for name, parameter in parameters.items() if parameter.requires_grad],
-    }
-    return facts, [tensor.detach() for tensor in state_dict.values()]
+    trained = tuple(name for name, parameter in parameters.items() if parameter.requires_grad)
+    held = [tensor.detach() for tensor in state_dict.values()]
+    return ReferenceLoaded(tuple(init), tuple(state_dict), trained), held
 
 
-def inputs(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def inputs(state: ChildState, request: DrawModuleInputs, tensors: list[torch.Tensor]) -> Answer[ModuleInputs]:
     """Fresh inputs of a KernelBench problem from its own ``get_inputs``."""
-    torch.manual_seed(meta["seed"])
+    torch.manual_seed(request.seed)
     made = state.values["problem"].get_inputs()
-    kinds = [isinstance(value, torch.Tensor) for value in made]
-    scalars = [value for value in made if not isinstance(value, torch.Tensor)]
-    return {"is_tensor": kinds, "scalars": scalars}, [value for value in made if isinstance(value, torch.Tensor)]
+    kinds = tuple(isinstance(value, torch.Tensor) for value in made)
+    scalars = tuple(value for value in made if not isinstance(value, torch.Tensor))
+    return ModuleInputs(kinds, scalars), [value for value in made if isinstance(value, torch.Tensor)]
 
 
-def input_forms(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def input_forms(
+    state: ChildState, request: DescribeModuleInputs, tensors: list[torch.Tensor]
+) -> Answer[tuple[TensorForm | PlainValue, ...]]:
     """Shapes and dtypes of what ``get_inputs`` of a KernelBench problem gives, drawn without content where it runs so."""
     problem = state.values["problem"]
-    torch.manual_seed(meta["seed"])
+    torch.manual_seed(request.seed)
     try:
         with torch.device("meta"):
             made = problem.get_inputs()
     except (RuntimeError, TypeError, ValueError):  # it reads what it draws
         made = problem.get_inputs()
-    return {"inputs": [_facts(value) if isinstance(value, torch.Tensor) else {"value": value} for value in made]}, []
+    return tuple(_form(value) if isinstance(value, torch.Tensor) else PlainValue(value) for value in made), []
 
 
-def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def evaluate(state: ChildState, request: Evaluate, tensors: list[torch.Tensor]) -> Answer[ReferenceValues]:
     """Every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
@@ -85,13 +102,13 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
     twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own dtype as other roundings have it.
     """
     outputs_of: dict[str, list[torch.Tensor | None]] = {}
-    for kind in _kinds(meta):
-        arguments = settle(state, meta, tensors, reuse=False)
+    for kind in _kinds(request.kinds):
+        arguments = settle(state, request.call, tensors, reuse=False)
         if not _is_own(kind):
             arguments = arguments.promoted()
         if kind in SHAKEN:
             side, by_value = SHAKEN[kind]
-            arguments = arguments.shaken(side * meta["shake"], by_value=by_value)
+            arguments = arguments.shaken(side * request.kinds.shake, by_value=by_value)
         with _context(kind):
             value = arguments.call(state.values["reference"])
         outputs = list(value) if isinstance(value, tuple | list) else [value]
@@ -99,20 +116,19 @@ def evaluate(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind], outputs_of[kind] = (outputs, arguments), outputs
-    facts, answers = _answer(outputs_of)
-    return facts | {
-        "beside": [_is_beside(place, outputs_of["own"]) for place in range(len(outputs_of["own"]))]
-    }, answers
+    own = outputs_of["own"]
+    return _answer(outputs_of, beside=tuple(_is_beside(place, own) for place in range(len(own))))
 
 
-def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def gradients(state: ChildState, request: Differentiate, tensors: list[torch.Tensor]) -> Answer[ReferenceValues]:
     """The gradient of every leaf of the last ``evaluate``, of the same kinds."""
     gradients_of: dict[str, list[torch.Tensor | None]] = {}
-    for kind in _kinds(meta):
+    sent = replace(request.call, inputs=(), form=CallForm("upstream"))
+    for kind in _kinds(request.kinds):
         outputs, arguments = state.values.pop(kind)
-        given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
-        upstream = (given.shaken(SHAKEN[kind][0] * meta["shake"]) if kind in SHAKEN else given).upstream
-        if meta["echoes"] and _is_own(kind):  # as a candidate has it: what its own output loses its gradients lose too
+        given = settle(state, sent, tensors, reuse=False)
+        upstream = (given.shaken(SHAKEN[kind][0] * request.kinds.shake) if kind in SHAKEN else given).upstream
+        if sent.echoes and _is_own(kind):  # as a candidate has it: what its own output loses its gradients lose too
             upstream = [g if g is None else o.detach() for o, g in zip(outputs, upstream, strict=True)]
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
@@ -124,19 +140,18 @@ def gradients(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tenso
                 allow_unused=True,
             )
         gradients_of[kind] = list(grads)
-    facts, answers = _answer(gradients_of)
-    return facts | {"names": list(arguments.leaves)}, answers
+    return _answer(gradients_of, names=tuple(arguments.leaves))
 
 
-def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def double(state: ChildState, request: DifferentiateTwice, tensors: list[torch.Tensor]) -> Answer[ReferenceValues]:
     """Second gradients of every leaf and upstream gradient along ``directions``, in float64 and in the own dtype.
 
     Raises:
         RuntimeError: the reference has no double backward.
     """
     gradients_of: dict[str, list[torch.Tensor | None]] = {}
-    for kind in _kinds(meta):
-        given = settle(state, meta, tensors, reuse=False)
+    for kind in _kinds(request.kinds):
+        given = settle(state, request.call, tensors, reuse=False)
         arguments = given if _is_own(kind) else given.promoted()
         leaves = list(arguments.leaves.values())
         with _context(kind):
@@ -154,9 +169,9 @@ def double(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor])
     return _answer(gradients_of)
 
 
-def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def traffic(state: ChildState, request: MeasureTraffic, tensors: list[torch.Tensor]) -> Answer[TrafficBytes]:
     """The bytes of a workload's tensors, of what autograd keeps, and of all that is made, from a run on shapes alone."""
-    arguments = on_shapes(meta)
+    arguments = on_shapes(request.call)
     saved_bytes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -170,16 +185,16 @@ def traffic(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     wanted = [output for output in outputs if output.requires_grad]
-    facts = {
-        "inputs": _bytes(arguments.tensors()),
-        "outputs": _bytes(outputs),
-        "upstream": _bytes(wanted),
-        "gradients": _bytes(list(arguments.leaves.values())) if wanted else 0,
-        "saved": sum(saved_bytes.values()),
-        "made": made.bytes,
-        "is_loss": all(output.numel() == 1 for output in outputs),
-    }
-    return facts, []
+    counted = TrafficBytes(
+        inputs=_bytes(arguments.tensors()),
+        outputs=_bytes(outputs),
+        upstream=_bytes(wanted),
+        gradients=_bytes(list(arguments.leaves.values())) if wanted else 0,
+        saved=sum(saved_bytes.values()),
+        made=made.bytes,
+        is_loss=all(output.numel() == 1 for output in outputs),
+    )
+    return counted, []
 
 
 class _Made(Mode):
@@ -204,14 +219,10 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    shaken = (
-        [kind for kind, (_, by_value) in SHAKEN.items() if by_value or not meta["by_value"]]
-        if meta.get("shake")
-        else ()
-    )
-    more = (*shaken, *(NOISY if meta.get("noise") else ()))
-    return ("exact", "own", *more, *(_ROUNDED if meta.get("rounded") else ()))
+def _kinds(asked: TruthKinds) -> tuple[str, ...]:
+    every = SHAKEN.items() if asked.shake else ()
+    shaken = [kind for kind, (_, by_value) in every if by_value or not asked.by_value]
+    return ("exact", "own", *shaken, *(NOISY if asked.noise else ()), *(_ROUNDED if asked.rounded else ()))
 
 
 def _is_own(kind: str) -> bool:
@@ -226,13 +237,17 @@ def _context(kind: str) -> AbstractContextManager[None]:
     return as_allowed() if torch.cuda.is_available() and torch.backends.cudnn.allow_tf32 else nullcontext()
 
 
-def _answer(values_of: dict[str, list[torch.Tensor | None]]) -> Answer:
+def _answer(values_of: dict[str, list[torch.Tensor | None]], **more: Any) -> Answer[ReferenceValues]:
     """The values of each kind, of those rounded at random one."""
     runs = [values_of.pop(kind) for kind in _ROUNDED if kind in values_of]
     if runs:
         values_of[ROUNDED] = [farthest(exact, values) for exact, *values in zip(values_of["exact"], *runs, strict=True)]
-    facts = {kind: [None if value is None else _facts(value) for value in values] for kind, values in values_of.items()}
-    return facts, [_plain(value) for values in values_of.values() for value in values if value is not None]
+    forms = {
+        kind: tuple(None if value is None else _form(value) for value in values) for kind, values in values_of.items()
+    }
+    return ReferenceValues(forms, **more), [
+        _plain(value) for values in values_of.values() for value in values if value is not None
+    ]
 
 
 def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
@@ -258,22 +273,18 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     return (tensor.clone() if tensor._is_zerotensor() else tensor).contiguous()  # noqa: SLF001 - torch has no other word for it
 
 
-def _facts(tensor: torch.Tensor) -> dict[str, Any]:
-    return {
-        "shape": list(tensor.shape),
-        "stride": list(tensor.stride()),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-        "differentiable": tensor.requires_grad,
-    }
+def _form(tensor: torch.Tensor) -> TensorForm:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return TensorForm(tuple(tensor.shape), tensor.stride(), dtype, tensor.requires_grad)
 
 
-HANDLERS: dict[str, Handler] = {
-    "start": start,
-    "load": load,
-    "inputs": inputs,
-    "input_forms": input_forms,
-    "evaluate": evaluate,
-    "gradients": gradients,
-    "double": double,
-    "traffic": traffic,
+HANDLERS: dict[type[Request[Any]], Handler] = {
+    OpenDevice: start,
+    LoadReference: load,
+    DrawModuleInputs: inputs,
+    DescribeModuleInputs: input_forms,
+    Evaluate: evaluate,
+    Differentiate: gradients,
+    DifferentiateTwice: double,
+    MeasureTraffic: traffic,
 }

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gpu_runner.child.calls import Arguments, overlaps, saved_changed, use
+from gpu_runner.messages import SentCall, Use, ValueForm
 from gpu_runner.program.log import Log
 from gpu_runner.verify.poison import bits_equal
 
@@ -23,37 +24,31 @@ MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
 class LabelledTensors:
     """Collects tensors under labels for the answer."""
 
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[ValueForm] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
 
     def add(self, label: str, value: Any) -> None:
         """Keep a copy of a value as it is now."""
-        entry: dict[str, Any] = {"label": label, "kind": type(value).__name__}
+        entry = ValueForm(label, type(value).__name__)
         if is_plain(value):
             # Copied at once and in order, as a caller on the same stream would read it.
             copy = value.detach().contiguous().clone()
-            entry |= {
-                "tensor": len(self.tensors),
-                "shape": list(value.shape),
-                "stride": list(value.stride()),
-                "dtype": str(value.dtype).removeprefix("torch."),
-                "device": value.device.type,
-                "differentiable": value.requires_grad,
-            }
+            dtype, device = str(value.dtype).removeprefix("torch."), value.device.type
+            form = (tuple(value.shape), value.stride(), dtype, device, value.requires_grad)
+            entry = ValueForm(label, entry.kind, len(self.tensors), *form)
             self.tensors.append(copy)
         self.entries.append(entry)
 
 
 @dataclass
 class Steps:
-    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out; ``uses`` are
-    other ways to call it.
+    """One case. What ``asked.form.mutates`` names is put back between runs.
 
-    With ``tolerant``, for what stands in a repository, everything is put back, and a later run that raises is noted.
+    Of a tolerant call, for what stands in a repository, everything is put back, and a later run that raises is noted.
     """
 
     called: Callable[..., Any]
-    meta: dict[str, Any]
+    asked: SentCall
     tensors: list[torch.Tensor]
     arguments: Arguments
     watch: Log
@@ -71,11 +66,11 @@ class Steps:
         """What came of the runs besides values."""
         return {
             "failed": self.failed,
-            "overwritten": list(self.overwritten),
+            "overwritten": tuple(self.overwritten),
             "unwritten": self.unwritten,
             "saved_changed": self.saved_changed,
-            "shared": [list(pair) for pair in self.shared],
-            "changed": self.changed,
+            "shared": tuple(self.shared),
+            "changed": tuple(self.changed),
         }
 
     def all(self) -> dict[str, Any]:
@@ -86,15 +81,15 @@ class Steps:
             self.watch.end()
         self._restore()
         self._part("second", lambda: self._once("second"))
-        if self.meta["again"]:
+        if self.asked.others is not None:
             self._restore()
             self._part("interleaved", self._interleaved)
             self._look_at_results(kept)  # now, since runs on the first inputs may put back what others have changed
-        for entry in self.meta["uses"]:
+        for each in self.asked.uses:
             self._restore()
-            self._part(entry["name"], functools.partial(self._use, entry))
+            self._part(each.name, functools.partial(self._use, each))
         self._look_at_results(kept)
-        if self.meta["tolerant"]:
+        if self.asked.tolerant:
             self._restore()
         return kept
 
@@ -111,9 +106,9 @@ class Steps:
         backward(outputs, self.arguments, retain=False)
 
     def _part(self, run: str, carry_out: Callable[[], object]) -> None:
-        if run in self.meta["skip"]:
+        if run in self.asked.skip:
             return
-        if not self.meta["tolerant"]:
+        if not self.asked.tolerant:
             carry_out()
             return
         try:
@@ -121,15 +116,15 @@ class Steps:
         except Exception as error:  # noqa: BLE001 - what stands may fail in any way; that it does is what is asked
             self.failed[run] = f"{type(error).__name__}: {error}"
 
-    def _use(self, entry: dict[str, Any]) -> None:
-        name, kind = entry["name"], entry["kind"]
+    def _use(self, asked: Use) -> None:
+        name = asked.name
         self.watch.begin(name)
         self.watch.begin_step(name)
         try:
-            if kind == "saved":
+            if asked.kind == "saved":
                 self.saved_changed = saved_changed(self.called, self.arguments)
                 return
-            values = use(kind, entry["names"], self.called, self.arguments)
+            values = use(asked.kind, asked.names, self.called, self.arguments)
         finally:
             self.watch.forget(name)  # autograd and checkpoints compute by themselves
         self._add(name, values)
@@ -144,8 +139,8 @@ class Steps:
         """Say whether a result of the first run is another one by now; what lies in an input's memory is put back in between."""
         if not is_plain(value) or self.arguments.shares(value):
             return False
-        copy = next(entry for entry in self.reply.entries if entry["label"] == label)
-        return not bits_equal(value.detach(), self.reply.tensors[copy["tensor"]])
+        place = next(entry.tensor for entry in self.reply.entries if entry.label == label)
+        return place is None or not bits_equal(value.detach(), self.reply.tensors[place])
 
     def _once(self, name: str) -> dict[str, Any]:
         self.watch.begin(name)
@@ -153,7 +148,7 @@ class Steps:
         outputs = outputs_of(self.arguments.call(self.called))
         kept: dict[str, Any] = {f"output {place}": value for place, value in enumerate(outputs)}
         self._add(name, kept)
-        if self.meta["backward"]:
+        if self.asked.backward:
             self.watch.begin_step(f"{name} backward")
             gradients = self._backward(outputs, self.arguments, retain=False)
             self._add(name, gradients)
@@ -172,18 +167,18 @@ class Steps:
         rounds = [("interleaved", here_outputs, self.arguments), ("interleaved other", there_outputs, there)]
         for name, outputs, given in rounds:
             self._add(name, {f"output {place}": value for place, value in enumerate(outputs)})
-            if self.meta["backward"]:
+            if self.asked.backward:
                 self._restore_upstream()
                 self.watch.begin_step(f"{name} backward")
                 self._add(name, self._backward(outputs, given, retain=True))
-        if self.meta["backward"]:
+        if self.asked.backward:
             self._part("second backward", lambda: self._later_backwards(here_outputs))
 
     def _later_backwards(self, outputs: list[Any]) -> None:
         """Run the backward of a retained graph again, and keep the pass that is farthest from the first of these."""
         first: dict[str, Any] = {}
         kept, farthest = first, -1.0
-        for left in reversed(range(self.meta["passes"])):
+        for left in reversed(range(self.asked.passes)):
             self._restore_upstream()
             self.watch.begin_step(f"retained {left + 1} times, backward" if left else "retained backward")
             gradients = self._backward(outputs, self.arguments, retain=left > 0)
@@ -196,7 +191,7 @@ class Steps:
 
     def _backward(self, outputs: list[Any], given: Arguments, *, retain: bool) -> dict[str, Any]:
         """The gradients; where each output is its own upstream gradient, of copies of the outputs."""
-        if self.meta["echoes"]:
+        if self.asked.echoes:
             with self.watch.paused():
                 pairs = zip(outputs, given.upstream, strict=False)
                 own = [
@@ -217,20 +212,20 @@ class Steps:
                     self.unwritten[f"{run}/{label}"] = left
 
     def _restore(self) -> None:
-        self._refill({entry["name"] for entry in self.meta["inputs"]} | self._upstream())
+        self._refill({entry.name for entry in self.asked.inputs} | self._upstream())
 
     def _restore_upstream(self) -> None:
         # Not the inputs: a forward may have left there what its backward needs.
         self._refill(self._upstream())
 
     def _upstream(self) -> set[str]:
-        return {f"upstream {place}" for place, entry in enumerate(self.meta["upstream"]) if entry is not None}
+        return {f"upstream {place}" for place, entry in enumerate(self.asked.upstream) if entry is not None}
 
     def _refill(self, names: set[str]) -> None:
-        wanted = names if self.meta["tolerant"] else names & set(self.meta["mutates"])
+        wanted = names if self.asked.tolerant else names & set(self.asked.form.mutates)
         if wanted:
             with self.watch.paused():
-                self.overwritten |= dict.fromkeys(self.arguments.refill(self.meta, self.tensors, wanted))
+                self.overwritten |= dict.fromkeys(self.arguments.refill(self.asked, self.tensors, wanted))
 
 
 def _distance(value: Any, other: Any) -> float:

@@ -7,35 +7,34 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.child.handlers import ChildState, Handler
+from gpu_runner.child.handlers import Answer, ChildState, Handler
+from gpu_runner.messages import Request, RunSuite
 
 if TYPE_CHECKING:
     import torch
 
 
-def run(
-    state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def run(state: ChildState, request: RunSuite, tensors: list[torch.Tensor]) -> Answer[int]:
     """Run ``python -m MODULE`` or a script, its output going to the session's log."""
     roots = [path for path in sys.path if path.startswith(str(state.work))]
     environment = os.environ | {"PYTHONPATH": ":".join([*roots, os.environ.get("PYTHONPATH", "")])}
-    if meta["stands_in"] and not state.gpu:
-        environment["KERNELSMITH_INTERPRETED"] = " ".join(meta["stands_in"])
-    arguments = list(meta["arguments"])
-    if meta["module"] in ("pytest", "imports"):
-        environment["KERNELSMITH_REPORT"] = str(state.work / meta["report"])
-    if meta["module"] == "pytest":
+    if request.stands_in and not state.gpu:
+        environment["KERNELSMITH_INTERPRETED"] = " ".join(request.stands_in)
+    arguments = request.arguments
+    if request.module in ("pytest", "imports"):
+        environment["KERNELSMITH_REPORT"] = str(state.work / request.report)
+    if request.module == "pytest":
         # A plugin that opens a socket as it loads would end the run where there is no network at all.
         plugins = ["-p", "gpu_runner.child.suite_report", "-p", "no:cacheprovider", "-p", "no:rerunfailures"]
         command = ["-m", "pytest", *plugins, *arguments]
-    elif meta["module"] == "imports":
+    elif request.module == "imports":
         command = ["-m", "gpu_runner.child.suite_report", *arguments]
-    elif meta["module"] == "benchmark":
-        command = arguments
+    elif request.module == "benchmark":
+        command = [*arguments]
     else:
-        command = ["-m", meta["module"], *arguments]
+        command = ["-m", request.module, *arguments]
     done = subprocess.run([sys.executable, "-P", "-s", *command], cwd=state.work, env=environment, check=False)
-    return {"exit_code": done.returncode if done.returncode >= 0 else 128 - done.returncode}, []
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode, []
 
 
-HANDLERS: dict[str, Handler] = {"run": run}
+HANDLERS: dict[type[Request[Any]], Handler] = {RunSuite: run}

@@ -16,11 +16,24 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child.handlers import ChildState, Handler, start
+from gpu_runner.child.handlers import Answer, ChildState, Handler, start
 from gpu_runner.child.input_sets import Ring, cold, sampled
 from gpu_runner.child.input_sets import given as arguments_of
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.messages import (
+    BlockTimes,
+    CheckRows,
+    ComputedRows,
+    HostTimes,
+    LoadContender,
+    MeasurePeak,
+    OpenDevice,
+    PrepareContender,
+    ReleaseWorkload,
+    Request,
+    TimeBlock,
+    TimeHost,
+)
 
 # Taken before a contender is imported, so that it is timed by what torch had then.
 _grad = torch.autograd.grad
@@ -43,11 +56,10 @@ class _Timed:
     """One workload, ready to be run in a pass. What was computed last is kept by the place of its inputs in the ring."""
 
     ring: Ring
-    backward: bool
     turn: int = 0
     outputs: dict[int, list[Any]] = field(default_factory=dict)
     gradients: dict[int, list[Any]] = field(default_factory=dict)
-    ahead_s: dict[str, float] = field(default_factory=dict)  # by pass; none where the pass waits for the device
+    ahead_s: dict[Pass, float] = field(default_factory=dict)  # by pass; none where the pass waits for the device
 
     def forget(self) -> None:
         """Drop what was computed."""
@@ -55,54 +67,54 @@ class _Timed:
         self.gradients.clear()
 
 
-def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, request: LoadContender, tensors: list[torch.Tensor]) -> Answer[None]:
     """Import a contender: a candidate, or the problem's reference as it is or by ``torch.compile``."""
-    module = importlib.import_module(meta["module"])
+    module = importlib.import_module(request.module)
     symbol: Any = module
-    for part in meta["symbol"].split("."):
+    for part in request.symbol.split("."):
         symbol = getattr(symbol, part)
-    if meta["form"] == "kernelbench":
-        symbol = symbol(*meta["init"]).to(state.device)
+    if request.form.name == "kernelbench":
+        symbol = symbol(*request.form.init).to(state.device)
     state.values["plain"] = symbol
-    state.values["compiled"] = bool(meta["compiled"])
-    if meta["compiled"]:
+    state.values["compiled"] = request.compiled
+    if request.compiled:
         _import_compiler()
-    return {}, []
+    return None, []
 
 
-def prepare(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def prepare(state: ChildState, request: PrepareContender, tensors: list[torch.Tensor]) -> Answer[tuple[str, ...]]:
     """Lay out a workload and its ring of inputs, run each pass so that everything is compiled, and see what is overwritten."""
     state.values.pop("timed", None)
     torch.cuda.empty_cache()
     state.values["callable"] = _callable(state)
-    ring = Ring(arguments_of(state, meta, tensors), meta["places"])
-    timed = state.values["timed"] = _Timed(ring, meta["backward"])
+    ring = Ring(arguments_of(state, request.call, tensors), request.places)
+    timed = state.values["timed"] = _Timed(ring)
     ring.lay(_stream(state))
-    for name in meta["passes"]:
+    for name in request.passes:
         step, ready = _steps(state, timed, name)
         for _ in range(ring.places):
             step(ready())
             _synchronize()
             ring.look(timed.turn)
     timed.forget()
-    return {"overwritten": list(ring.overwritten)}, []
+    return tuple(ring.overwritten), []
 
 
-def release(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def release(state: ChildState, request: ReleaseWorkload, tensors: list[torch.Tensor]) -> Answer[None]:
     """Releases the memory of the workload, also of one that could not be laid out to its end."""
     state.values.pop("timed", None)
     gc.collect()
     torch.cuda.empty_cache()
-    return {}, []
+    return None, []
 
 
-def host(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Time the host as it queues a pass, with the device idle before; ``wall_us`` is until the device is done as well."""
+def host(state: ChildState, request: TimeHost, tensors: list[torch.Tensor]) -> Answer[HostTimes]:
+    """Time the host as it queues a pass, with the device idle before."""
     timed: _Timed = state.values["timed"]
-    step, ready = _steps(state, timed, meta["pass"])
+    step, ready = _steps(state, timed, request.timed_pass)
     queued, whole = [], []
     begin = _clock()
-    for number in range(meta["samples"]):
+    for number in range(request.samples):
         given = ready()
         _synchronize()
         before = _clock()
@@ -111,13 +123,12 @@ def host(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         _synchronize()
         queued.append(after - before)
         whole.append(_clock() - before)
-        if number >= 2 and _clock() - begin > meta["most_s"]:
+        if number >= 2 and _clock() - begin > request.most_s:
             break
     typical = statistics.median(queued[1:] or queued)
     waits = _waits(step, ready, typical)
-    timed.ahead_s[meta["pass"]] = 0.0 if waits else min(SLEEP_MOST_S, max(SLEEP_LEAST_S, HOST_AHEAD * typical))
-    facts = {"host_us": typical * 1e6, "wall_us": statistics.median(whole[1:] or whole) * 1e6, "waits": waits}
-    return facts, []
+    timed.ahead_s[request.timed_pass] = 0.0 if waits else min(SLEEP_MOST_S, max(SLEEP_LEAST_S, HOST_AHEAD * typical))
+    return HostTimes(typical * 1e6, statistics.median(whole[1:] or whole) * 1e6, waits), []
 
 
 def _waits(step: Callable[[Any], None], ready: Callable[[], Any], typical_s: float) -> bool:
@@ -140,21 +151,21 @@ def _waits(step: Callable[[Any], None], ready: Callable[[], Any], typical_s: flo
     return True
 
 
-def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Time ``meta["samples"]`` runs of one pass after ``meta["warm_up"]`` that do not count."""
+def block(state: ChildState, request: TimeBlock, tensors: list[torch.Tensor]) -> Answer[BlockTimes]:
+    """Time runs of one pass, after some that do not count."""
     timed: _Timed = state.values["timed"]
     timed.forget()
     timed.ring.lay(_stream(state))
-    step, ready = _steps(state, timed, meta["pass"])
+    step, ready = _steps(state, timed, request.timed_pass)
     chilled = cold(state)
     chilled.begin()
-    runs = meta["warm_up"] + meta["samples"]
+    runs = request.warm_up + request.samples
     pairs: list[tuple[Any, Any]] = []
     late = 0
     gc.disable()
     try:
         while len(pairs) < runs:
-            ahead_s = timed.ahead_s.get(meta["pass"], SLEEP_MOST_S)
+            ahead_s = timed.ahead_s.get(request.timed_pass, SLEEP_MOST_S)
             given = ready()
             chilled.chill()
             # The device sleeps while the host queues the whole step: what is timed is the device's work, not the launches.
@@ -168,44 +179,43 @@ def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) 
             if _sleep is not None and ahead_s and late < MOST_LATE * runs and _query(begin):
                 # The device woke before the whole step was queued, so that its waiting would be in the time.
                 late += 1
-                timed.ahead_s[meta["pass"]] = min(SLEEP_MOST_S, 1.5 * ahead_s)
+                timed.ahead_s[request.timed_pass] = min(SLEEP_MOST_S, 1.5 * ahead_s)
                 continue
             pairs.append((begin, end))
         _synchronize()
     finally:
         gc.enable()
     times = [_elapsed(begin, end) * 1e3 for begin, end in pairs]
-    return {"device_us": times[meta["warm_up"] :], "late": late}, []
+    return BlockTimes(tuple(times[request.warm_up :]), late), []
 
 
-def memory(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def memory(state: ChildState, request: MeasurePeak, tensors: list[torch.Tensor]) -> Answer[int]:
     """The peak bytes that one run of a pass takes beyond what was there when it began."""
     timed: _Timed = state.values["timed"]
     timed.forget()
-    step, ready = _steps(state, timed, meta["pass"])
+    step, ready = _steps(state, timed, request.timed_pass)
     given = ready()
     _synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step(given)
     _synchronize()
-    return {"peak_bytes": torch.cuda.max_memory_allocated() - before}, []
+    return torch.cuda.max_memory_allocated() - before, []
 
 
-def check(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def check(state: ChildState, request: CheckRows, tensors: list[torch.Tensor]) -> Answer[ComputedRows]:
     """Rows of what was computed last, in a timed run, for one set of inputs; and what was overwritten unforeseen."""
     timed: _Timed = state.values["timed"]
-    place = meta["place"]
-    outputs = timed.outputs.get(place, []) if meta["outputs"] else []
-    gradients = timed.gradients.get(place, [])
+    outputs = timed.outputs.get(request.place, []) if request.outputs else []
+    gradients = timed.gradients.get(request.place, [])
     values = [value for value in [*outputs, *gradients] if isinstance(value, torch.Tensor)]
-    facts = {
-        "outputs": len(outputs),
-        "gradients": [grad is not None for grad in gradients],
-        "shapes": [list(value.shape) for value in values],
-        "unforeseen": list(timed.ring.look(place)),
-    }
-    return facts, [sampled(value, meta["rows"]) for value in values]
+    computed = ComputedRows(
+        len(outputs),
+        tuple(grad is not None for grad in gradients),
+        tuple(tuple(value.shape) for value in values),
+        timed.ring.look(request.place),
+    )
+    return computed, [sampled(value, request.rows) for value in values]
 
 
 def _import_compiler() -> None:
@@ -230,7 +240,7 @@ def _callable(state: ChildState) -> Callable[..., Any]:
     return compiled
 
 
-def _steps(state: ChildState, timed: _Timed, name: str) -> tuple[Callable[[Any], None], Callable[[], Any]]:
+def _steps(state: ChildState, timed: _Timed, name: Pass) -> tuple[Callable[[Any], None], Callable[[], Any]]:
     """What is timed, and what makes ready for it outside of the time: inputs as they were laid, and the forward's outputs."""
     function = state.values["callable"]
 
@@ -254,26 +264,26 @@ def _steps(state: ChildState, timed: _Timed, name: str) -> tuple[Callable[[Any],
         timed.outputs.pop(place, None)  # the memory of the last turn is used again, as in training
         timed.gradients.pop(place, None)
         timed.ring.restore(place)
-        return (place, forward(place)) if name == "backward" else (place, None)
+        return (place, forward(place)) if name is Pass.backward else (place, None)
 
     def step(given: Any) -> None:
         place, outputs = given
-        if name != "backward":
+        if name is not Pass.backward:
             outputs = forward(place)
-        if name != "forward":
+        if name is not Pass.forward:
             backward(place, outputs)
             timed.outputs[place] = [output.detach() for output in outputs]
 
     return step, ready
 
 
-HANDLERS: dict[str, Handler] = {
-    "start": start,
-    "load": load,
-    "prepare": prepare,
-    "host": host,
-    "block": block,
-    "memory": memory,
-    "release": release,
-    "check": check,
+HANDLERS: dict[type[Request[Any]], Handler] = {
+    OpenDevice: start,
+    LoadContender: load,
+    PrepareContender: prepare,
+    TimeHost: host,
+    TimeBlock: block,
+    MeasurePeak: memory,
+    ReleaseWorkload: release,
+    CheckRows: check,
 }

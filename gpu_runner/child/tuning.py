@@ -17,13 +17,23 @@ from typing import Any, Self
 import torch
 
 from gpu_runner.child.calls import Arguments
-from gpu_runner.child.handlers import ChildState, Handler, start
+from gpu_runner.child.handlers import Answer, ChildState, Handler, start
 from gpu_runner.child.input_sets import Ring, cold, given
 from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.contracts.tuning import TABLE
+from gpu_runner.messages import (
+    BlockTimes,
+    LoadTuned,
+    OpenDevice,
+    PreparedTuning,
+    PrepareTuning,
+    Request,
+    SumOnDevice,
+    TimeSettings,
+    TrySettings,
+    TunedLoaded,
+)
 from gpu_runner.verify.compare import FLOORS
-
-Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
 # Taken before a candidate is imported, so that it is timed by what torch had then.
 _grad = torch.autograd.grad
@@ -71,7 +81,6 @@ class _Tuned:
     """One workload: its arguments in a ring of one set, and what the candidate gives with its default settings."""
 
     ring: Ring
-    backward: bool
     default: dict[str, list[Any]] = field(default_factory=dict)  # by pass
     ahead_s: dict[str, float] = field(default_factory=dict)
 
@@ -81,7 +90,7 @@ class _Tuned:
         return self.ring.sets[0]
 
 
-def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def load(state: ChildState, request: LoadTuned, tensors: list[torch.Tensor]) -> Answer[TunedLoaded]:
     """Import the candidate and find the table in the module that holds it.
 
     Raises:
@@ -91,73 +100,72 @@ def load(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
-    symbol: Any = importlib.import_module(meta["module"])
-    for part in meta["symbol"].split("."):
+    symbol: Any = importlib.import_module(request.module)
+    for part in request.symbol.split("."):
         symbol = getattr(symbol, part)
-    state.values["candidate"] = symbol(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else symbol
-    holder = importlib.import_module(meta["holder"])
+    state.values["candidate"] = (
+        symbol(*request.form.init).to(state.device) if request.form.name == "kernelbench" else symbol
+    )
+    holder = importlib.import_module(request.holder)
     names = [name for name, value in vars(holder).items() if name.endswith(TABLE) and isinstance(value, dict)]
     if not names:
-        raise LookupError(f"the module {meta['holder']} has no dict {TABLE} at its top level")
+        raise LookupError(f"the module {request.holder} has no dict {TABLE} at its top level")
     state.values["table"] = getattr(holder, TABLE if TABLE in names else names[0])
     state.values["defaults"] = _noted_defaults(holder)
     if not state.gpu:
-        return {"architecture": "cpu", "gpu": None}, []
+        return TunedLoaded("cpu", None), []
     if torch.version.hip is not None:
-        return {
-            "architecture": "cuda",
-            "gpu": torch.cuda.get_device_name(),
-        }, []  # torch's name of the device is all there is
+        return TunedLoaded("cuda", torch.cuda.get_device_name()), []  # torch's name of the device is all there is
     major, minor = torch.cuda.get_device_capability()
-    return {"architecture": f"sm_{major}{minor}", "gpu": torch.cuda.get_device_name()}, []
+    return TunedLoaded(f"sm_{major}{minor}", torch.cuda.get_device_name()), []
 
 
-def prepare(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Lay out a workload and run each pass with the default settings; gives by what sizes they were looked up, and the defaults."""
+def prepare(state: ChildState, request: PrepareTuning, tensors: list[torch.Tensor]) -> Answer[PreparedTuning]:
+    """Lay out a workload and run each pass with the default settings."""
     state.values.pop("tuned", None)
     if state.gpu:
         torch.cuda.empty_cache()
-    ring = Ring(given(state, meta, tensors), 1)
+    ring = Ring(given(state, request.call, tensors), 1)
     ring.lay(random.Random())  # noqa: S311 - an address, not a secret
-    tuned = _Tuned(ring, meta["backward"])
-    facts: dict[str, Any] = {"sizes": {}, "defaults": {}}
-    for name in ("forward", "backward") if tuned.backward else ("forward",):
+    tuned = _Tuned(ring)
+    prepared = PreparedTuning({}, {})
+    for name in ("forward", "backward") if request.backward else ("forward",):
         noted: dict[str, dict[str, int]] = state.values["defaults"]
         noted.clear()
-        with _settings(state, meta["architecture"], {}) as bounds:
+        with _settings(state, request.architecture, {}) as bounds:
             tuned.default[name] = _copied(_once(state, tuned, name))
-        facts["sizes"][name] = sorted(bounds[name].seen)[:64]
-        facts["defaults"][name] = noted.get(name, {})
+        prepared.sizes[name] = tuple(sorted(bounds[name].seen)[:64])
+        prepared.defaults[name] = noted.get(name, {})
         ring.look(0)
     state.values["tuned"] = tuned
-    return facts, []
+    return prepared, []
 
 
-def attempt(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Run a pass with settings, and hold what it gives against what the default gives; ``wrong`` says where they differ."""
+def attempt(state: ChildState, request: TrySettings, tensors: list[torch.Tensor]) -> Answer[str | None]:
+    """Run a pass with settings, and compare what it gives with what the default ones give."""
     tuned: _Tuned = state.values["tuned"]
     wrong = None
     for _ in range(2):  # the first run also compiles; how long the second keeps the host is what timing has to hide
-        with _settings(state, meta["architecture"], meta["table"]):
-            values = _once(state, tuned, meta["pass"])
-        wrong = wrong or _difference(tuned.default[meta["pass"]], values)
+        with _settings(state, request.architecture, request.table):
+            values = _once(state, tuned, request.timed_pass)
+        wrong = wrong or _difference(tuned.default[request.timed_pass], values)
         tuned.ring.look(0)
-    return {"wrong": wrong}, []
+    return wrong, []
 
 
-def block(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Time ``samples`` runs of a pass with settings, after ``warm_up`` that do not count."""
+def block(state: ChildState, request: TimeSettings, tensors: list[torch.Tensor]) -> Answer[BlockTimes]:
+    """Time runs of a pass with settings, after some that do not count."""
     tuned: _Tuned = state.values["tuned"]
-    name = meta["pass"]
-    with _settings(state, meta["architecture"], meta["table"]):
-        runs = [_timed(state, tuned, name) for _ in range(meta["warm_up"] + meta["samples"])]
-        times = [read() for read in runs][meta["warm_up"] :]
-    return {"device_us": times}, []
+    name = request.timed_pass
+    with _settings(state, request.architecture, request.table):
+        runs = [_timed(state, tuned, name) for _ in range(request.warm_up + request.samples)]
+        times = [read() for read in runs][request.warm_up :]
+    return BlockTimes(tuple(times)), []
 
 
-def alive(state: ChildState, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+def alive(state: ChildState, request: SumOnDevice, tensors: list[torch.Tensor]) -> Answer[int]:
     """See whether the device still answers: after some faults of a kernel nothing in this process does."""
-    return {"sum": int(torch.ones(8, device=state.device).sum().item())}, []
+    return int(torch.ones(8, device=state.device).sum().item()), []
 
 
 @contextmanager
@@ -293,11 +301,11 @@ def _rms(pieces: list[torch.Tensor]) -> float:
     return math.sqrt(math.fsum(squares) / max(1, sum(piece.numel() for piece in pieces)))
 
 
-HANDLERS: dict[str, Handler] = {
-    "start": start,
-    "load": load,
-    "prepare": prepare,
-    "attempt": attempt,
-    "block": block,
-    "alive": alive,
+HANDLERS: dict[type[Request[Any]], Handler] = {
+    OpenDevice: start,
+    LoadTuned: load,
+    PrepareTuning: prepare,
+    TrySettings: attempt,
+    TimeSettings: block,
+    SumOnDevice: alive,
 }

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from gpu_runner.messages import CompilerRefusal
 from gpu_runner.program.lanes import place_in_file
 
 ARCHITECTURE = 90  # sm_90: NVIDIA H100 and H200
@@ -97,15 +98,15 @@ def _check_shared_memory(made: Any) -> None:
         raise OutOfResources(made.metadata.shared, MOST_SHARED, "shared memory")
 
 
-def told(error: Exception) -> dict[str, Any]:
-    """What the compiler says, and of which line of the candidate's files, as ``handlers.report`` has it."""
+def refusal_of(error: Exception) -> CompilerRefusal:
+    """What the compiler says, and of which line of the candidate's files."""
     innermost = error
     while getattr(innermost.__cause__, "node", None) is not None:
         innermost = innermost.__cause__  # type: ignore[assignment]  # the same class: a call of another kernel
     node, text = getattr(innermost, "node", None), getattr(innermost, "src", None)
     words = getattr(innermost, "error_message", None) or str(innermost).strip().splitlines()[-1]
     path, line = (None, None) if node is None or text is None else place_in_file(text, getattr(node, "lineno", 1))
-    return {"kind": type(innermost).__name__, "message": str(words)[:400], "path": path, "line": line}
+    return CompilerRefusal(type(innermost).__name__, str(words)[:400], path, line)
 
 
 def _flag(value: Any) -> Any:

@@ -86,6 +86,13 @@ class GpuResult:
     schema: int = SCHEMA_VERSION
 
 
+@dataclass(frozen=True)
+class AtMost:
+    """The bound of an annotated field: a text is cut to so many characters, a list or object with more items is refused."""
+
+    count: int
+
+
 _PLAIN = frozenset((str, int, float, bool, types.NoneType))
 
 
@@ -124,9 +131,9 @@ def from_json(kind: type[T], form: Any) -> T:
         ValueError: an unknown field, a missing one, or one of the wrong type; the text names the field.
     """
     try:
-        return typing.cast(T, _reader(kind)(form))
+        return typing.cast(T, _reader(typing.cast(Any, kind))(form))
     except _MisfitError as misfit:
-        raise ValueError(str(misfit.within(kind.__name__))) from None
+        raise ValueError(str(misfit.within(getattr(kind, "__name__", str(kind))))) from None
 
 
 class _MisfitError(ValueError):
@@ -144,6 +151,7 @@ class _MisfitError(ValueError):
 Reader = Callable[[Any], Any]
 
 
+@functools.cache
 def _reader(kind: Any) -> Reader:
     """What builds a value of a type: annotations are read once a class, not with each value."""
     origin, options = typing.get_origin(kind), typing.get_args(kind)
@@ -156,7 +164,9 @@ def _reader(kind: Any) -> Reader:
             return functools.partial(_read_list, _reader(options[0]))
         return functools.partial(_read_tuple, tuple(map(_reader, options)))
     if origin is dict:
-        return _read_object
+        return _read_object if options[1] is Any else functools.partial(_read_values, _reader(options[1]))
+    if origin is typing.Annotated:
+        return functools.partial(_read_bounded, _reader(options[0]), options[1].count)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
     if dataclasses.is_dataclass(kind):
@@ -172,6 +182,16 @@ def _read_object(form: Any) -> Any:
     if not isinstance(form, dict):
         raise _MisfitError("expected an object")
     return form
+
+
+def _read_values(reader: Reader, form: Any) -> dict[str, Any]:
+    return dict(zip(_read_object(form), _read_list(reader, list(form.values())), strict=True))
+
+
+def _read_bounded(reader: Reader, most: int, form: Any) -> Any:
+    if isinstance(form, list | dict) and len(form) > most:
+        raise _MisfitError(f"has more than {most} items")
+    return reader(form[:most] if isinstance(form, str) else form)
 
 
 def _read_float(form: Any) -> float:
@@ -241,7 +261,7 @@ def _read_tuple(readers: tuple[Reader, ...], form: Any) -> tuple[Any, ...]:
 @functools.cache
 def _fields(kind: Any) -> dict[str, tuple[str, Reader]]:
     """The name of each field and what reads it, by its name and by its former one."""
-    hints, readers = typing.get_type_hints(kind), {}
+    hints, readers = typing.get_type_hints(kind, include_extras=True), {}
     for field in dataclasses.fields(kind):
         readers[field.name] = (field.name, _reader(hints[field.name]))
         if FORMERLY in field.metadata:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import Pass
@@ -11,6 +10,7 @@ from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.profiling import KernelCounters
 from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.messages import ProfileCall, ProfilerOutput
 from gpu_runner.profiler import command, metrics, sheet
 from gpu_runner.verify.opening import candidate_session, opened
 from gpu_runner.verify.proof import Proof, make_call
@@ -52,12 +52,12 @@ class CounterRun:
         self.context.progress(f"profile: counters at {workload.label()}")
         limit_s = min(max(share_s, LEAST_S), MOST_S)
         try:
-            facts = self._facts(str(profiler), proof, limit_s)
+            output = self._output(str(profiler), proof, limit_s)
         except (RunnerError, ValueError, OSError) as failure:  # of the child, of its files, of its start
             self.error = f"Nsight Compute could not be run in the sandbox: {' '.join(str(failure).split())[:300]}"
             self.refused = not self.kernels
             return
-        self._take(facts, workload, limit_s)
+        self._take(output, workload, limit_s)
 
     def ended(self, error: str) -> ProfiledCounters:
         """The counters so far, with the error that ended the profiling."""
@@ -70,31 +70,22 @@ class CounterRun:
         complete = self.done == wanted or self.refused
         return ProfiledCounters(tuple(self.kernels), self.error, complete, self.csv)
 
-    def _facts(self, profiler: str, proof: Proof, limit_s: float) -> dict[str, Any]:
-        call = make_call(
-            proof,
-            profiler=profiler,
-            metrics=list(metrics.METRICS),
-            limit_s=limit_s,
-            module=self.candidate.module,
-            symbol=self.candidate.symbol,
-            init=list(proof.form.init),
-            import_roots=list(self.candidate.import_roots),
+    def _output(self, profiler: str, proof: Proof, limit_s: float) -> ProfilerOutput:
+        call, code = make_call(proof), self.candidate
+        asked = ProfileCall(
+            call.call, profiler, tuple(metrics.METRICS), limit_s, code.module, code.symbol, code.import_roots
         )
-        with opened(candidate_session("profiling", self.candidate, self.context), self.context) as session:
-            return session.call("count", call.meta, call.tensors, timeout_s=limit_s + _GRACE_S).meta
+        with opened(candidate_session("profiling", code, self.context), self.context) as session:
+            return session.call(asked, call.tensors, timeout_s=limit_s + _GRACE_S).message
 
-    def _take(self, facts: dict[str, Any], workload: Workload, limit_s: float) -> None:
-        log, output = str(facts.get("log", "")), str(facts.get("output", ""))
-        launches = sheet.read(log)
-        exit_code = facts.get("exit_code")
+    def _take(self, given: ProfilerOutput, workload: Workload, limit_s: float) -> None:
+        launches = sheet.read(given.log)
         if not launches:
-            self.error = command.refusal(log, output, exit_code if type(exit_code) is int else None, limit_s)
+            self.error = command.refusal(given.log, given.output, given.exit_code, limit_s)
             self.refused = not self.kernels
             return
-        self.csv += sheet.as_csv(log, workload)
-        launched = facts.get("launched")
-        own = [str(name) for name in launched] if isinstance(launched, list) else []
+        self.csv += sheet.as_csv(given.log, workload)
+        own = list(given.launched)
         for timed_pass, part in zip((Pass.forward, Pass.backward), sheet.sections(launches), strict=False):
             self.kernels += [sheet.counters(launch, timed_pass, workload, own) for launch in part]
         self.done += 1

@@ -22,7 +22,8 @@ from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_
 from gpu_runner.contracts.profiling import Bound, GpuPeaks, ProfileRequest, ProfileResult, Roofline
 from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
-from gpu_runner.outline import Operations, WorkloadOutline, outline_of
+from gpu_runner.messages import Operations
+from gpu_runner.outline import WorkloadOutline, outline_of
 from gpu_runner.profiler import rules
 from gpu_runner.profiler.counting import CounterRun, ProfiledCounters
 from gpu_runner.session import ChildSession, has_gpu

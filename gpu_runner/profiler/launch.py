@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import torch
 
 from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.handlers import ChildState
+from gpu_runner.contracts.envelope import from_json, to_json
+from gpu_runner.messages import ProfileCall
 
 CALL, LAUNCHED = "call.json", "launched.json"
 WARM_UP = 2
@@ -22,8 +25,18 @@ CHUNK_ELEMENTS = 2**26  # a file stays under the limit on files that a child has
 _MARKER_CYCLES = 1000
 
 
-def write(folder: Path, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
-    """Write a call to a folder, its tensors in pieces.
+@dataclass(frozen=True)
+class LaidCall:
+    """The call of a folder: of each of its tensors, how many pieces there are."""
+
+    request: ProfileCall
+    work: str
+    gpu: bool
+    pieces: tuple[int, ...]
+
+
+def write(folder: Path, request: ProfileCall, state: ChildState, tensors: list[torch.Tensor]) -> None:
+    """Write a call to a folder, its tensors in pieces; the request's import roots are whole paths.
 
     Raises:
         OSError: there is no room.
@@ -35,27 +48,27 @@ def write(folder: Path, meta: dict[str, Any], tensors: list[torch.Tensor]) -> No
         for number, part in enumerate(parts):
             torch.save(part.clone(), folder / f"{place}.{number}.pt")
         pieces.append(len(parts))
-    (folder / CALL).write_text(json.dumps({**meta, "pieces": pieces}), encoding="utf-8")
+    call = LaidCall(request, str(state.work), state.gpu, tuple(pieces))
+    (folder / CALL).write_text(json.dumps(to_json(call)), encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
     """Run the call of a folder; what goes wrong ends the process with its traceback."""
     folder = Path(arguments[0])
-    meta = json.loads((folder / CALL).read_text(encoding="utf-8"))
-    tensors = [_tensor(folder, place, count) for place, count in enumerate(meta["pieces"])]
-    work = Path(meta["work"])
-    state = ChildState(scratch=folder, work=work, gpu=meta["gpu"])
+    laid = from_json(LaidCall, json.loads((folder / CALL).read_text(encoding="utf-8")))
+    tensors = [_tensor(folder, place, count) for place, count in enumerate(laid.pieces)]
+    state = ChildState(scratch=folder, work=Path(laid.work), gpu=laid.gpu)
     launched = _noted_launches()
-    sys.path[:0] = meta["import_roots"]
-    candidate = _loaded(state, meta)
-    call = settle(state, meta, tensors)
+    sys.path[:0] = laid.request.import_roots
+    candidate = _loaded(state, laid.request)
+    call = settle(state, laid.request.call, tensors)
     buffers = [*call.raw.values(), *call.raw_upstream]
     pristine = [raw.clone() for raw in buffers]
     for _ in range(WARM_UP):
-        _passes(candidate, call, meta, profiled=False)
+        _passes(candidate, call, laid, profiled=False)
         for raw, source in zip(buffers, pristine, strict=True):
             raw.copy_(source)  # a candidate may overwrite what it is given
-    _passes(candidate, call, meta, profiled=True)
+    _passes(candidate, call, laid, profiled=True)
     (folder / LAUNCHED).write_text(json.dumps(sorted(launched)), encoding="utf-8")
     return 0
 
@@ -86,39 +99,40 @@ def _note_runs(kind: Any, names: set[str]) -> None:
     kind.run = run
 
 
-def _loaded(state: ChildState, meta: dict[str, Any]) -> Any:
-    symbol: Any = importlib.import_module(meta["module"])
-    for part in meta["symbol"].split("."):
+def _loaded(state: ChildState, request: ProfileCall) -> Any:
+    symbol: Any = importlib.import_module(request.module)
+    for part in request.symbol.split("."):
         symbol = getattr(symbol, part)
-    return symbol(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else symbol
+    form = request.call.form
+    return symbol(*form.init).to(state.device) if form.name == "kernelbench" else symbol
 
 
-def _passes(candidate: Any, given: Arguments, meta: dict[str, Any], *, profiled: bool) -> None:
+def _passes(candidate: Any, given: Arguments, laid: LaidCall, *, profiled: bool) -> None:
     """Run forward, a marker, and backward; on a GPU alone there is a range to open."""
-    watched = profiled and meta["gpu"]
-    _synchronize(meta)
+    watched = profiled and laid.gpu
+    _synchronize(laid.gpu)
     if watched:
         torch.cuda.profiler.start()
     value = given.call(candidate)
     outputs = list(value) if isinstance(value, tuple | list) else [value]
-    _synchronize(meta)
+    _synchronize(laid.gpu)
     pairs = [
         (output, grad)
         for output, grad in zip(outputs, given.upstream, strict=False)
         if grad is not None and output.requires_grad
     ]
     leaves = list(given.leaves.values())
-    if meta["backward"] and pairs and leaves:
+    if laid.request.call.backward and pairs and leaves:
         if watched:
             torch.cuda._sleep(_MARKER_CYCLES)  # noqa: SLF001 - the one kernel of torch that does nothing and has a name of its own
         torch.autograd.grad([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True)
-        _synchronize(meta)
+        _synchronize(laid.gpu)
     if watched:
         torch.cuda.profiler.stop()
 
 
-def _synchronize(meta: dict[str, Any]) -> None:
-    if meta["gpu"]:
+def _synchronize(gpu: bool) -> None:
+    if gpu:
         torch.cuda.synchronize()
 
 

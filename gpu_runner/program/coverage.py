@@ -19,12 +19,10 @@ from typing import Any
 
 import torch
 
+from gpu_runner.messages import MOST_DECISIONS, MOST_SIGNED, MOST_TOLD, KernelOutcomes, Outcomes, Place, Ranges
 from gpu_runner.program.objects import Violation, unproved
 from gpu_runner.program.scopes import names_in
 
-MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
-MOST_SIGNED = 4096  # outcomes and numbers that are told of a call of which nothing counts
-MOST_TOLD = 2**14  # operations that are told to other processes
 MOST_LETTERS = 100
 _LEFT_OUT = "…"
 MOST_ITEMS = 64  # of a tuple that is looked at
@@ -38,8 +36,6 @@ UNSEEN, VARIES, OPAQUE = object(), object(), object()  # of a value: none yet, m
 _PLAIN = (bool, int, float, complex, str)  # a tuple, which is looked through faster than a union
 _IMMUTABLE = (*_PLAIN, bytes, type(None), torch.dtype, torch.device, Enum)
 _CONTAINERS = (tuple, list, dict, set, frozenset)
-
-Place = tuple[str, int, int, bool, str]  # path, line, column, whether in a kernel, text
 
 
 @dataclass
@@ -130,28 +126,26 @@ class Decisions:
                 found[key] = (*where, f"{text} is anything but {lanes.result}")  # type: ignore[assignment]
         return found
 
-    def told_to_others(self) -> dict[str, list[Any]]:
-        """What outcomes are joined by with those of other processes, of kernels: places at which none counted so far, operations
-        that never changed with what is said of them, and the values of operations, as many as are told."""
+    def of_kernels(self) -> KernelOutcomes:
+        """What outcomes of kernels are joined by with those of other processes: of the values of operations as many as are told."""
         given = ((*key, lanes.result) for key, lanes in self.lanes.items() if key[0][3] and lanes.result is not UNSEEN)
-        values = [[*place, operation, _told(value)] for place, operation, value in itertools.islice(given, MOST_TOLD)]
-        unchanged = [
-            [*place, operation, said[-1]] for (place, operation), said in self._unchanged().items() if place[3]
-        ]
-        uncounted = [[*place] for place in self.aside.keys() - self.outcomes.keys() if place[3]]
-        return {"uncounted": uncounted, "unchanged": unchanged, "values": values}
+        return KernelOutcomes(
+            tuple(place for place in self.aside.keys() - self.outcomes.keys() if place[3]),
+            tuple((*place, operation, said[-1]) for (place, operation), said in self._unchanged().items() if place[3]),
+            tuple((*place, operation, _told(value)) for place, operation, value in itertools.islice(given, MOST_TOLD)),
+        )
 
-    def signature(self) -> list[list[int]]:
+    def signature(self) -> tuple[tuple[int, int], ...]:
         """What host code decided, and the numbers and texts that it computed of what it was given, as digests of this process."""
         numbers = ((path, node, self.values.get(node, UNSEEN)) for node, path in self.computed.items())
         values = [(place_of(path, node), value) for path, node, value in numbers if is_plain(value)]
         told = itertools.islice((*self.outcomes.items(), *values), MOST_SIGNED)
-        return [[hash(key), hash(value)] for key, value in told]
+        return tuple((hash(key), hash(value)) for key, value in told)
 
-    def ranges(self) -> list[list[Any]]:
+    def ranges(self) -> Ranges:
         """Between which numbers those with a fraction lay that host code computed of what it was given, by place."""
         given = ((place_of(path, node), self.fractions.get(node)) for node, path in self.computed.items())
-        return [[*place, *ends] for place, ends in itertools.islice(given, MOST_SIGNED) if ends is not None]
+        return tuple((*place, *ends) for place, ends in itertools.islice(given, MOST_SIGNED) if ends is not None)
 
     def beyond(self, ranges: Iterable[Sequence[Any]]) -> Iterator[tuple[str, int, str, float, float, float]]:
         """Numbers that host code computes at other sizes, in any process, not seen here, and that go with sizes as no product does.
@@ -197,8 +191,8 @@ class Decisions:
                 setattr(self, name, value)
             raise
 
-    def to_json(self, besides: Decisions | None = None) -> list[list[Any]]:
-        """Its plain form, but for what was decided or computed ``besides`` too."""
+    def rows(self, besides: Decisions | None = None) -> Outcomes:
+        """Each place with its outcome, but for what was decided or computed ``besides`` too."""
         other = besides or Decisions()
         alone = replace(
             self,
@@ -209,7 +203,7 @@ class Decisions:
         rows = [row for row in rows if row[0] not in other.outcomes]
         if len(rows) > MOST_DECISIONS:  # none may be left out: it could be the one that matters
             raise _too_many()
-        return [[*place, outcome] for place, outcome in rows]
+        return tuple((*place, outcome) for place, outcome in rows)
 
 
 def _too_many() -> Violation:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from gpu_runner.messages import Place
 from gpu_runner.program import lookups, nans, tiles
 from gpu_runner.program.coverage import (
     BOTH,
@@ -27,7 +28,6 @@ from gpu_runner.program.coverage import (
     VARIES,
     Decisions,
     Lanes,
-    Place,
     is_plain,
     join_value,
     place_of,

@@ -18,6 +18,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.contracts.verify import Status
+from gpu_runner.messages import Work
 from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation, unproved
@@ -56,7 +57,6 @@ _DECIDES = frozenset(f"""
     _unique2 count_nonzero logical_not logical_and logical_or {READS}
     """.split())  # fmt: skip
 # What autograd does by itself where an input is used twice, or in part.
-_WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted", "each", "reduced")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
 # Options of a launch by which a kernel begins before another has ended, waits within its grid, has clusters, or is another text;
@@ -122,7 +122,7 @@ class Log(Mode):
         self.operators: Counter[str] = Counter()  # run -> how many of torch's operators the host code called
         self.run = ""
         self._step = ""
-        self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._work: dict[Work, Work] = {}  # by itself without elements
         self.touched: dict[str, None] = {}  # inputs that a launch changed
         self.ordering: dict[str, int | None] = {}  # options of launches that change their order, and a line of each
         self._paused = 0
@@ -314,7 +314,7 @@ class Log(Mode):
 
     def forget(self, label: str) -> None:
         """Drop what torch computed in a step."""
-        self._work = {key: work for key, work in self._work.items() if key[0] != label}
+        self._work = {key: work for key, work in self._work.items() if key.step != label}
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -335,9 +335,9 @@ class Log(Mode):
         handed_on = bool(memory.inputs) and all(name.startswith("upstream") for name in memory.inputs)
         return handed_on and not memory.is_computed
 
-    def work(self) -> list[dict[str, Any]]:
-        """What torch did, as plain values: see ``answer.Work``."""
-        return list(self._work.values())
+    def work(self) -> tuple[Work, ...]:
+        """What torch did."""
+        return tuple(self._work.values())
 
     def broken_guards(self) -> int:
         """How many buffers something was written beyond the ends of."""
@@ -376,9 +376,9 @@ class Log(Mode):
         if not sources and known and not is_move and all(memory.is_constant for memory in known):
             sources = {CONSTANTS}
         for source in sources:
-            key = (self._step, name, source, path, line, is_move, permuted, elements, reduced)
-            work = self._work.setdefault(key, dict(zip(_WORK, key, strict=True)) | {"elements": 0})
-            work["elements"] += elements
+            key = Work(self._step, name, source, line, path, 0, reduced, is_move, permuted, elements)
+            work = self._work.get(key, key)
+            self._work[key] = replace(work, elements=work.elements + elements)
 
     def _is_permuted(self, name: str, operands: list[torch.Tensor], known: list[Memory]) -> bool:
         """Whether what an operator copies, or copied before, is not a whole input in its order."""

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from gpu_runner.program.coverage import BOTH, FAILED, Decisions, Place
+from gpu_runner.messages import Place
+from gpu_runner.program.coverage import BOTH, FAILED, Decisions
 
 _tables: dict[int, int] = {}  # of the launch that runs: where memory that may be one begins, and ends
 _holding: set[int] = set()  # memory of that launch in which computed numbers lie by now

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from gpu_runner.messages import MOST_EVENTS, CaseTrail, TrailEvent
 from gpu_runner.program import lanes, threads, tiles
 
-MOST_EVENTS = 4096  # of one case; of the rest there is one digest
 _LITERALS = frozenset({"lift_fresh", "lift_fresh_copy"})  # operators by which `torch.tensor` hands on what it was given
 READS = "_local_scalar_dense"  # one number goes to the host
 _MOST_LITERALS = 4096  # elements
@@ -33,7 +33,7 @@ class Trail:
 
     def __init__(self, *, has_devices: bool = True) -> None:
         self._has_devices = has_devices
-        self.events: list[list[Any]] = []  # what, path, line, digest
+        self.events: list[TrailEvent] = []
         self._whole = hashlib.sha256()
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
         self._met = 0
@@ -55,15 +55,15 @@ class Trail:
         for label, value in values.items():
             self._add(label, (None, None), [self._told(value), getattr(value, "requires_grad", None)])
 
-    def to_json(self) -> dict[str, Any]:
-        """Its plain form."""
-        return {"events": list(self.events), "whole": self._whole.hexdigest()}
+    def left(self) -> CaseTrail:
+        """What was left so far."""
+        return CaseTrail(tuple(self.events), self._whole.hexdigest())
 
     def _add(self, what: str, place: tuple[str | None, int | None], told: Any) -> None:
         digest = hashlib.sha256(repr((what, told)).encode()).hexdigest()[:16]
         self._whole.update(digest.encode())
         if len(self.events) < MOST_EVENTS:
-            self.events.append([what[:100], *place, digest])
+            self.events.append(TrailEvent(what[:100], *place, digest))
 
     def _told(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

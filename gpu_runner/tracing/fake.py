@@ -22,6 +22,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from gpu_runner.contracts.problem import InputSpec
+
 # What asks for values, or has no rule for its shape: only a run with data can tell what it does.
 NEEDS_DATA = (
     DataDependentOutputException,
@@ -73,19 +75,19 @@ def fake_mode() -> FakeTensorMode:
 
 
 def fake_inputs(
-    specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], dtype: torch.dtype = torch.float32
+    specs: Sequence[InputSpec], sizes: Mapping[str, int], dtype: torch.dtype = torch.float32
 ) -> list[Tensor]:
-    """Make a problem's inputs in the mode that is entered; ``specs`` are the plain values of ``InputSpec``."""
+    """Make a problem's inputs in the mode that is entered."""
     return [
         torch.empty(
-            [int(d) if d.isdigit() else sizes[d] for d in spec["dims"]],
-            dtype=getattr(torch, spec["dtype"]) if spec["dtype"] else dtype,
+            [int(d) if d.isdigit() else sizes[d] for d in spec.dims],
+            dtype=getattr(torch, spec.dtype) if spec.dtype else dtype,
         )
         for spec in specs
     ]
 
 
-def elements(specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> int:
+def elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
     """Count the elements of a problem's inputs."""
     with fake_mode():
         return sum(x.numel() for x in fake_inputs(specs, sizes))

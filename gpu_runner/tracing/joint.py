@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
+from gpu_runner.contracts.problem import InputSpec
 from gpu_runner.tracing.backward_decompositions import OWN_GRADIENTS
 from gpu_runner.tracing.decompositions import RULES
 from gpu_runner.tracing.fake import OperatorLimit
@@ -185,21 +186,21 @@ def composed_of_operators() -> Iterator[None]:
 
 
 def make_inputs(
-    specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], seed: int, dtype: torch.dtype = torch.float32
+    specs: Sequence[InputSpec], sizes: Mapping[str, int], seed: int, dtype: torch.dtype = torch.float32
 ) -> list[Tensor]:
-    """Make inputs of the problem; ``specs`` are the plain values of ``InputSpec``."""
+    """Make inputs of the problem."""
     generator = torch.Generator().manual_seed(seed)
     return [_input(spec, sizes, generator, dtype) for spec in specs]
 
 
-def _input(spec: Mapping[str, Any], sizes: Mapping[str, int], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
-    shape = [int(d) if d.isdigit() else sizes[d] for d in spec["dims"]]
-    chosen = getattr(torch, spec["dtype"]) if spec["dtype"] else dtype
+def _input(spec: InputSpec, sizes: Mapping[str, int], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    shape = [int(d) if d.isdigit() else sizes[d] for d in spec.dims]
+    chosen = getattr(torch, spec.dtype) if spec.dtype else dtype
     if not chosen.is_floating_point:
-        high = spec["high"]
-        top = 2 if chosen is torch.bool else sizes[high] if isinstance(high, str) else high
-        return torch.randint(spec["low"] or 0, max(top, (spec["low"] or 0) + 1), shape, generator=generator).to(chosen)
-    init = spec["init"]
+        high = spec.high
+        top = 2 if chosen is torch.bool else sizes[high] if isinstance(high, str) else high or 0
+        return torch.randint(spec.low or 0, max(top, (spec.low or 0) + 1), shape, generator=generator).to(chosen)
+    init = spec.init
     if init in ("ones", "zeros"):
         # A parameter that starts as a constant is traced with other values, so that none of its value is mistaken for its size.
         return torch.randn(shape, generator=generator).to(chosen)

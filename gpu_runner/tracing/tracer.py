@@ -9,11 +9,11 @@ import ast
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from gpu_runner.contracts import Graph, Multiple, Problem, ProblemError, Rounding, ScalarBound, to_json
+from gpu_runner.contracts import Graph, Multiple, Problem, ProblemError, Rounding, ScalarBound
 from gpu_runner.errors import ChildError, ChildFailed
+from gpu_runner.messages import Call, CheckReference, CompareGraph, FindRounding, TraceReference, TraceSizes
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import RawGraph, from_plain
 from gpu_runner.tracing.sizes import (
@@ -56,13 +56,10 @@ class Tracer:
     With ``whole``, what is traced is the forward in torch's own operators.
     """
 
-    def __init__(
-        self, call: Callable[[str, dict[str, Any]], dict[str, Any]], problem: Problem, *, whole: bool = False
-    ) -> None:
+    def __init__(self, call: Call, problem: Problem, *, whole: bool = False) -> None:
         self._call = call
         self._problem = problem
         self._whole = whole
-        self._specs = [dataclasses.asdict(spec) for spec in problem.inputs]
         self._known: dict[Setting, RawGraph] = {}
 
     def graph(self) -> Graph:
@@ -115,12 +112,10 @@ class Tracer:
     def _check(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
         scalars = defaults(self._problem)
         elements = sum(math.prod(node.shape) for node in self._trace(sizes, scalars).nodes)
-        answer = self._call("check", self._meta(sizes, scalars) | {"elements": elements})
-        if answer.get("deterministic") is False:
+        runs = self._call(CheckReference(self._at(sizes, scalars), elements))
+        if runs.deterministic is False:
             raise self._random("")
-        narrow = answer.get("narrow")
-        known = isinstance(narrow, list) and all(isinstance(n, str) and n.isidentifier() for n in narrow)
-        return tuple(narrow) if known and narrow is not None else ()
+        return tuple(runs.narrow or ()) if all(name.isidentifier() for name in runs.narrow or ()) else ()
 
     def _random(self, why: str) -> ProblemError:
         return ProblemError(
@@ -133,9 +128,9 @@ class Tracer:
         """Where eager mode rounds is good to know and no more: a reference that does not run in bfloat16 is captured without."""
         scalars = defaults(self._problem)
         try:
-            answer = self._call("rounding", self._meta(sizes, scalars))
-            check_same_structure([self._trace(sizes, scalars), from_plain(answer.get("graph"))])
-            rounded = tuple(Rounding(str(node), tuple(map(str, unless))) for node, unless in answer["rounded"])
+            values = self._call(FindRounding(self._at(sizes, scalars)))
+            check_same_structure([self._trace(sizes, scalars), from_plain(values.graph)])
+            rounded = tuple(Rounding(node, unless) for node, unless in values.rounded)
         except (ChildFailed, DifferentStructure, ValueError, TypeError, KeyError):
             return ()
         names, inputs = {node.name for node in graph.nodes}, set(graph.inputs)
@@ -231,8 +226,7 @@ class Tracer:
     def _agrees(
         self, graph: Graph, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue], *, masked: bool = False
     ) -> bool:
-        meta = self._meta(sizes, scalars) | {"graph": to_json(graph), "masked": masked}
-        return self._call("agrees", meta).get("agrees") is True
+        return self._call(CompareGraph(self._at(sizes, scalars), graph, masked))
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied = variable_scalars(self._problem)
@@ -282,11 +276,11 @@ class Tracer:
     def _trace(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> RawGraph:
         setting = Setting(tuple(sizes.items()), tuple(scalars.items()))
         if setting not in self._known:
-            answer = self._call("trace", self._meta(sizes, scalars))
-            if answer.get("random") is not None:
-                raise self._random(f": `{str(answer['random'])[:100]}` draws random numbers")
+            traced = self._call(TraceReference(self._at(sizes, scalars)))
+            if traced.random is not None:
+                raise self._random(f": `{traced.random}` draws random numbers")
             try:
-                graph = from_plain(answer.get("graph"))
+                graph = from_plain(traced.graph)
             except ValueError as error:
                 raise ProblemError(f"the trace of the reference cannot be used: {error}") from error
             if list(graph.inputs) != [spec.name for spec in self._problem.inputs]:
@@ -294,14 +288,8 @@ class Tracer:
             self._known[setting] = graph
         return self._known[setting]
 
-    def _meta(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> dict[str, Any]:
-        return {
-            "inputs": self._specs,
-            "sizes": dict(sizes),
-            "scalars": dict(scalars),
-            "seed": _SEED,
-            "whole": self._whole,
-        }
+    def _at(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> TraceSizes:
+        return TraceSizes(self._problem.inputs, dict(sizes), dict(scalars), _SEED, self._whole)
 
 
 def _reference_line(source: str) -> int | None:

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpu_runner.buffers import Buffer
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.tuning import TuneRequest
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
+from gpu_runner.messages import (
+    CallForm,
+    LoadTuned,
+    PreparedTuning,
+    PrepareTuning,
+    R,
+    Request,
+    SettingsTable,
+    SumOnDevice,
+    TimeSettings,
+    TrySettings,
+)
 from gpu_runner.session import ChildSession
+from gpu_runner.tuning.plan import TuningJob
 from gpu_runner.tuning.settings import Settings
 from gpu_runner.verify.opening import candidate_session, opened
-from gpu_runner.verify.proof import CallForm, ChildCall
 
 FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError)
 MOST_RESTARTS = 4
@@ -38,13 +52,13 @@ class TuningBench:
     restarts: int = 0
     _session: ChildSession | None = None
     _entered: Any = None
-    _call: ChildCall | None = None
+    _job: TuningJob | None = None
     _chosen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
-    def laid(self) -> ChildCall | None:
+    def laid(self) -> TuningJob | None:
         """The workload that the child is prepared for."""
-        return self._call
+        return self._job
 
     def open(self, session: ChildSession | None = None) -> None:
         """Import the candidate in a child that was started for it, else in a new one.
@@ -57,16 +71,9 @@ class TuningBench:
             self._entered = opened(candidate_session("tuning", source, self.context), self.context)
             session = self._entered.__enter__()
         self._session = session
-        meta = {
-            "module": source.module,
-            "symbol": source.symbol,
-            "form": self.form.name,
-            "init": list(self.form.init),
-            "holder": self.request.module or source.module,
-        }
-        facts = self._session.call("load", meta).meta
-        self.architecture = str(facts.get("architecture"))[:20]
-        self.gpu = None if facts.get("gpu") is None else str(facts["gpu"])[:100]
+        asked = LoadTuned(source.module, source.symbol, self.form, self.request.module or source.module)
+        loaded = self._session.call(asked).message
+        self.architecture, self.gpu = loaded.architecture, loaded.gpu
 
     def close(self) -> None:
         """End the child; may be called twice."""
@@ -76,15 +83,16 @@ class TuningBench:
             self._session.close()
         self._entered, self._session = None, None
 
-    def prepare(self, call: ChildCall) -> dict[str, Any]:
+    def prepare(self, job: TuningJob) -> PreparedTuning:
         """Prepare a workload; returns the sizes by which settings were looked up, and the defaults, by pass.
 
         Raises:
             ChildFailed: the candidate does not run with its default settings.
         """
-        self._call = call
+        self._job = job
         self._chosen = {}
-        return self._asked("prepare", {**call.meta, "architecture": self.architecture}, call, PREPARE_S)
+        asked = PrepareTuning(job.call.call, self.architecture or "", job.backward)
+        return self._asked(asked, PREPARE_S, job.call.tensors)
 
     def choose(self, tuned_pass: Pass, settings: Settings) -> None:
         """Keep settings for a pass from now on, whatever the other pass tries."""
@@ -96,11 +104,12 @@ class TuningBench:
         Raises:
             Worn: there have been too many restarts.
         """
-        facts, failure = self._tried("attempt", tuned_pass, settings, ATTEMPT_S, {})
-        if failure is not None:
-            return failure
-        wrong = facts.get("wrong")
-        return None if wrong is None else str(wrong)[:200]
+        asked = TrySettings(tuned_pass, self.architecture or "", self._table(tuned_pass, settings))
+        try:
+            return self._asked(asked, ATTEMPT_S)
+        except FAILURES as failure:
+            self._recover(failure)
+            return _short(failure)
 
     def block(self, tuned_pass: Pass, settings: Settings) -> list[float] | None:
         """Times of a few runs; None where they failed.
@@ -108,28 +117,23 @@ class TuningBench:
         Raises:
             Worn: there have been too many restarts.
         """
-        more = {"samples": SAMPLES, "warm_up": WARM_UP}
-        facts, failure = self._tried("block", tuned_pass, settings, ATTEMPT_S, more)
-        times = facts.get("device_us")
-        if failure is not None or not isinstance(times, list) or len(times) != SAMPLES:
-            return None
-        return times if all(isinstance(item, float) and item > 0 for item in times) else None
-
-    def _tried(
-        self, method: str, tuned_pass: Pass, settings: Settings, timeout_s: float, more: dict[str, Any]
-    ) -> tuple[dict[str, Any], str | None]:
-        table = {**self._chosen, tuned_pass.value: dict(settings)}
-        meta = {"pass": tuned_pass.value, "architecture": self.architecture, "table": table, **more}
+        table = self._table(tuned_pass, settings)
         try:
-            return self._asked(method, meta, None, timeout_s), None
+            times = self._asked(
+                TimeSettings(tuned_pass, self.architecture or "", table, SAMPLES, WARM_UP), ATTEMPT_S
+            ).device_us
         except FAILURES as failure:
             self._recover(failure)
-            return {}, _short(failure)
+            return None
+        return list(times) if len(times) == SAMPLES and min(times) > 0 else None
 
-    def _asked(self, method: str, meta: dict[str, Any], call: ChildCall | None, timeout_s: float) -> dict[str, Any]:
+    def _table(self, tuned_pass: Pass, settings: Settings) -> SettingsTable:
+        return {**self._chosen, tuned_pass.value: dict(settings)}
+
+    def _asked(self, request: Request[R], timeout_s: float, tensors: Sequence[Buffer] = ()) -> R:
         if self._session is None:
             raise Worn("the child is gone")
-        return self._session.call(method, meta, call.tensors if call else (), timeout_s=timeout_s).meta
+        return self._session.call(request, tensors, timeout_s).message
 
     def _recover(self, failure: ChildFailed | ProtocolError) -> None:
         """Go on in the same child where its device still answers, else in a new one.
@@ -142,18 +146,18 @@ class TuningBench:
         self.restarts += 1
         chosen = self._chosen
         self.close()
-        if self.restarts > MOST_RESTARTS or self._call is None:
+        if self.restarts > MOST_RESTARTS or self._job is None:
             raise Worn(f"the candidate's process ended {self.restarts} times")
         try:
             self.open()
-            self.prepare(self._call)
+            self.prepare(self._job)
         except FAILURES as again:
             raise Worn(f"the candidate does not start again: {_short(again)}") from again
         self._chosen = chosen
 
     def _answers(self) -> bool:
         try:
-            return self._asked("alive", {}, None, 10.0).get("sum") == 8
+            return self._asked(SumOnDevice(), 10.0) == 8
         except FAILURES:
             return False
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpu_runner.benchmark.roofline import FAULT_SHARE, TimeFloor
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
+from gpu_runner.messages import PreparedTuning, WorkloadCall
 from gpu_runner.verify.proof import ChildCall
 
 PASSES = (Pass.forward, Pass.backward)
@@ -20,7 +21,7 @@ class TuningJob:
     """One workload, before anything ran; ``floors`` by pass."""
 
     workload: Workload
-    call: ChildCall
+    call: ChildCall[WorkloadCall]
     backward: bool
     input_bytes: int
     floors: Mapping[Pass, TimeFloor]
@@ -52,24 +53,21 @@ class TuningStep:
 
 
 def steps(
-    surveyed: Sequence[tuple[TuningJob, Mapping[str, object]]], wanted: Collection[Pass]
+    surveyed: Sequence[tuple[TuningJob, PreparedTuning]], wanted: Collection[Pass]
 ) -> tuple[list[TuningStep], list[str]]:
-    """The steps, the workload with the most bytes first, and notes on passes that looked nothing up.
-
-    Each workload comes with the child's answer: ``sizes`` and ``defaults``, by pass.
-    """
+    """The steps, the workload with the most bytes first, and notes on passes that looked nothing up."""
     planned: list[TuningStep] = []
     notes: list[str] = []
     seen: set[tuple[Pass, int]] = set()
-    for job, facts in sorted(surveyed, key=lambda pair: -pair[0].input_bytes):
+    for job, prepared in sorted(surveyed, key=lambda pair: -pair[0].input_bytes):
         for tuned_pass in (item for item in PASSES if item in wanted and (item is Pass.forward or job.backward)):
-            sizes = _numbers(_of(facts, "sizes", tuned_pass))
+            sizes = tuple(size for size in prepared.sizes.get(tuned_pass, ()) if 0 <= size < 2**62)
             if not sizes:
                 label = job.workload.label()
                 notes.append(f"The candidate looked no settings up in its {tuned_pass} pass at {label}.")
                 continue
             key = (tuned_pass, max(sizes))
-            defaults = _settings(_of(facts, "defaults", tuned_pass))
+            defaults = tuple(prepared.defaults.get(tuned_pass, {}).items())
             planned.append(TuningStep(job, tuned_pass, sizes, defaults, key not in seen))
             seen.add(key)
     return planned, notes
@@ -85,20 +83,3 @@ def is_near(time_us: float, floor: TimeFloor | None) -> bool:
     if floor is None or floor.us is None:
         return False
     return FAULT_SHARE * (floor.sure_us or floor.us) <= time_us <= NEAR * floor.us
-
-
-def _of(facts: Mapping[str, object], name: str, tuned_pass: Pass) -> object:
-    part = facts.get(name)
-    return part.get(tuned_pass.value) if isinstance(part, dict) else None
-
-
-def _numbers(values: object) -> tuple[int, ...]:
-    if not isinstance(values, list):
-        return ()
-    return tuple(value for value in values if type(value) is int and 0 <= value < 2**62)
-
-
-def _settings(values: object) -> tuple[tuple[str, int], ...]:
-    if not isinstance(values, dict):
-        return ()
-    return tuple((str(name), value) for name, value in values.items() if type(value) is int)

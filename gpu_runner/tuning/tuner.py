@@ -7,7 +7,7 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +23,7 @@ from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.tuning import Choice, TuneRequest, TuneResult
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.messages import PreparedTuning
 from gpu_runner.scratch import ScratchError
 from gpu_runner.seeded import seeded
 from gpu_runner.session import ChildSession, has_gpu
@@ -162,15 +163,15 @@ class Tuner:
             tuple(dict.fromkeys(self.notes)),
         )
 
-    def _survey(self, jobs: list[TuningJob]) -> list[tuple[TuningJob, Mapping[str, object]]]:
+    def _survey(self, jobs: list[TuningJob]) -> list[tuple[TuningJob, PreparedTuning]]:
         """Run every workload once, the largest last, as its search comes first; one that does not run is left out."""
-        surveyed: list[tuple[TuningJob, Mapping[str, object]]] = []
+        surveyed: list[tuple[TuningJob, PreparedTuning]] = []
         for place, job in enumerate(sorted(jobs, key=lambda item: item.input_bytes)):
             if place and time.monotonic() >= self.deadline:
                 self._over(job.workload)
                 break
             try:
-                surveyed.append((job, self.bench.prepare(job.call)))
+                surveyed.append((job, self.bench.prepare(job)))
             except ChildError as error:
                 if len(jobs) == 1:
                     raise
@@ -183,8 +184,8 @@ class Tuner:
             if number and time.monotonic() >= self.deadline:
                 self._over(step.job.workload)
                 return
-            if self.bench.laid is not step.job.call:
-                self.bench.prepare(step.job.call)
+            if self.bench.laid is not step.job:
+                self.bench.prepare(step.job)
             now = time.monotonic()
             share_s = share(planned[number:], self.deadline - now)
             if step.is_search:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
-from gpu_runner.channel import Check
-from gpu_runner.codec import FrameKind, Shape
+from gpu_runner.codec import Shape
 from gpu_runner.contracts.problem import RAISES
-from gpu_runner.errors import AnswerRefused, ProtocolError
-from gpu_runner.program.coverage import BOTH, MOST_DECISIONS, MOST_SIGNED, MOST_TOLD
-from gpu_runner.program.trail import MOST_EVENTS
-from gpu_runner.session import ChildReply
-from gpu_runner.verify.combinations import Signature
+from gpu_runner.errors import AnswerRefused, MalformedReply
+from gpu_runner.messages import CaseReply, CaseTrail, KernelOutcomes, Outcomes, ValueForm, Work
+from gpu_runner.program.coverage import BOTH
+from gpu_runner.reply import MALFORMED, ChildReply
 from gpu_runner.verify.proof import Proof
 
 BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
@@ -31,25 +28,6 @@ SLACK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
-class Work:
-    """What an operator of torch did in one step, as often as it was called on one line for operands of one size.
-
-    ``source`` is the input that it worked on, empty for what a kernel wrote.
-    """
-
-    step: str
-    operator: str
-    source: str
-    line: int | None
-    path: str | None
-    elements: int
-    reduced: int = 1  # elements that meet in one
-    is_move: bool = False  # it only moved them
-    permuted: bool = False  # after dimensions had been exchanged
-    each: int = 0  # elements of one of these operations, which are alike
-
-
-@dataclass(frozen=True)
 class ReturnedValue:
     """One output or gradient. ``tensor`` is None where something else than a tensor came."""
 
@@ -60,24 +38,6 @@ class ReturnedValue:
     dtype: str = ""
     device: str = ""
     differentiable: bool = False
-
-
-@dataclass(frozen=True)
-class TrailEvent:
-    """One operator or launch of a run; the digest is of its operands."""
-
-    what: str
-    path: str | None
-    line: int | None
-    digest: str
-
-
-@dataclass(frozen=True)
-class CaseTrail:
-    """What the host code did in a case, in order; ``whole`` is of all of it, of which the first ``events`` are named."""
-
-    events: tuple[TrailEvent, ...] = ()
-    whole: str = ""
 
 
 @dataclass(frozen=True, order=True)
@@ -123,7 +83,7 @@ class CaseAnswer:
     imported: bool = False  # CPython carried out the host code
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
     asked: bool = False  # it asked about the device in a case that tells of another one
-    trail: CaseTrail = CaseTrail()
+    trail: CaseTrail = field(default_factory=CaseTrail)
     decided: SeenOutcomes = SeenOutcomes()  # so far
     touched: frozenset[str] = (
         frozenset()
@@ -154,10 +114,10 @@ def joined(processes: Collection[SeenOutcomes]) -> dict[SeenDecision, int]:
     return found
 
 
-def expecting(proof: Proof) -> Check:
+def expecting(proof: Proof) -> Callable[[CaseReply, tuple[Shape, ...]], None]:
     """What an answer to this case may announce: labels that were asked for, each once, of about the expected size.
 
-    The check raises AnswerRefused, or ProtocolError where the runner's own code never gives such an answer.
+    The check raises AnswerRefused, or MalformedReply where the runner's own code never gives such an answer.
     """
     expected = {f"output {place}": None for place in range(MOST_OUTPUTS)} | proof.expected()
     expected |= {f"gradient of {name}": proof.gradients.get(name) for name in proof.wanted}
@@ -166,24 +126,16 @@ def expecting(proof: Proof) -> Check:
     sent = [laid.raw for laid in (*proof.laid.values(), *(item for item in proof.upstream if item is not None))]
     largest = max((item.truth.exact.numel() for item in proof.expected().values() if item is not None), default=1)
 
-    def check(kind: FrameKind, meta: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
-        if kind is not FrameKind.answer:
-            if shapes:
-                raise ProtocolError("an error came with tensors")
-            return
-        try:
-            body = meta["meta"]
-            _check_names(body)
-            values = [entry for entry in body["values"] if "tensor" in entry]
-            places = [entry["tensor"] for entry in values]
-            if places != list(range(len(values))) or list(body["raw"]) != list(proof.laid):
+    def check(reply: CaseReply, shapes: tuple[Shape, ...]) -> None:
+        _check_names(reply)
+        values = [entry for entry in reply.values if entry.tensor is not None]
+        with _of_the_form():
+            if [entry.tensor for entry in values] != list(range(len(values))) or reply.raw != tuple(proof.laid):
                 raise ValueError("tensors are missing, or there are more than values")
-            _check_labels([entry["label"] for entry in body["values"]], expected, runs)
+            _check_labels([entry.label for entry in reply.values], expected, runs)
             _check_raw(shapes[len(values) :], sent)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
         for entry, shape in zip(values, shapes, strict=False):
-            label = entry["label"].partition("/")[2]
+            label = entry.label.partition("/")[2]
             item = expected[label]
             elements = largest if item is None else item.truth.exact.numel()
             if shape.nbytes > SLACK * 8 * elements + SLACK_BYTES:
@@ -195,12 +147,14 @@ def expecting(proof: Proof) -> Check:
     return check
 
 
-def _check_names(body: Mapping[str, Any]) -> None:
-    tables = [body["launched"], body["launches"], body["unwritten"], body["failed"]]
-    lists, rows = [body["untouched"], body["touched"], body["overwritten"], body["raw"]], [body["values"], body["work"]]
-    if any(len(names) > MOST_NAMES for names in (*tables, *lists)) or any(len(found) > MOST_ROWS for found in rows):
+def _check_names(reply: CaseReply) -> None:
+    tables: list[Collection[str]] = [reply.launched, reply.launches, reply.unwritten, reply.failed]
+    lists = [reply.untouched, reply.touched, reply.overwritten]
+    if any(len(names) > MOST_NAMES for names in (*tables, *lists, reply.raw, reply.ordering)) or any(
+        len(rows) > MOST_ROWS for rows in (reply.values, reply.work)
+    ):
         raise AnswerRefused("the answer names more kernels, operators or values than can be read")
-    names = [name for table in tables for name in table] + [*body["untouched"], *body["touched"], *body["overwritten"]]
+    names = [name for each in (*tables, *lists) for name in each]
     if any(len(name) > MAX_NAME_CHARS for name in names):
         raise AnswerRefused("the answer has a name that is too long to be read")
 
@@ -223,159 +177,81 @@ def _check_raw(shapes: tuple[Shape, ...], sent: list[torch.Tensor]) -> None:
             raise ValueError("an input comes back in another form")
 
 
-def read_answer(reply: ChildReply) -> CaseAnswer:
+def read_answer(reply: ChildReply[CaseReply]) -> CaseAnswer:
     """Read a reply of the role ``candidate``.
 
     Raises:
-        ProtocolError: it is not of the form that the role gives.
+        MalformedReply: it is not of the form that the role gives.
     """
     with _of_the_form():
-        return _read(reply)
-
-
-def trail_of(reply: ChildReply) -> CaseTrail:
-    """Read the trail of a case where nothing else was asked for.
-
-    Raises:
-        ProtocolError: it is not of the form that the role gives.
-    """
-    with _of_the_form():
-        return _read_trail(reply.meta["trail"])
-
-
-def read_turned(reply: ChildReply) -> tuple[CaseTrail, int, Mapping[SeenDecision, int]]:
-    """Read a trail that a decision left which ended the other way, how often it did, and what was decided then.
-
-    Raises:
-        ProtocolError: it is not of the form that the role gives.
-    """
-    with _of_the_form():
-        meta = reply.meta
-        return _read_trail(meta["trail"]), int(meta["turns"]), dict(_read_decisions(meta["decisions"]))
-
-
-def read_signature(reply: ChildReply) -> Signature:
-    """Read what host code decided in a call of which nothing else was asked.
-
-    Raises:
-        ProtocolError: it is not of the form that the role gives.
-    """
-    with _of_the_form():
-        rows = reply.meta["signature"]
-        if len(rows) > MOST_SIGNED:
-            raise ValueError("a signature names too much")
-        return frozenset((int(key), int(value)) for key, value in rows)
+        return _read(reply.message, [buffer.to_torch() for buffer in reply.tensors])
 
 
 @contextmanager
 def _of_the_form() -> Iterator[None]:
     try:
         yield
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
+    except (IndexError, ValueError) as error:
+        raise MalformedReply(MALFORMED) from error
 
 
-def _read(reply: ChildReply) -> CaseAnswer:
-    meta = reply.meta
-    tensors = [buffer.to_torch() for buffer in reply.tensors]
+def _read(reply: CaseReply, tensors: list[torch.Tensor]) -> CaseAnswer:
     runs: dict[str, dict[str, ReturnedValue]] = {}
     used = 0
-    for entry in meta["values"]:
-        run, _, label = entry["label"].partition("/")
+    for entry in reply.values:
+        run, _, label = entry.label.partition("/")
         runs.setdefault(run, {})[label] = _value(entry, tensors)
-        used += "tensor" in entry
-    names = list(meta["raw"])
-    inputs, upstream = tensors[used : used + len(names)], tensors[used + len(names) :]
-    if len(upstream) != meta["raw_upstream"] or len(inputs) != len(names):
+        used += entry.tensor is not None
+    inputs, upstream = tensors[used : used + len(reply.raw)], tensors[used + len(reply.raw) :]
+    if len(upstream) != reply.raw_upstream or len(inputs) != len(reply.raw):
         raise ValueError("tensors are missing")
     return CaseAnswer(
         runs,
-        {str(name): int(count) for name, count in meta["launched"].items()},
-        {str(name): int(count) for name, count in meta["launches"].items()},
-        tuple(read_work(meta["work"])),
-        {str(label): int(count) for label, count in meta["unwritten"].items()},
-        int(meta["broken"]),
-        tuple(str(label) for label in meta["untouched"]),
-        dict(zip(names, inputs, strict=True)),
+        reply.launched,
+        reply.launches,
+        reply.work,
+        reply.unwritten,
+        reply.broken,
+        reply.untouched,
+        dict(zip(reply.raw, inputs, strict=True)),
         tuple(upstream),
-        {str(run): str(message)[:300] for run, message in meta["failed"].items()},
-        tuple(str(name) for name in meta["overwritten"]),
-        int(meta["saved_changed"]),
-        tuple((str(one), str(other)) for one, other in meta["shared"]),
-        tuple(str(label) for label in meta["changed"]),
-        bool(meta["imported"]),
-        int(meta["processors"]),
-        bool(meta["asked"]),
-        _read_trail(meta["trail"]),
-        _read_seen(meta),
-        frozenset(map(str, meta["touched"])),
-        {str(name)[:MAX_NAME_CHARS]: line and int(line) for name, line in meta["ordering"][:MOST_NAMES]},
+        reply.failed,
+        reply.overwritten,
+        reply.saved_changed,
+        reply.shared,
+        reply.changed,
+        reply.imported,
+        reply.processors,
+        reply.asked,
+        reply.trail,
+        _seen(reply.decisions, reply.kernels),
+        frozenset(reply.touched),
+        dict(reply.ordering),
     )
 
 
-def _read_seen(meta: Mapping[str, Any]) -> SeenOutcomes:
-    uncounted, unchanged, values = (meta["told"].get(kind, ()) for kind in ("uncounted", "unchanged", "values"))
-    if max(len(uncounted), len(unchanged), len(values)) > MOST_TOLD:
-        raise ValueError("an answer tells too much")
+def _seen(decisions: Outcomes, kernels: KernelOutcomes) -> SeenOutcomes:
     return SeenOutcomes(
-        dict(_read_decisions(meta["decisions"])),
-        frozenset(_decision_at(*row) for row in uncounted),
-        {_decision_at(*row[:4], row[-1]): _decision_at(*row[:-1]) for row in unchanged},
-        {_decision_at(*row[:-1]): str(row[-1])[:MAX_NAME_CHARS] for row in values},
+        outcomes_of(decisions),
+        frozenset(_decision_at(*row) for row in kernels.uncounted),
+        {_decision_at(*row[:4], row[-1]): _decision_at(*row[:-1]) for row in kernels.unchanged},
+        {_decision_at(*row[:-1]): row[-1] for row in kernels.values},
     )
 
 
-def _decision_at(path: Any, line: Any, column: Any, in_kernel: Any, *text: Any) -> SeenDecision:
-    where = str(path)[:200], int(line), int(column), " ".join(map(str, text))[:MAX_NAME_CHARS]
-    return SeenDecision(*where, bool(in_kernel))
+def _decision_at(path: str, line: int, column: int, in_kernel: bool, *text: str) -> SeenDecision:
+    return SeenDecision(path, line, column, " ".join(text)[:MAX_NAME_CHARS], in_kernel)
 
 
-def _read_decisions(rows: Any) -> Iterator[tuple[SeenDecision, int]]:
-    if len(rows) > MOST_DECISIONS:
-        raise ValueError("an answer names too many decisions")
-    for *where, outcome in rows:
-        yield _decision_at(*where), int(outcome) & BOTH
+def outcomes_of(rows: Outcomes) -> dict[SeenDecision, int]:
+    """How decisions ended, by what they are."""
+    return {_decision_at(*row[:5]): row[5] & BOTH for row in rows}
 
 
-def _read_trail(meta: Mapping[str, Any]) -> CaseTrail:
-    if len(meta["events"]) > MOST_EVENTS:
-        raise ValueError("a trail names too many events")
-    events = (
-        TrailEvent(
-            str(what)[:MAX_NAME_CHARS], None if path is None else str(path)[:200], line and int(line), str(digest)[:64]
-        )
-        for what, path, line, digest in meta["events"]
-    )
-    return CaseTrail(tuple(events), str(meta["whole"])[:64])
-
-
-def read_work(rows: Any) -> Iterator[Work]:
-    """What torch computed, as typed values."""
-    for row in rows:
-        line, path = row["line"], row["path"]
-        yield Work(
-            str(row["step"])[:80],
-            str(row["operator"])[:80],
-            str(row["source"])[:80],
-            None if line is None else int(line),
-            None if path is None else str(path)[:200],
-            int(row["elements"]),
-            int(row["reduced"]),
-            bool(row["is_move"]),
-            bool(row["permuted"]),
-            int(row["each"]),
-        )
-
-
-def _value(entry: dict[str, object], tensors: list[torch.Tensor]) -> ReturnedValue:
-    kind = str(entry["kind"])[:80]
-    if "tensor" not in entry:
-        return ReturnedValue(kind)
-    place, shape, stride = entry["tensor"], entry["shape"], entry["stride"]
-    if not isinstance(place, int) or not isinstance(shape, list) or not isinstance(stride, list):
-        raise TypeError("not a tensor's facts")
-    tensor = tensors[place]
-    if tuple(shape) != tuple(tensor.shape) or str(entry["dtype"]) != str(tensor.dtype).removeprefix("torch."):
+def _value(entry: ValueForm, tensors: list[torch.Tensor]) -> ReturnedValue:
+    if entry.tensor is None:
+        return ReturnedValue(entry.kind)
+    tensor = tensors[entry.tensor]
+    if entry.shape != tuple(tensor.shape) or entry.dtype != str(tensor.dtype).removeprefix("torch."):
         raise ValueError("a tensor is not what was said of it")
-    facts = (tuple(shape), tuple(stride), str(entry["dtype"]), str(entry["device"]), bool(entry["differentiable"]))
-    return ReturnedValue(kind, tensor, *facts)
+    return ReturnedValue(entry.kind, tensor, entry.shape, entry.stride, entry.dtype, entry.device, entry.differentiable)

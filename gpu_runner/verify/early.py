@@ -15,12 +15,13 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.messages import CallForm, OpenDevice, WarmUp
 from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.sandbox.landlock import abi, handled
 from gpu_runner.session import ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.opening import ORIGINAL, candidate_session, load, loaded, opened
-from gpu_runner.verify.proof import CallForm, Proof, make_call
+from gpu_runner.verify.proof import Proof, make_call
 
 _LOOK_S = 0.2
 
@@ -138,9 +139,9 @@ class Early:
 
 
 def _is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
-    call = make_call(warming, poison=True)
+    call = make_call(warming)
     try:
-        session.call("warm", call.meta, call.tensors)
+        session.call(WarmUp(call.call), call.tensors)
     except ChildError:
         return has_its_device(session)
     except (ChildFailed, ProtocolError):
@@ -151,7 +152,7 @@ def _is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
 def has_its_device(session: ChildSession) -> bool:
     """Say whether an error left the device as it was; a fault of a kernel spoils it for the rest of the process."""
     try:
-        session.call("start", {})
+        session.call(OpenDevice())
     except (ChildFailed, ProtocolError):
         return False
     return True

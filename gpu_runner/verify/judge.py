@@ -27,6 +27,23 @@ from gpu_runner.contracts.reading import language_of
 from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
+from gpu_runner.messages import (
+    AskDevice,
+    CallForm,
+    CaseReply,
+    CaseTrail,
+    CompileCase,
+    CompiledReply,
+    CompilerRefusal,
+    DecideCase,
+    FindBeyond,
+    LeaveTrail,
+    NumbersBeyond,
+    Ranges,
+    RunCase,
+    SentCall,
+    TurnDecision,
+)
 from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
@@ -38,15 +55,12 @@ from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import (
     CaseAnswer,
-    CaseTrail,
     SeenDecision,
     SeenOutcomes,
     expecting,
     joined,
+    outcomes_of,
     read_answer,
-    read_signature,
-    read_turned,
-    trail_of,
 )
 from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
@@ -95,11 +109,12 @@ from gpu_runner.verify.original import BadOriginal, Look, Standing, describe, is
 from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import CallForm, ChildCall, Proof, Scale, make_call
+from gpu_runner.verify.proof import ChildCall, Proof, Scale, make_call
 from gpu_runner.verify.ranks import in_other_ranks
 from gpu_runner.verify.scale import (
     AtScale,
     ComparedAtScale,
+    ScaledReply,
     at_scale,
     compared_at_scale,
     examined_at_scale,
@@ -639,9 +654,7 @@ def _deciding(
             for case in itertools.takewhile(lambda _: time.monotonic() < end and not is_over(), cases):
                 call = make_call(asked_of(oracle.problem, oracle.form, case))
                 try:
-                    yield read_signature(
-                        session.call("decided", call.meta | {"poison": True}, call.tensors, DECIDING_S)
-                    )
+                    yield frozenset(session.call(DecideCase(call.call), call.tensors, DECIDING_S).message)
                 except ChildError:
                     yield None  # it refuses such sizes, or reads what no kernel has written
                 except (ChildFailed, ProtocolError):
@@ -951,9 +964,9 @@ def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection
         for outside in with_indices_outside(proof):
             call = _call(outside, peer, overwrites)
             # A guard is seen in a call that ends with an error.
-            call.meta |= {"optional": False, "several": child is not None}
+            asked = RunCase(call.call, several=child is not None)
             try:
-                answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(outside)))
+                answer = read_answer(session.call(asked, call.tensors, check=expecting(outside)))
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
             # What was computed of usual indices and never changed stays among them.
@@ -969,7 +982,7 @@ def _decide_as_original(
     decided must show it.
     """
     known = [
-        (make_call(proof, poison=True, tolerant=True), peer.answer.trail)
+        (make_call(proof, tolerant=True), peer.answer.trail)
         for proof, peer in cases
         if peer.answer is not None and proof.case.content is Content.ordinary
         if not (proof.case.is_empty or proof.case.measured or proof.case.gpu or proof.case.compiling)
@@ -980,18 +993,19 @@ def _decide_as_original(
         one for one, seen in trial.decisions.items() if seen != BOTH and not one.in_kernel and one.path in written
     ]
     for decision in sorted(single)[:MOST_FOLLOWED]:
-        meta = {"turned": [decision.path, decision.line, decision.column, False, decision.text]}
+        place = decision.path, decision.line, decision.column, False, decision.text
         decided: Mapping[SeenDecision, int] = {}
         shown = 0  # cases in which it is decided, each of which left the original's trail so far
         try:
             for asked, (call, trail) in enumerate(known):
                 if asked == MOST_TURNED and not shown:
                     break
-                left, turns, decided = read_turned(session.call("turned", call.meta | meta, call.tensors))
-                if turns and left.whole != trail.whole:
+                turned = session.call(TurnDecision(call.call, place), call.tensors).message
+                decided = outcomes_of(turned.decisions)
+                if turned.turns and turned.trail.whole != trail.whole:
                     shown = 0
                     break
-                shown += bool(turns)
+                shown += bool(turned.turns)
                 if shown == MOST_TURNED:
                     break
         except ChildError:
@@ -1004,12 +1018,12 @@ def _decide_as_original(
 def _try_at_scale(
     trial: _Trial,
     session: ChildSession,
-    replies: Iterable[tuple[AtScale, ChildReply | ChildFailed]],
+    replies: Iterable[tuple[AtScale, ScaledReply | ChildFailed]],
     scale: Scale | None,
     original: Callable[[], AbstractContextManager[ChildSession]] | None = None,
     *,
     numbers: bool = True,
-    compare: Callable[[AtScale, ChildReply], ComparedAtScale] | None = None,
+    compare: Callable[[AtScale, ScaledReply], ComparedAtScale] | None = None,
 ) -> None:
     """Hold against the truth what a candidate replies at the size of workloads, and at sizes that models have.
 
@@ -1020,8 +1034,8 @@ def _try_at_scale(
     """
     written: dict[str, bool] = {}
 
-    def beyond(ranges: list[Any]) -> list[Any]:
-        return list(session.call("beyond", {"ranges": ranges}).meta["beyond"]) if numbers and ranges else []
+    def beyond(ranges: Ranges) -> NumbersBeyond:
+        return session.call(FindBeyond(ranges)).message if numbers and ranges else ()
 
     for call, reply in replies:
         if isinstance(reply, ChildFailed):
@@ -1057,7 +1071,8 @@ def _wrong_at_scale(
     """What is wrong of an original's answer to a call at scale: all that is ``asked`` where it has none."""
     try:
         with original() as session:
-            reply = session.call("sampled", *_sent(call.call()))
+            asked_again = call.call()
+            reply = session.call(asked_again.call, asked_again.tensors)
     except (ChildFailed, ProtocolError):
         return asked
     _, findings = examined_at_scale(call, reply)
@@ -1065,11 +1080,12 @@ def _wrong_at_scale(
     return {finding.evidence.output for finding in (*findings, *left)}
 
 
-def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple[AtScale, ChildReply | ChildFailed]]:
+def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple[AtScale, ScaledReply | ChildFailed]]:
     """What comes of calls at scale, up to one that ends the process, by time or memory."""
     for call in scaled:
         try:
-            yield call, session.call("sampled", *_sent(call.call()))
+            asked = call.call()
+            yield call, session.call(asked.call, asked.tensors)
         except ChildFailed as error:
             yield call, error
             if not isinstance(error, ChildError):
@@ -1086,7 +1102,8 @@ class _Ahead:
         self._door = door
         self._pool = ThreadPoolExecutor(1, "ahead")
         self._opened: Future[ChildSession] | None = None
-        self._asked: dict[Case, tuple[list[str], Future[ChildReply]]] = {}  # with the runs that are left out of each
+        # With the runs that are left out of each.
+        self._asked: dict[Case, tuple[tuple[str, ...], Future[ChildReply[CaseReply]]]] = {}
         self._stack, self._left = ExitStack(), Event()
 
     def __enter__(self) -> Self:
@@ -1109,7 +1126,7 @@ class _Ahead:
         opened = self._open(proof.form)
         call = _call(proof, NO_PEER, ())
         reply = self._pool.submit(lambda: _run(opened.result(), proof, call))
-        self._asked[proof.case] = call.meta["skip"], reply
+        self._asked[proof.case] = call.call.skip, reply
 
     @contextmanager
     def turn(self, form: CallForm) -> Iterator[ChildSession]:
@@ -1123,14 +1140,14 @@ class _Ahead:
             session.renew()
             yield session
 
-    def reply(self, session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
+    def reply(self, session: ChildSession, proof: Proof, call: ChildCall[SentCall]) -> ChildReply[CaseReply]:
         """What the candidate replies in a case; it is run now where it was not begun with the same runs.
 
         Raises:
             ChildFailed, ProtocolError: as the call did.
         """
-        skipped, reply = self._asked.pop(proof.case, ([], None))
-        if reply is None or skipped != call.meta["skip"]:
+        skipped, reply = self._asked.pop(proof.case, ((), None))
+        if reply is None or skipped != call.call.skip:
             reply = self._pool.submit(_run, session, proof, call)
         return reply.result()
 
@@ -1156,7 +1173,7 @@ class _CallingAtScale:
         self._candidate, self._context, self._scaled = candidate, context, scaled
         self._pool, self._comparing = ThreadPoolExecutor(1, "at scale"), ThreadPoolExecutor(1, "comparing at scale")
         self._compared: dict[int, Future[ComparedAtScale]] = {}  # by call
-        self._found = SimpleQueue[tuple[AtScale, ChildReply | ChildFailed] | None]()
+        self._found = SimpleQueue[tuple[AtScale, ScaledReply | ChildFailed] | None]()
         self._pending: Future[None] | None = None
         self._child: ChildSession | None = None
         self._stack, self._busy = ExitStack(), Lock()  # held while the child is opened, or asked
@@ -1180,7 +1197,7 @@ class _CallingAtScale:
         """Begin in a child of its own."""
         self._pending = self._pool.submit(self._run, form)
 
-    def replies(self, session: ChildSession) -> Iterator[tuple[AtScale, ChildReply | ChildFailed]]:
+    def replies(self, session: ChildSession) -> Iterator[tuple[AtScale, ScaledReply | ChildFailed]]:
         """What comes of the calls; of ``session`` where it has not begun before.
 
         Raises:
@@ -1193,7 +1210,7 @@ class _CallingAtScale:
             yield one
         self._pending.result()
 
-    def compared(self, call: AtScale, reply: ChildReply) -> ComparedAtScale:
+    def compared(self, call: AtScale, reply: ScaledReply) -> ComparedAtScale:
         """What holding a reply against the truth gives."""
         ahead = self._compared.pop(id(call), None)
         return _compared_at_scale(call, reply) if ahead is None else ahead.result()
@@ -1283,9 +1300,9 @@ class _Compiling:
             with self._loaded(self._candidate, form) as self._child:
                 for proof in iter(self._asked.get, None):
                     reply = _compiled(self._child, proof)
-                    compiled |= set(reply["compiled"])
-                    if reply["refused"] is not None and not self._refuses_original(proof):
-                        return _refused_by_compiler(proof, reply["refused"]), compiled
+                    compiled |= set(reply.compiled)
+                    if reply.refused is not None and not self._refuses_original(proof):
+                        return _refused_by_compiler(proof, reply.refused), compiled
         except (ChildFailed, ProtocolError) as error:
             # What ends the process, or does not load there, says nothing of kernels.
             _log.info("not compiled: %s", error)
@@ -1296,7 +1313,7 @@ class _Compiling:
             return False
         try:
             with self._loaded(self._original, proof.form, ORIGINAL) as session:
-                return _compiled(session, proof)["refused"] is not None
+                return _compiled(session, proof).refused is not None
         except (ChildFailed, ProtocolError):
             return True
 
@@ -1311,20 +1328,15 @@ class _Compiling:
             yield session
 
 
-def _compiled(session: ChildSession, proof: Proof) -> dict[str, Any]:
-    call = make_call(replace(proof, uses=(), other=None), poison=True, tolerant=True)
-    return session.call("compile", call.meta, call.tensors, COMPILING_S).meta
+def _compiled(session: ChildSession, proof: Proof) -> CompiledReply:
+    call = make_call(replace(proof, uses=(), other=None), tolerant=True)
+    return session.call(CompileCase(call.call), call.tensors, COMPILING_S).message
 
 
-def _refused_by_compiler(proof: Proof, said: Mapping[str, Any]) -> VerdictFinding:
-    words = " ".join(f"{said['kind']}: {said['message']}".split())[:300]
+def _refused_by_compiler(proof: Proof, refusal: CompilerRefusal) -> VerdictFinding:
+    words = " ".join(f"{refusal.kind}: {refusal.message}".split())[:300]
     message = f"Triton's compiler for {COMPILED_FOR} refuses a kernel that its interpreter takes: {words}"
-    line = said["line"] if isinstance(said["line"], int) else None
-    return VerdictFinding(Status.compile_error, Evidence("compile", message, proof.case.label(), line=line))
-
-
-def _sent(call: ChildCall) -> tuple[dict[str, Any], Sequence[Any]]:
-    return call.meta, call.tensors
+    return VerdictFinding(Status.compile_error, Evidence("compile", message, proof.case.label(), line=refusal.line))
 
 
 def _as_known(cases: list[tuple[Proof, Peer]], rest: Rest, gpu: bool) -> Iterator[tuple[Proof, Peer]]:
@@ -1447,8 +1459,7 @@ class _Importing:
             assert self._pending is not None
             session = self._pending.result()  # of the same thread, before
         proof, peer, left, has_devices = trail
-        call = _call(proof, peer, self._standing.overwrites)
-        call.meta["has_devices"] = has_devices
+        call = _call(proof, peer, self._standing.overwrites, has_devices=has_devices)
         return _other_trail(session, proof, peer, call, left)
 
     def _begun(self) -> ChildSession:
@@ -1678,13 +1689,13 @@ class _Interpreting:
     def _answer(self, children: _Children, overwrites: Collection[str], one: _InterpretedTry) -> _InterpretedAnswer:
         """What the candidate does in a case, or what ends it."""
         proof, peer, facts = one
-        call = _call(proof, peer, overwrites)
-        call.meta |= {"device": facts or None, "has_devices": False, "optional": True, "several": True}
+        call = _call(proof, peer, overwrites, device=facts or None, has_devices=False)
+        asked = RunCase(call.call, optional=True, several=True)
         session = None
         try:
             session = children.take(proof.form)
             try:
-                reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
+                reply = session.call(asked, call.tensors, INTERPRETED_S, check=expecting(proof))
             finally:
                 children.give_back(session)  # where it is gone, this answer ends the run before another is looked at
             return one, read_answer(reply), session
@@ -1778,7 +1789,7 @@ def _facts_of(session: ChildSession) -> dict[str, Any]:
     if not session.gpu:
         return {}
     try:
-        return session.call("device", {}).meta
+        return session.call(AskDevice()).message
     except ChildError as error:
         raise RunnerError(f"the GPU does not say what it is: {error}") from error
 
@@ -1875,12 +1886,12 @@ def _told_of_a_gpu(proof: Proof) -> Proof:
 
 
 def _other_trail(
-    session: ChildSession, proof: Proof, peer: Peer, call: ChildCall, trail: CaseTrail | None
+    session: ChildSession, proof: Proof, peer: Peer, call: ChildCall[SentCall], trail: CaseTrail | None
 ) -> str | None:
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
-        meta = call.meta | {"expected": None if trail is None else trail.whole}
-        found = trail_of(session.call("trail", meta, call.tensors))
+        asked = LeaveTrail(call.call, None if trail is None else trail.whole)
+        found = session.call(asked, call.tensors).message
     except ChildError as error:
         if trail is None and may_refuse(proof, peer, error):
             return None
@@ -1972,15 +1983,14 @@ def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, ov
     trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer.launched)
 
 
-def _run(session: ChildSession, proof: Proof, call: ChildCall) -> ChildReply:
-    return session.call("run", call.meta, call.tensors, check=expecting(proof))
+def _run(session: ChildSession, proof: Proof, call: ChildCall[SentCall]) -> ChildReply[CaseReply]:
+    return session.call(RunCase(call.call, optional=proof.case.may_raise), call.tensors, check=expecting(proof))
 
 
-def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> ChildCall:
-    skip = sorted(peer.failed | {"second"} if proof.once else peer.failed)
-    call = make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=skip)
-    call.meta["optional"] = proof.case.may_raise
-    return call
+def _call(proof: Proof, peer: Peer, overwrites: Collection[str], **more: Any) -> ChildCall[SentCall]:
+    skip = tuple(sorted(peer.failed | {"second"} if proof.once else peer.failed))
+    form = replace(proof.form, mutates=(*proof.form.mutates, *overwrites))
+    return make_call(proof, form=form, skip=skip, **more)
 
 
 def _examined(proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
@@ -2001,7 +2011,7 @@ def _in_turn_where_small(proof: Proof) -> AbstractContextManager[object]:
     return _comparing_alone if is_small else nullcontext()
 
 
-def _compared_at_scale(call: AtScale, reply: ChildReply) -> ComparedAtScale:
+def _compared_at_scale(call: AtScale, reply: ScaledReply) -> ComparedAtScale:
     with _in_turn_where_small(call.proof):
         return compared_at_scale(call, reply)
 

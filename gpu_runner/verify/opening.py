@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.reading import SourceError, read_source
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import CallForm, LoadCandidate, OpenDevice
 from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.proof import CallForm
 from gpu_runner.verify.sources import CandidateFiles
 
 ORIGINAL = "original"  # the name of the child in which what stands in the repository runs, to be judged by
@@ -83,7 +82,7 @@ def opened(session: ChildSession, context: RunContext) -> Iterator[ChildSession]
     with session:
         context.isolation.append(session.isolation)
         try:
-            session.call("start", {})
+            session.call(OpenDevice())
         except ChildError as error:
             raise RunnerError(f"the device cannot be used in the sandbox: {error}") from error
         yield session
@@ -117,16 +116,10 @@ def load(
     Raises:
         ChildFailed, ProtocolError: it does not load.
     """
-    facts: dict[str, Any] = {
-        "module": candidate.module,
-        "symbol": candidate.symbol,
-        "form": form.name,
-        "init": list(form.init),
-    }
-    paths = [file.path for file in candidate.files]
-    own, written = (paths, None) if candidate.tree is None else ([], paths)  # in a library by need, as all of it
-    facts |= {"mode": mode, "roots": list(candidate.import_roots), "own": own, "written": written, "compiles": compiles}
-    session.call("load", facts)
+    paths = tuple(file.path for file in candidate.files)
+    own, written = (paths, None) if candidate.tree is None else ((), paths)  # in a library by need, as all of it
+    names = candidate.module, candidate.symbol
+    session.call(LoadCandidate(*names, form, mode, candidate.import_roots, own, written, compiles))
 
 
 def _read(path: str, text: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.verify import CandidateSource, Status
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
+from gpu_runner.messages import CallForm, RunCase
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
@@ -25,7 +26,7 @@ from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
+from gpu_runner.verify.proof import Expected, Proof, make_call
 
 # Runs on the same inputs as the first: what gives the same bits is not looked at again.
 _SAME_INPUTS = ("first", "second", "interleaved", "second backward")
@@ -193,11 +194,9 @@ def learn_case(
     """Learn one case, with host code told of a ``device`` in place of the case's; says whether the child is fit for another."""
     label = proof.case.label()
     context.progress(f"verify: the original, {label}")
-    call = make_call(proof, poison=True, tolerant=True)
-    if device:
-        call.meta["device"] = dict(device)
+    call = make_call(proof, tolerant=True, device=dict(device) if device else None)
     try:
-        answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
+        answer = read_answer(session.call(RunCase(call.call), call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:
         is_fit = isinstance(error, ChildError | ChildOutOfMemory) and (not session.gpu or has_its_device(session))
         if proof.case.dimensions:

@@ -20,8 +20,9 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.reading import parse
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Status, Verdict
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.messages import DecideCase, LeaveTrail, RunCase, SelectCallable, SentCall
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.answer import CaseAnswer, read_answer, read_signature, trail_of
+from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.call_changes import OtherCall, with_other_calls
 from gpu_runner.verify.cases import REPEATED, Content, MemoryLayout
 from gpu_runner.verify.combinations import Signature, covering
@@ -122,9 +123,9 @@ def _compared(
         except (ChildFailed, ProtocolError) as error:
             return Evidence(OTHERWISE, f"Called otherwise it gives no answer ({error}).")
         for call in calls:
-            one.call("select", {"symbol": call.symbol})
+            one.call(SelectCallable(call.symbol))
             try:
-                other.call("select", {"symbol": call.symbol})
+                other.call(SelectCallable(call.symbol))
             except (ChildFailed, ProtocolError) as error:
                 return Evidence(OTHERWISE, f"With {call.change} it cannot be called ({error}).")
             for proof in stream.sample(chosen, min(len(chosen), A_CALL)):
@@ -144,12 +145,11 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
 
     No kernel runs where both leave the same trail. Host code that asks for what a kernel would have written leaves none.
     """
-    call = make_call(proof, poison=True, tolerant=True, passes=0, skip=["second"])
-    dry = call.meta | {"optional": True, "expected": None, "dry": True}
+    call = make_call(proof, tolerant=True, passes=0, skip=("second",))
 
     def trail(session: ChildSession) -> str | None:
         try:
-            return trail_of(session.call("trail", dry, call.tensors)).whole
+            return session.call(LeaveTrail(call.call, dry=True), call.tensors).message.whole
         except ChildError:
             return None
 
@@ -166,7 +166,7 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
         return f"it gives no answer ({error})"
     wanted = _answer_of(one, call)
     try:
-        given = read_answer(other.call("run", call.meta | {"optional": True}, call.tensors))
+        given = read_answer(other.call(RunCase(call.call, optional=True), call.tensors))
     except (ChildFailed, ProtocolError) as error:
         return f"it gives no result ({error})"
     values = given.runs.get("first", {})
@@ -186,14 +186,14 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof) -> str | N
     return f"it writes to {', '.join(sorted(more))}" if more else None
 
 
-def _answer_of(one: ChildSession, call: ChildCall) -> CaseAnswer:
+def _answer_of(one: ChildSession, call: ChildCall[SentCall]) -> CaseAnswer:
     try:
-        return read_answer(one.call("run", call.meta | {"optional": True}, call.tensors))
+        return read_answer(one.call(RunCase(call.call, optional=True), call.tensors))
     except ChildError as error:
         raise _NotAsked from error
 
 
-def _shaken(proof: Proof) -> ChildCall:
+def _shaken(proof: Proof) -> ChildCall[SentCall]:
     """The call with inputs and upstream gradients about a rounding in half precision away: what differs so much by that, such as
     a gradient that cancels, is no value to be held to."""
     stream = torch.Generator().manual_seed(proof.case.seed)
@@ -207,9 +207,7 @@ def _shaken(proof: Proof) -> ChildCall:
 
     laid = {name: moved(one) for name, one in proof.laid.items()}
     upstream = tuple(one and moved(one) for one in proof.upstream)
-    return make_call(
-        replace(proof, laid=laid, upstream=upstream), poison=True, tolerant=True, passes=0, skip=["second"]
-    )
+    return make_call(replace(proof, laid=laid, upstream=upstream), tolerant=True, passes=0, skip=("second",))
 
 
 def _distance(given: torch.Tensor | None, wanted: torch.Tensor) -> float:
@@ -257,9 +255,9 @@ def _each_way(session: ChildSession, plain: Sequence[Proof], stream: random.Rand
     """Few cases in which host code goes all ways that it goes in any of them, in all dtypes, dense and not; and drawn ones."""
     ways: list[Signature] = []
     for proof in plain:
-        call = make_call(proof, poison=True)
+        call = make_call(proof)
         try:
-            decided = read_signature(session.call("decided", call.meta, call.tensors))
+            decided: Signature = frozenset(session.call(DecideCase(call.call), call.tensors).message)
         except ChildError:  # it reads what a kernel would have written
             decided = frozenset()
         ways.append(decided | {("dtype", proof.case.dtype), ("dense", _is_dense(proof))})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from gpu_runner.messages import MeasurePeaks
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.proof import Proof, make_call
 
@@ -23,7 +23,6 @@ def peaks_of(session: ChildSession, proofs: Sequence[Proof]) -> Peaks:
     if not session.gpu:
         return NO_PEAKS
     measured = [proof for proof in proofs if proof.case.measured] or list(proofs)
-    call = make_call(replace(measured[0], other=None), poison=False)
-    meta: dict[str, Any] = session.call("memory", call.meta, call.tensors).meta
-    forward, backward = meta.get("forward"), meta.get("backward")
-    return forward if type(forward) is int else None, backward if type(backward) is int else None
+    call = make_call(replace(measured[0], other=None))
+    peaks = session.call(MeasurePeaks(call.call), call.tensors).message
+    return peaks.forward, peaks.backward

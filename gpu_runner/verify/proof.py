@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts.verify import Composed
+from gpu_runner.messages import CallForm, SentCall, SentTensor, Use
 from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.scalars import Scalar
 
-
-@dataclass(frozen=True)
-class CallForm:
-    """How a problem's callable is called."""
-
-    name: str  # reference or kernelbench
-    order: tuple[str, ...]  # parameters, or positional inputs of a module
-    keywords: tuple[str, ...] = ()  # those of ``order`` that are passed by name
-    parameters: tuple[str, ...] = ()  # of a module
-    init: tuple[Any, ...] = ()  # what a module is built with
-    mutates: tuple[str, ...] = ()
-    weights: tuple[str, ...] = ()  # inputs that are a module's parameters
-    defaults: tuple[tuple[str, Scalar], ...] = ()  # of scalars
+C_co = TypeVar("C_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -65,19 +54,6 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Use:
-    """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
-
-    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
-    names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
-
-    @property
-    def name(self) -> str:
-        """The name of its run."""
-        return " ".join((self.kind, *self.names))
-
-
-@dataclass(frozen=True)
 class Proof:
     """One case with everything that a candidate's answer is held against."""
 
@@ -112,54 +88,46 @@ class Proof:
         return found
 
 
-@dataclass
-class ChildCall:
-    """A handler's metadata and tensors."""
+@dataclass(frozen=True)
+class ChildCall(Generic[C_co]):
+    """A call as it is asked for, and the tensors that go along."""
 
-    meta: dict[str, Any]
-    tensors: list[Buffer]
-    places: dict[int, int] = field(
-        default_factory=dict
-    )  # by the identity of what was sent: parts of one tensor share memory
+    call: C_co
+    tensors: Sequence[Buffer] = ()
 
 
-def make_call(proof: Proof, **more: Any) -> ChildCall:
-    """The call that runs a case."""
-    call = ChildCall({}, [])
-    call.meta = {
-        "form": proof.form.name,
-        "order": list(proof.form.order),
-        "keywords": list(proof.form.keywords),
-        "parameters": list(proof.form.parameters),
-        "mutates": list(proof.form.mutates),
-        "weights": list(proof.form.weights),
-        "defaults": dict(proof.form.defaults),
-        "scalars": dict(proof.scalars),
-        "inputs": [_entry(call, name, laid, name in proof.wanted) for name, laid in proof.laid.items()],
-        "same": list(proof.case.same),
-        "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
-        "backward": proof.has_backward,
-        "echoes": proof.case.echoes,
-        "passes": _passes(proof),
-        "again": proof.other is not None,
-        "uses": [{"name": use.name, "kind": use.kind, "names": list(use.names)} for use in proof.uses],
-        "directions": [_entry(call, name, laid, False) for name, laid in proof.directions.items()],
-        "skip": [],
-        "tolerant": False,
-        "optional": False,  # a candidate may fail in it, and then nothing of it counts
-        "gpu": proof.case.gpu,
-        "multiprocessors": proof.case.multiprocessors,
-        "compiling": proof.case.compiling,
-        "odd": proof.case.content is Content.odd,
-        "device": None,
-        "has_devices": True,
-        **more,
-    }
-    if proof.other is not None:
-        call.meta["others"] = [
-            _entry(call, name, laid, name in proof.wanted) for name, laid in proof.other.laid.items()
-        ]
-    return call
+def make_call(proof: Proof, **more: Any) -> ChildCall[SentCall]:
+    """The call that runs a case; ``more`` are fields of ``SentCall`` with other values."""
+    tensors: list[Buffer] = []
+    places: dict[int, int] = {}  # by the identity of what is sent: parts of one tensor share memory
+
+    def sent(name: str, laid: Laid, grad: bool = False) -> SentTensor:
+        if id(laid.raw) not in places:
+            places[id(laid.raw)] = len(tensors)
+            tensors.append(Buffer.from_torch(laid.raw))
+        return SentTensor(name, places[id(laid.raw)], laid.shape, laid.stride, laid.offset, grad)
+
+    def inputs(of: Proof) -> tuple[SentTensor, ...]:
+        return tuple(sent(name, laid, name in proof.wanted) for name, laid in of.laid.items())
+
+    call = SentCall(
+        proof.form,
+        dict(proof.scalars),
+        inputs(proof),
+        tuple(None if laid is None else sent("upstream", laid) for laid in proof.upstream),
+        proof.has_backward,
+        directions=tuple(sent(name, laid) for name, laid in proof.directions.items()),
+        others=None if proof.other is None else inputs(proof.other),
+        same=proof.case.same,
+        uses=proof.uses,
+        echoes=proof.case.echoes,
+        passes=_passes(proof),
+        odd=proof.case.content is Content.odd,
+        gpu=proof.case.gpu,
+        multiprocessors=proof.case.multiprocessors,
+        compiling=proof.case.compiling,
+    )
+    return ChildCall(replace(call, **more), tensors)
 
 
 def _passes(proof: Proof) -> int:
@@ -167,17 +135,3 @@ def _passes(proof: Proof) -> int:
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
     low, high = PASSES
     return low + proof.case.seed % (high - low + 1) if elements <= MOST_OF_PASSES else 1
-
-
-def _entry(call: ChildCall, name: str, laid: Laid, grad: bool) -> dict[str, Any]:
-    if id(laid.raw) not in call.places:
-        call.places[id(laid.raw)] = len(call.tensors)
-        call.tensors.append(Buffer.from_torch(laid.raw))
-    return {
-        "name": name,
-        "tensor": call.places[id(laid.raw)],
-        "shape": list(laid.shape),
-        "stride": list(laid.stride),
-        "offset": laid.offset,
-        "grad": grad,
-    }

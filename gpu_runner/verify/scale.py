@@ -19,15 +19,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
+from gpu_runner.messages import Axes, NumbersBeyond, Ranges, SampleCall, SampledReply, SentTensor, SpreadTensor
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.answer import read_work
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
 from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.draws import Draws
@@ -77,7 +76,7 @@ _LAYOUTS = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)  # 
 
 _MOST_IN_32_BITS = 2**31
 
-Axes = tuple[str | None, ...]  # by axis, the batch dimension that it is
+ScaledReply = ChildReply[SampledReply]
 
 
 @dataclass(frozen=True)
@@ -118,30 +117,28 @@ class AtScale:
         case = replace(self.proof.case, sizes=tuple(self.sizes.items()))
         return f"{case.label()}, {'a usual size' if self.is_whole else 'a few programs of each launch'}"
 
-    def call(self) -> ChildCall:
+    def call(self) -> ChildCall[SampleCall]:
         """The call that asks for it."""
-        call = make_call(self.proof)
-        for entry in () if self.is_whole else call.meta["inputs"]:
-            entry["axes"] = list(self.inputs[entry["name"]])
-            is_free = entry["name"] not in self.proof.form.weights and len(entry["shape"]) > 1
-            entry["gap"], entry["from"] = (self.gap, self.offset) if is_free else (0.0, 0)
-            entry["permuted"] = self.permuted and is_free
-        for entry, axes in zip(call.meta["upstream"], self.upstream, strict=True):
-            if entry is not None and not self.is_whole:
-                entry |= {"axes": list(axes), "gap": 0.0, "from": 0, "permuted": False}
-        sizes = {dim: self.sizes[dim] for dim in self.places}
-        answers = {label: list(known.axes) for label, known in self.answers.items()}
-        places = {d: list(p) for d, p in self.places.items()}
-        again = MOST_AGAIN if self.again else 0
-        return replace_meta(
-            call,
-            sizes=sizes,
-            places=places,
-            answers=answers,
+        sent = make_call(self.proof)
+        inputs = {} if self.is_whole else {entry.name: self._spread(entry) for entry in sent.call.inputs}
+        pairs = zip(sent.call.upstream, self.upstream, strict=True)
+        asked = SampleCall(
+            sent.call,
+            inputs,
+            tuple(None if entry is None or self.is_whole else SpreadTensor(axes) for entry, axes in pairs),
+            sizes={dim: self.sizes[dim] for dim in self.places},
+            places=dict(self.places),
+            answers={label: known.axes for label, known in self.answers.items()},
             operations=self.operations,
-            again=again,
+            again=MOST_AGAIN if self.again else 0,
             middle=self.middle,
         )
+        return ChildCall(asked, sent.tensors)
+
+    def _spread(self, entry: SentTensor) -> SpreadTensor:
+        axes = self.inputs[entry.name]
+        is_free = entry.name not in self.proof.form.weights and len(entry.shape) > 1
+        return SpreadTensor(axes, self.gap, self.offset, self.permuted) if is_free else SpreadTensor(axes)
 
     def truth(self, label: str) -> tuple[Expected, float]:
         """What an answer is at these places, and by how much more than there it is of all."""
@@ -156,11 +153,6 @@ class AtScale:
         info = torch.finfo(item.truth.own.dtype)
         natural = item.truth.natural + info.smallest_normal * info.eps / factor
         return replace(item, truth=replace(item.truth, natural=natural)), factor
-
-
-def replace_meta(call: ChildCall, **more: Any) -> ChildCall:
-    """The call with more in its metadata."""
-    return replace(call, meta=call.meta | more)
 
 
 def at_scale(
@@ -191,8 +183,8 @@ class ComparedAtScale:
 
 def examined_at_scale(
     call: AtScale,
-    reply: ChildReply,
-    beyond: Callable[[list[Any]], list[Any]] = lambda _: [],
+    reply: ScaledReply,
+    beyond: Callable[[Ranges], NumbersBeyond] = lambda _: (),
     compared: ComparedAtScale | None = None,
 ) -> tuple[tuple[Check, ...], tuple[VerdictFinding, ...]]:
     """Hold what a candidate gave at these places against the truth, where that was not ``compared`` before.
@@ -202,22 +194,22 @@ def examined_at_scale(
     compared = compared or compared_at_scale(call, reply)
     findings = list(compared.findings)
     if compared.untold is not None:
-        findings += [_number_of(call, compared.untold, *row) for row in beyond(reply.meta["ranges"])[:1]]
+        findings += [_number_of(call, compared.untold, *row) for row in beyond(reply.message.ranges)[:1]]
     return compared.checks, (*findings, *itertools.islice(_beyond_32_bits(call, reply), 1))
 
 
-def compared_at_scale(call: AtScale, reply: ChildReply) -> ComparedAtScale:
+def compared_at_scale(call: AtScale, reply: ScaledReply) -> ComparedAtScale:
     """Hold what a candidate gave at these places against the truth: wrong is what errs by far more than it may."""
     checks, findings = [], []
-    for entry in reply.meta["values"]:
-        label = str(entry["label"])
+    for entry in reply.message.values:
+        label = entry.label
         if label not in call.answers:
             continue
         item, factor = call.truth(label)
-        if "tensor" not in entry:
-            findings.append(_finding(call, label, f"It has the shape {entry['shape']}.", None))
+        if entry.tensor is None:
+            findings.append(_finding(call, label, f"It has the shape {list(entry.shape)}.", None))
             continue
-        got, known = (reply.tensors[int(entry["tensor"]) + place].to_torch() for place in (0, 1))
+        got, known = (reply.tensors[entry.tensor + place].to_torch() for place in (0, 1))
         if (
             tuple(got.shape) != item.shape
             or known.shape != got.shape
@@ -245,29 +237,27 @@ def compared_at_scale(call: AtScale, reply: ChildReply) -> ComparedAtScale:
     return ComparedAtScale(tuple(checks), tuple(findings), untold)
 
 
-def _beyond_32_bits(call: AtScale, reply: ChildReply) -> Iterator[VerdictFinding]:
+def _beyond_32_bits(call: AtScale, reply: ScaledReply) -> Iterator[VerdictFinding]:
     """Offsets in 32 bits that lead through an input or answer which has more elements in the workload than these count."""
-    for name, furthest, line, count in reply.meta["offsets"]:
+    for name, furthest, line, count in reply.message.offsets:
         axes = call.inputs.get(name, call.answers[name].axes if name in call.answers else ())
-        whole = int(count) * math.prod(call.workload.get(dim or "", 1) / call.sizes.get(dim or "", 1) for dim in axes)
-        if whole > _MOST_IN_32_BITS and 2 * int(furthest) >= int(count) and call.workload:
+        whole = count * math.prod(call.workload.get(dim or "", 1) / call.sizes.get(dim or "", 1) for dim in axes)
+        if whole > _MOST_IN_32_BITS and 2 * furthest >= count and call.workload:
             message = (
                 f"A kernel computes offsets in {name} in 32 bits, and in a workload it has {whole:.3g} elements: beyond 2^31 they "
                 "are below zero. Compute them in `tl.int64`."
             )
-            evidence = Evidence(
-                "at_scale", message, call.label(), str(name), line=line if isinstance(line, int) else None
-            )
+            evidence = Evidence("at_scale", message, call.label(), name, line=line)
             yield VerdictFinding(Status.unproved, evidence, "at scale")
 
 
-def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tuple[VerdictFinding, ...]:
+def honest_at_scale(call: AtScale, reply: ScaledReply, scale: Scale | None) -> tuple[VerdictFinding, ...]:
     """Accuse a candidate by what torch computed at the full sizes, where it may take another way than in any case.
 
     Beside an original, of which it is not known what it does there, ``scale`` is None: a kernel must run all the same.
     """
     said: list[tuple[str, str, int | None]] = []
-    if not reply.meta["launched"]:
+    if not reply.message.launched:
         said.append(("The candidate launched no kernel of its own.", "no kernel ran", None))
     elif scale is not None:
         said += _computed_by_torch(call, reply, scale)
@@ -277,19 +267,19 @@ def honest_at_scale(call: AtScale, reply: ChildReply, scale: Scale | None) -> tu
     )
 
 
-def written_at_the_end(call: AtScale, reply: ChildReply) -> dict[str, bool]:
+def written_at_the_end(call: AtScale, reply: ScaledReply) -> dict[str, bool]:
     """Of answers: whether something is known at the last place of each batch dimension, as the last programs wrote it."""
     found = {}
-    for entry in reply.meta["values"] if not call.is_whole else ():
-        label = str(entry["label"])
-        if label in call.answers and "tensor" in entry:
-            known = reply.tensors[int(entry["tensor"]) + 1].to_torch()
+    for entry in reply.message.values if not call.is_whole else ():
+        label = entry.label
+        if label in call.answers and entry.tensor is not None:
+            known = reply.tensors[entry.tensor + 1].to_torch()
             ends = tuple(slice(None) if dim is None else -1 for dim in call.answers[label].axes)
-            found[label] = known.dim() == len(ends) and bool(known[ends].any() or (call.many_rows and entry["unsure"]))
+            found[label] = known.dim() == len(ends) and bool(known[ends].any() or (call.many_rows and entry.unsure))
     return found
 
 
-def left_at_the_end(call: AtScale, reply: ChildReply, written: Iterable[str]) -> tuple[VerdictFinding, ...]:
+def left_at_the_end(call: AtScale, reply: ScaledReply, written: Iterable[str]) -> tuple[VerdictFinding, ...]:
     """What many rows leave unwritten: the last places of answers which the last programs had ``written`` in every other call."""
     ends = written_at_the_end(call, reply) if call.many_rows else {}
     lost = sorted(label for label in written if call.many_rows and not ends.get(label, False))
@@ -306,7 +296,7 @@ def left_at_the_end(call: AtScale, reply: ChildReply, written: Iterable[str]) ->
     )
 
 
-def _computed_by_torch(call: AtScale, reply: ChildReply, scale: Scale) -> Iterator[tuple[str, str, int | None]]:
+def _computed_by_torch(call: AtScale, reply: ScaledReply, scale: Scale) -> Iterator[tuple[str, str, int | None]]:
     inputs = {
         name: torch.empty(
             [call.sizes.get(dim or "", size) for size, dim in zip(value.shape, axes, strict=True)], device="meta"
@@ -315,8 +305,7 @@ def _computed_by_torch(call: AtScale, reply: ChildReply, scale: Scale) -> Iterat
     }
     sizes = tuple((dim, call.sizes[dim]) for dim, _ in call.proof.case.sizes)
     proof = replace(call.proof, inputs=inputs, scale=scale, case=replace(call.proof.case, sizes=sizes))
-    work = list(read_work(reply.meta["work"]))
-    return computed_by_torch(work, proof, (), int(reply.meta["processors"]))
+    return computed_by_torch(reply.message.work, proof, (), reply.message.processors)
 
 
 def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:

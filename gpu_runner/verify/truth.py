@@ -15,7 +15,22 @@ import torch
 from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import parse
-from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
+from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, MalformedReply
+from gpu_runner.messages import (
+    CallForm,
+    DescribeModuleInputs,
+    Differentiate,
+    DifferentiateTwice,
+    DrawModuleInputs,
+    Evaluate,
+    LoadReference,
+    MeasureTraffic,
+    PlainValue,
+    ReferenceValues,
+    ShapedCall,
+    ShapedTensor,
+    TruthKinds,
+)
 from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
@@ -24,7 +39,7 @@ from gpu_runner.verify.early import has_its_device
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
-from gpu_runner.verify.proof import CallForm, Expected, Proof, make_call
+from gpu_runner.verify.proof import Expected, Proof, make_call
 from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.tolerances import typical_of
@@ -63,7 +78,7 @@ class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a pr
 
 
 @dataclass(frozen=True)
-class ModuleInputs:
+class ModuleArguments:
     """Inputs of a module's call by name: shape and dtype of each tensor, and numbers."""
 
     tensors: dict[str, tuple[tuple[int, ...], str]]
@@ -104,16 +119,16 @@ class Oracle:
             BadProblem: it cannot be imported or built.
         """
         try:
-            reply = session.call("load", {"form": problem.form, "seed": seed})
+            reply = session.call(LoadReference(problem.form, seed))
         except ChildError as error:
             raise BadProblem(f"the problem cannot be loaded: {error}", error.line, error.log) from error
         form = form_of(problem)
         if form is not None:
             return cls(problem, session, form, {}, seed=seed)
-        names = tuple(reply.meta["parameters"])
-        form = CallForm("kernelbench", (), (), names, tuple(reply.meta["init"]))
-        held = dict(zip(names, _torch(reply), strict=True))
-        return cls(problem, session, form, held, tuple(reply.meta["trained"]), seed)
+        model = reply.message
+        form = CallForm("kernelbench", parameters=model.parameters, init=model.init)
+        held = dict(zip(model.parameters, _torch(reply), strict=True))
+        return cls(problem, session, form, held, model.trained, seed)
 
     def prove(self, case: Case, other_seed: int | None) -> Proof | None:
         """The case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
@@ -188,7 +203,7 @@ class Oracle:
             ) from error
         self.restarts += 1
         self.session.restart()
-        self.session.call("load", {"form": self.problem.form, "seed": self.seed})
+        self.session.call(LoadReference(self.problem.form, self.seed))
 
     def _keeps_dtype_of_first(self, proof: Proof) -> bool:
         """Whether answers have the dtype of the first input, which of the two it may be: it is cast to that and not promoted."""
@@ -209,14 +224,14 @@ class Oracle:
         if all(use.kind != "double" for use in proof.uses):
             return proof
         proof = replace(proof, directions=directions_of(proof))
-        call = make_call(proof, noise=_is_noisy(proof), rounded=_is_rounded(proof))
+        call, kinds = make_call(proof), TruthKinds(noise=_is_noisy(proof), rounded=_is_rounded(proof))
         try:
-            reply = self.session.call("double", call.meta, call.tensors)
+            reply = self.session.call(DifferentiateTwice(call.call, kinds), call.tensors)
         except ChildError:
             seconds: dict[str, Expected | None] = {}
         else:
             labels = list(second_labels(proof))
-            there = len(reply.meta["own"]) == len(labels)
+            there = len(reply.message.kinds["own"]) == len(labels)
             found = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
             seconds = _with_second_naturals(found, proof)
         if any(item is not None for item in seconds.values()):
@@ -240,7 +255,7 @@ class Oracle:
             self.ask_ahead(self.coming)
         return made
 
-    def on_shapes(self, case: Case) -> dict[str, Any]:
+    def on_shapes(self, case: Case) -> ShapedCall:
         """What the reference is called with on shapes alone."""
         form, scalars = self.form, dict[str, Any]()
         if form.name == "kernelbench":
@@ -258,25 +273,18 @@ class Oracle:
                 (spec.name, shape_of(spec, case.size_of), spec.dtype or case.dtype, spec.grad)
                 for spec in self.problem.inputs
             ]
-        return {
-            "form": form.name,
-            "order": list(form.order),
-            "keywords": list(form.keywords),
-            "parameters": list(form.parameters),
-            "scalars": scalars,
-            "inputs": [
-                {"name": name, "shape": list(shape), "dtype": dtype, "grad": grad and DTYPES[dtype].is_floating_point}
-                for name, shape, dtype, grad in given
-            ],
-        }
+        inputs = tuple(
+            ShapedTensor(name, shape, dtype, grad and DTYPES[dtype].is_floating_point)
+            for name, shape, dtype, grad in given
+        )
+        return ShapedCall(form, scalars, inputs)
 
     def made_bytes(self, case: Case) -> int:
         """What the operators of the reference's forward make; 0 where it does not run on shapes alone."""
         try:
-            made = self.session.call("traffic", self.on_shapes(case)).meta.get("made")
-        except ChildError:
+            return self.session.call(MeasureTraffic(self.on_shapes(case))).message.made
+        except (ChildError, MalformedReply):
             return 0
-        return made if type(made) is int else 0
 
     def _within_memory(self, case: Case) -> Case:
         """The case, its shortest dimensions halved first, until inputs and what the reference's operators make of them fit."""
@@ -302,43 +310,43 @@ class Oracle:
         if self.form.name != "kernelbench" and case not in self._ahead:
             self._ahead[case] = self._pool.submit(asked_of, self.problem, self.form, case)
 
-    def module_inputs(self, case: Case) -> ModuleInputs:
+    def module_inputs(self, case: Case) -> ModuleArguments:
         """What a module is called with, without its content.
 
         Raises:
-            KeyError, TypeError, ValueError: the child answered in place of the runner's own code.
+            ValueError: the child answered in place of the runner's own code.
         """
-        found = ModuleInputs({}, {})
-        for place, form in enumerate(self.session.call("input_forms", {"seed": case.seed}).meta["inputs"]):
+        found = ModuleArguments({}, {})
+        for place, form in enumerate(self.session.call(DescribeModuleInputs(case.seed)).message):
             name = f"input {place}"
-            if "value" in form:
-                found.numbers[name] = form["value"]
-            elif form["dtype"] in DTYPES and all(type(size) is int and size >= 0 for size in form["shape"]):
-                found.tensors[name] = tuple(form["shape"]), form["dtype"]
+            if isinstance(form, PlainValue):
+                found.numbers[name] = form.value
+            elif form.dtype in DTYPES and all(size >= 0 for size in form.shape):
+                found.tensors[name] = form.shape, form.dtype
             else:
                 raise ValueError("no form of an input")
         return found
 
-    def without_inputs(self, case: Case, drawn: ModuleInputs) -> Proof:
+    def without_inputs(self, case: Case, drawn: ModuleArguments) -> Proof:
         """A module's case with its parameters alone: the inputs of its call are drawn where it is called."""
         held = self._parameters(case, DTYPES[case.dtype])
         laid = {name: lay(tensor) for name, tensor in held.items()}
         return Proof(case, replace(self.form, order=drawn.order), held, laid, (), ())
 
     def _asked_of_module(self, case: Case) -> Proof:
-        reply = self.session.call("inputs", {"seed": case.seed})
+        reply = self.session.call(DrawModuleInputs(case.seed))
         tensors = iter(_torch(reply))
-        scalars = iter(reply.meta["scalars"])
+        scalars = iter(reply.message.scalars)
         dtype = DTYPES[case.dtype]
         inputs: dict[str, torch.Tensor] = {}
         plain: dict[str, Any] = {}
-        for place, is_tensor in enumerate(reply.meta["is_tensor"]):
+        for place, is_tensor in enumerate(reply.message.is_tensor):
             if is_tensor:
                 tensor = next(tensors)
                 inputs[f"input {place}"] = tensor.to(dtype) if tensor.is_floating_point() else tensor
             else:
                 plain[f"input {place}"] = next(scalars)
-        order = tuple(f"input {place}" for place in range(len(reply.meta["is_tensor"])))
+        order = tuple(f"input {place}" for place in range(len(reply.message.is_tensor)))
         inputs |= self._parameters(case, dtype)
         laid = {name: lay(tensor) for name, tensor in inputs.items()}
         return Proof(case, replace(self.form, order=order), inputs, laid, tuple(plain.items()), ())
@@ -355,15 +363,15 @@ class Oracle:
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None, *, roughly: bool = False) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs; ``roughly``: without what rounding may make of them."""
-        more = {
-            "shake": SHAKE if _is_shaken(proof) and not roughly else 0.0,
-            "by_value": proof.case.content is Content.ordinary and not _has_equal_elements(proof.case),
-            "noise": _is_noisy(proof) and not roughly,
-            "rounded": _is_rounded(proof) and not roughly,
-        }
-        call = make_call(proof, **more)
-        reply = self.session.call("evaluate", call.meta, call.tensors)
-        outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
+        kinds = TruthKinds(
+            shake=SHAKE if _is_shaken(proof) and not roughly else 0.0,
+            by_value=proof.case.content is Content.ordinary and not _has_equal_elements(proof.case),
+            noise=_is_noisy(proof) and not roughly,
+            rounded=_is_rounded(proof) and not roughly,
+        )
+        call = make_call(proof)
+        reply = self.session.call(Evaluate(call.call, kinds), call.tensors)
+        outputs = _expected([f"output {place}" for place in range(len(reply.message.kinds["own"]))], reply)
         given = [_with_order_of_rows(item, proof) for item in outputs if item is not None]
         if proof.case.special is Special.ties:
             given = [replace(item, truth=_with_ties(item.truth)) for item in given]
@@ -372,9 +380,9 @@ class Oracle:
             proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
         if not proof.has_backward:
             return proof
-        call = make_call(replace(proof, laid={}), **more)  # the inputs are there since the outputs were asked for
-        reply = self.session.call("gradients", call.meta, call.tensors)
-        names = list(reply.meta["names"])
+        call = make_call(replace(proof, laid={}))  # the inputs are there since the outputs were asked for
+        reply = self.session.call(Differentiate(call.call, kinds), call.tensors)
+        names = reply.message.names
         found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
         with span("drawing and scaling"):
             return replace(proof, gradients=_with_naturals(found, proof))
@@ -580,23 +588,21 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
     return tuple(laid)
 
 
-def _expected(labels: list[str], reply: ChildReply) -> list[Expected | None]:
+def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
-    tensors = iter(_torch(reply))
-    exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
-    kinds = [kind for kind in (*SHAKEN, *NOISY) if kind in reply.meta]
-    shaken = [[None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in kinds]
-    others = None
-    if ROUNDED in reply.meta:
-        others = [None if facts is None else next(tensors) for facts in reply.meta[ROUNDED]]
+    tensors, forms, beside = iter(_torch(reply)), reply.message.kinds, reply.message.beside
+    exact, own = ([form and next(tensors) for form in forms[kind]] for kind in ("exact", "own"))
+    kinds = [kind for kind in (*SHAKEN, *NOISY) if kind in forms]
+    shaken = [[form and next(tensors) for form in forms[kind]] for kind in kinds]
+    others = [form and next(tensors) for form in forms[ROUNDED]] if ROUNDED in forms else None
     if any(len(answers) != len(own) for answers in (exact, *shaken, others or own)):
         raise BadProblem("the reference gives another number of outputs in float64")
     found: list[Expected | None] = [None] * len(own)
-    for place, facts in enumerate(reply.meta["own"]):
+    for place, form in enumerate(forms["own"]):
         true, own_value = exact[place], own[place]
-        if true is None or own_value is None:
+        if form is None or true is None or own_value is None:
             continue
-        if not true.shape == own_value.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != own_value.dtype:
+        if not true.shape == own_value.shape == form.shape or DTYPES[form.dtype] != own_value.dtype:
             raise BadProblem("the reference gives another shape in float64, or not what it announces")
         moved = [answer for answers in shaken if (answer := answers[place]) is not None]
         truth = Truth(
@@ -609,11 +615,11 @@ def _expected(labels: list[str], reply: ChildReply) -> list[Expected | None]:
         found[place] = Expected(
             labels[place],
             truth,
-            tuple(facts["shape"]),
-            tuple(facts["stride"]),
-            facts["dtype"],
-            bool(facts["differentiable"]),
-            bool(reply.meta.get("beside", {place: False})[place]),
+            form.shape,
+            form.stride,
+            form.dtype,
+            form.differentiable,
+            beside[place] if beside else False,
         )
     return found
 
@@ -674,5 +680,5 @@ def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> di
     return {label: None if item is None else added(item, own_input) for (label, item), own_input in pairs}
 
 
-def _torch(reply: ChildReply) -> list[torch.Tensor]:
+def _torch(reply: ChildReply[Any]) -> list[torch.Tensor]:
     return [buffer.to_torch() for buffer in reply.tensors]

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from gpu_runner.messages import Use
 from gpu_runner.verify.cases import Content, MemoryLayout
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.laying import Laid, lay
-from gpu_runner.verify.proof import Proof, Use
+from gpu_runner.verify.proof import Proof
 
 MOST_ELEMENTS = 2**14  # of all inputs: a use says as much on few elements, and costs less
 MOST_MEASURED = (

@@ -29,10 +29,11 @@ from gpu_runner.child import candidate
 from gpu_runner.child.handlers import ChildState, report
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildTimeout, ProtocolError
+from gpu_runner.messages import LoadCandidate, RunCase, Work
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.answer import CaseAnswer, Work, read_answer
+from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.examine import examine
@@ -251,7 +252,7 @@ def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
         for proof in proofs:
             check, label = "launch", proof.case.label()
             try:
-                examined = examine(proof, _answer(state, proof, []), "cpu")
+                examined = examine(proof, _answer(state, proof, ()), "cpu")
             except Exception as error:
                 failed = _as_child_error(error, state.work)
                 if isinstance(failed, ChildError) and may_refuse(proof, NO_PEER, failed):
@@ -275,7 +276,7 @@ def _looked(given: CandidateSource, proofs: Sequence[Proof], time_s: float) -> I
         if time.process_time() > end:
             return
         try:
-            answer = _answer(state, proof, ["second"])
+            answer = _answer(state, proof, ("second",))
             examined = examine(proof, answer, "cpu", ONCE)
             wrong = "; ".join(finding.evidence.message for finding in examined.findings[:1])
             yield Looked(dict(_seen(proof, answer)), wrong, _worked(answer.work, proof))
@@ -361,28 +362,22 @@ def _state(given: CandidateSource) -> ChildState:
 
 
 def _load(state: ChildState, given: CandidateSource, proof: Proof) -> None:
-    meta = {"module": given.module, "symbol": given.symbol, "form": proof.form.name, "init": list(proof.form.init)}
-    meta |= {
-        "mode": EVALUATED,
-        "written": None,
-        "roots": list(given.import_roots),
-        "own": [file.path for file in given.files],
-    }
-    candidate.load(state, meta, [])
+    own = tuple(file.path for file in given.files)
+    asked = LoadCandidate(given.module, given.symbol, proof.form, EVALUATED, given.import_roots, own, None)
+    candidate.load(state, asked, [])
 
 
-def _answer(state: ChildState, proof: Proof, skip: list[str]) -> CaseAnswer:
-    call = make_call(proof, poison=True, mutates=list(proof.form.mutates), skip=skip)
-    facts, tensors = candidate.run(state, call.meta, [buffer.to_torch() for buffer in call.tensors])
+def _answer(state: ChildState, proof: Proof, skip: tuple[str, ...]) -> CaseAnswer:
+    call = make_call(proof, skip=skip)
+    facts, tensors = candidate.run(state, RunCase(call.call), [buffer.to_torch() for buffer in call.tensors])
     return read_answer(ChildReply(facts, tuple(Buffer.from_torch(tensor) for tensor in tensors)))
 
 
 def _as_child_error(error: Exception, work: Path) -> ChildError | ProtocolError:
     if isinstance(error, ProtocolError):
         return error
-    facts = report(error, work)
-    verdict = None if facts["verdict"] is None else (facts["verdict"][0], facts["verdict"][1])
-    return ChildError(facts["kind"], facts["message"], facts["trace"], facts["line"], facts["path"], verdict)
+    raised = report(error, work)
+    return ChildError(raised.kind, raised.message, raised.trace, raised.line, raised.path, raised.verdict)
 
 
 def _forked(function: Callable[[], Any], time_s: float = TIME_S) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from gpu_runner.messages import Place
 from gpu_runner.program.budget import (
     SIZED,
 )
@@ -26,7 +27,6 @@ from gpu_runner.program.coverage import (
     HELD,
     MOST_ITEMS,
     UNCHANGED,
-    Place,
     is_known,
     is_plain,
     place_of,

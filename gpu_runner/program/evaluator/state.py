@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from gpu_runner.messages import Place
 from gpu_runner.program.budget import (
     CallBudget,
 )
 from gpu_runner.program.coverage import (
     Decisions,
-    Place,
 )
 from gpu_runner.program.objects import (
     FIXED,

@@ -17,6 +17,7 @@ from gpu_runner.child.calls import Arguments
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.child.input_sets import drawn, sampled
 from gpu_runner.contracts import Pass
+from gpu_runner.messages import DrawnCall, DrawnTensor, Request
 from gpu_runner.session import ChildReply
 
 Answers = Callable[[Arguments], tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]]
@@ -29,20 +30,19 @@ class Child:
         self.state = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.state.values["reference"] = reference
 
-    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> ChildReply:
+    def call(self, request: Request[Any], tensors: Any = ()) -> ChildReply[Any]:
         sent = [tensor.to_torch() if isinstance(tensor, Buffer) else tensor for tensor in tensors]
-        found, given = operations.HANDLERS[method](self.state, meta, sent)
+        found, given = operations.HANDLERS[type(request)](self.state, request, sent)
         return ChildReply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
 
 
-def entry(name: str, shape: list[int], **more: Any) -> dict[str, Any]:
-    plain = {"dtype": "float32", "init": "normal", "noisy": False, "low": 0, "high": 2, "grad": True}
-    return {"name": name, "shape": shape} | plain | more
+def entry(name: str, *shape: int, dtype: str = "float32", **more: Any) -> DrawnTensor:
+    return DrawnTensor(shape, dtype, name, grad=True, **more)
 
 
-def answer(meta: dict[str, Any], secret: Secret, timed_pass: Pass, answers: Answers) -> Computed:
+def answer(call: DrawnCall, secret: Secret, timed_pass: Pass, answers: Answers) -> Computed:
     """What a contender's child would say of its last run: outputs and gradients of the inputs at the secret place."""
-    outputs, gradients = answers(drawn("cpu", meta).rolled(secret.place))
+    outputs, gradients = answers(drawn("cpu", call).rolled(secret.place))
     outputs = () if timed_pass is Pass.backward else outputs
     gradients = () if timed_pass is Pass.forward else gradients
     values = [*outputs, *gradients]

@@ -26,6 +26,7 @@ from gpu_runner.child.handlers import ChildState
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory
+from gpu_runner.messages import LoadContender, LoadReference, PrepareContender, ReleaseWorkload, Request
 from gpu_runner.session import ChildReply
 
 _LOCK = threading.RLock()
@@ -60,31 +61,32 @@ class Memory:
 
 
 class Room:
-    """A session in this process. ``dies`` names the method at which it ends."""
+    """A session in this process. ``dies`` is the request at which it ends."""
 
     def __init__(self, role: str, files: Mapping[str, str], clock: Clock, memory: Memory | None = None) -> None:
         self.role, self.files, self.clock = role, dict(files), clock
         self.memory = memory or Memory(0, {})
         self.state = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.name, self.isolation, self.gpu = role, (), False
-        self.dies: str | None = None
-        self.calls: list[str] = []
+        self.dies: type[Request[Any]] | str | None = None
+        self.calls: list[type[Request[Any]]] = []
 
-    def call(self, method: str, meta: dict[str, Any], tensors: Any = (), timeout_s: float | None = None) -> ChildReply:
+    def call(self, request: Request[Any], tensors: Any = (), timeout_s: float | None = None) -> ChildReply[Any]:
+        kind = type(request)
         with _LOCK:
-            self.calls.append(method)
-            if method == self.dies or self.dies == "gone":
+            self.calls.append(kind)
+            if kind is self.dies or self.dies == "gone":
                 self.dies = "gone"
                 raise ChildDied(11, None)
             self.clock.running = self.name
-            if method == "prepare":
+            if kind is PrepareContender:
                 self.memory.take(self.name)
-            elif method == "release":
+            elif kind is ReleaseWorkload:
                 self.memory.held.pop(self.name, None)
             handlers = importlib.import_module(f"gpu_runner.child.{self.role}").HANDLERS
-            with self._imports(method):
+            with self._imports(kind in (LoadReference, LoadContender)):
                 try:
-                    found, given = handlers[method](self.state, meta, [_owned(buffer) for buffer in tensors])
+                    found, given = handlers[kind](self.state, request, [_owned(buffer) for buffer in tensors])
                 except Exception as error:  # as a real child reports whatever a handler raises
                     raise ChildError(type(error).__name__, str(error)) from error
             return ChildReply(found, tuple(Buffer.from_torch(tensor.clone()) for tensor in given))
@@ -93,8 +95,8 @@ class Room:
         self.dies = "gone"
 
     @contextlib.contextmanager
-    def _imports(self, method: str) -> Iterator[None]:
-        if method != "load":
+    def _imports(self, loads: bool) -> Iterator[None]:
+        if not loads:
             yield
             return
         with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +140,7 @@ class Stage:
     ) -> None:
         self.clock, self.memory = Clock(costs), memory
         self.rooms: dict[str, Room] = {}
-        self.dies: dict[str, str] = {}
+        self.dies: dict[str, type[Request[Any]]] = {}
         self.starts: list[tuple[str, ...]] = []
         self.later: dict[str, float] = {}  # costs in processes that are started after the first
         self.context = RunContext(Path(tempfile.gettempdir()))

@@ -18,6 +18,7 @@ from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.calls import Arguments
 from gpu_runner.contracts import Pass, Workload
+from gpu_runner.messages import CallForm, DrawnCall, DrawnTensor
 from gpu_runner.verify.measures import rms
 from gpu_runner.verify.proof import ChildCall
 from tests.gpu_runner.benchmark.child import Child, answer, entry
@@ -68,19 +69,19 @@ def fused(given: Arguments) -> Values:
     return [output.detach()], list(grads)
 
 
-def meta(scale: float, seed: int) -> dict[str, Any]:
-    half = {"dtype": "bfloat16"}
-    inputs = [entry(name, [ROWS, WIDTH], **half) for name in ("x", "h")]
-    inputs += [entry(name, [3 * WIDTH, WIDTH], scale=scale, **half) for name in ("wx", "wh")]
-    form = {"form": "reference", "order": ["x", "h", "wx", "wh"], "keywords": [], "parameters": [], "scalars": {}}
-    return form | {"seed": seed, "inputs": inputs, "upstream": [{"shape": [ROWS, WIDTH], **half}], "backward": True}
+def drawn_call(scale: float, seed: int) -> DrawnCall:
+    half = "bfloat16"
+    inputs = [entry(name, ROWS, WIDTH, dtype=half) for name in ("x", "h")]
+    inputs += [entry(name, 3 * WIDTH, WIDTH, scale=scale, dtype=half) for name in ("wx", "wh")]
+    form = CallForm("reference", ("x", "h", "wx", "wh"))
+    return DrawnCall(form, {}, seed, tuple(inputs), (DrawnTensor((ROWS, WIDTH), half),))
 
 
 @functools.cache
 def rows_of(scale: float, seed: int) -> tuple[Rows, Rows]:
     """The truth of a timed run, and the same with what other roundings make of it."""
     secret = Secret(0, seed)
-    call = ChildCall(meta(scale, seed), [])
+    call = ChildCall(drawn_call(scale, seed))
     material = Material(Workload((("T", ROWS),)), call, True, 3, dict.fromkeys(Pass, secret), None, {})
     child: Any = Child(cell)
     rows = checks.prove(child, material, Pass.full)
@@ -88,7 +89,7 @@ def rows_of(scale: float, seed: int) -> tuple[Rows, Rows]:
 
 
 def run(scale: float, seed: int, change: Callable[[Values], Values] = lambda values: values) -> Computed:
-    return answer(meta(scale, seed), Secret(0, seed), Pass.full, lambda given: change(fused(given)))
+    return answer(drawn_call(scale, seed), Secret(0, seed), Pass.full, lambda given: change(fused(given)))
 
 
 def half_done(values: Values) -> Values:
@@ -134,5 +135,5 @@ def test_what_is_wrong_is_found_whatever_the_weights(at: tuple[float, int], chan
 
 @pytest.mark.parametrize("at", [*LARGE, AS_LAYERS_BEGIN])
 def test_results_of_an_earlier_input_are_found_whatever_the_weights(at: tuple[float, int]) -> None:
-    stale = answer(meta(*at), Secret(1, at[1]), Pass.full, fused)
+    stale = answer(drawn_call(*at), Secret(1, at[1]), Pass.full, fused)
     assert "is wrong" in str(result_error(stale, rows_of(*at)[1], Pass.full))

@@ -18,6 +18,7 @@ from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.calls import Arguments
 from gpu_runner.contracts import Pass, Workload
+from gpu_runner.messages import CallForm, DrawnCall, DrawnTensor
 from gpu_runner.verify.proof import ChildCall
 from tests.gpu_runner.benchmark.child import Child, answer, entry
 
@@ -69,21 +70,12 @@ def poly_norm(given: Arguments, threads: int) -> Values:
     return [y.to(HALF)], [dx.to(HALF), dw.to(HALF), dy.sum().to(HALF)]
 
 
-def meta(seed: int) -> dict[str, Any]:
-    half = {"dtype": "bfloat16"}
-    inputs = [entry("x", [ROWS, COLUMNS], **half)]
-    inputs += [entry(name, shape, init="ones", noisy=True, **half) for name, shape in (("w", [3]), ("b", []))]
-    return {
-        "form": "reference",
-        "order": ["x", "w", "b"],
-        "keywords": [],
-        "parameters": [],
-        "scalars": {},
-        "seed": seed,
-        "inputs": inputs,
-        "upstream": [{"shape": [ROWS, COLUMNS], "dtype": "bfloat16"}],
-        "backward": True,
-    }
+def drawn_call(seed: int) -> DrawnCall:
+    half = "bfloat16"
+    weights = [entry(name, *shape, init="ones", noisy=True, dtype=half) for name, shape in (("w", [3]), ("b", []))]
+    inputs = entry("x", ROWS, COLUMNS, dtype=half), *weights
+    form = CallForm("reference", ("x", "w", "b"))
+    return DrawnCall(form, {}, seed, inputs, (DrawnTensor((ROWS, COLUMNS), half),))
 
 
 @functools.cache
@@ -91,7 +83,7 @@ def rows_of(seed: int) -> checks.Rows:
     """The truth of a timed run, without what other roundings of the reference may make of it: these explain two draws of three."""
     secret = Secret(seed % 3, seed)
     material = Material(
-        Workload((("T", ROWS),)), ChildCall(meta(seed), []), True, 3, dict.fromkeys(Pass, secret), None, {}
+        Workload((("T", ROWS),)), ChildCall(drawn_call(seed)), True, 3, dict.fromkeys(Pass, secret), None, {}
     )
     child: Any = Child(reference)
     return checks.prove(child, material, Pass.full)
@@ -99,7 +91,7 @@ def rows_of(seed: int) -> checks.Rows:
 
 def run(seed: int, threads: int, change: Callable[[Values], Values] = lambda values: values) -> Computed:
     secret = Secret(seed % 3, seed)
-    return answer(meta(seed), secret, Pass.full, lambda given: change(poly_norm(given, threads)))
+    return answer(drawn_call(seed), secret, Pass.full, lambda given: change(poly_norm(given, threads)))
 
 
 @functools.cache
@@ -177,7 +169,7 @@ def test_what_is_wrong_is_found_beside_an_inexact_original_too(change: Callable[
 
 def test_results_of_an_earlier_input_are_found_beside_an_inexact_original() -> None:
     earlier = Secret((INEXACT + 1) % 3, INEXACT)
-    stale = answer(meta(INEXACT), earlier, Pass.full, lambda given: poly_norm(given, TUNED))
+    stale = answer(drawn_call(INEXACT), earlier, Pass.full, lambda given: poly_norm(given, TUNED))
     assert "output 0 of a timed run is wrong" in str(said(INEXACT, stale))
 
 

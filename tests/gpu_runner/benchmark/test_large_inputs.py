@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,8 @@ from gpu_runner import seeded
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.child.input_sets import digests, given
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.messages import CallForm, ModuleCall
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.proof import CallForm
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.benchmark.child import Child
 
@@ -75,7 +76,7 @@ def test_children_draw_large_inputs_alike_and_none_are_sent(monkeypatch: pytest.
 
     state = ChildState(tmp_path, tmp_path, gpu=False)
     tensors = [buffer.to_torch() for buffer in made.call.tensors]
-    mine = given(state, made.call.meta, tensors)
+    mine = given(state, made.call.call, tensors)
     rows, labels, factor = mine.positional
     torch.manual_seed(CASE.seed)
     assert torch.equal(rows, torch.rand(40, 20).bfloat16())
@@ -94,17 +95,18 @@ def test_inputs_that_differ_between_processes_are_found(monkeypatch: pytest.Monk
     monkeypatch.setattr(seeded, "MOST_SENT", 100)
     once = SOURCE.replace("torch.rand(rows, COLUMNS)", "torch.rand(rows, COLUMNS) + id(object())")
     call = seeded.seeded(oracle(once), CASE, None).call
-    call.meta["draws"] = call.meta["draws"].replace("id(object())", "1e3")
+    assert isinstance(call.call, ModuleCall)
+    other = replace(call.call, source=call.call.source.replace("id(object())", "1e3"))
     with pytest.raises(ValueError, match="other values"):
-        given(ChildState(tmp_path, tmp_path, gpu=False), call.meta, [buffer.to_torch() for buffer in call.tensors])
+        given(ChildState(tmp_path, tmp_path, gpu=False), other, [buffer.to_torch() for buffer in call.tensors])
 
 
 def test_shapes_are_known_without_drawing() -> None:
     shapes = oracle().on_shapes(CASE)
-    assert [(entry["name"], entry["shape"], entry["dtype"]) for entry in shapes["inputs"]] == [
+    assert [(entry.name, list(entry.shape), entry.dtype) for entry in shapes.inputs] == [
         ("input 0", [40, 20], "bfloat16"),
         ("input 1", [40], "int64"),
         ("weight", [20], "bfloat16"),
     ]
-    assert shapes["order"] == ["input 0", "input 1", "input 2"]
-    assert shapes["scalars"] == {"input 2": 2.5}
+    assert shapes.form.order == ("input 0", "input 1", "input 2")
+    assert shapes.scalars == {"input 2": 2.5}

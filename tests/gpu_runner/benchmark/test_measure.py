@@ -12,6 +12,16 @@ from gpu_runner.benchmark import measure
 from gpu_runner.child.input_sets import Ring
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, RaceLength, SourceFile, Word, Workload
 from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.messages import (
+    CheckRows,
+    ComputeRows,
+    LoadContender,
+    MeasurePeak,
+    PrepareContender,
+    Request,
+    TimeBlock,
+    TimeHost,
+)
 from tests.gpu_runner.benchmark.stage import Room, Stage
 
 PROBLEM = """
@@ -155,9 +165,9 @@ def test_neither_a_large_difference_nor_none_is_measured_again(monkeypatch: pyte
         assert len(stage.starts) == 1
 
 
-@pytest.mark.parametrize("method", ["load", "prepare", "host", "block"])
+@pytest.mark.parametrize("method", [LoadContender, PrepareContender, TimeHost, TimeBlock])
 def test_a_small_difference_that_cannot_be_measured_again_is_undecided(
-    monkeypatch: pytest.MonkeyPatch, method: str
+    monkeypatch: pytest.MonkeyPatch, method: type[Request[Any]]
 ) -> None:
     stage = Stage(monkeypatch, COSTS)
     start_all = stage._start_all
@@ -246,11 +256,11 @@ def test_where_the_original_scatters_its_successor_may_scatter_as_much(monkeypat
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [("original", method) for method in ("load", "prepare", "host", "block", "check", "memory")]
-    + [("torch_compile", "prepare")],
+    [("original", method) for method in (LoadContender, PrepareContender, TimeHost, TimeBlock, CheckRows, MeasurePeak)]
+    + [("torch_compile", PrepareContender)],
 )
 def test_a_contender_that_dies_does_not_take_the_others_with_it(
-    monkeypatch: pytest.MonkeyPatch, name: str, method: str
+    monkeypatch: pytest.MonkeyPatch, name: str, method: type[Request[Any]]
 ) -> None:
     stage = Stage(monkeypatch, COSTS)
     stage.dies = {name: method}
@@ -261,7 +271,7 @@ def test_a_contender_that_dies_does_not_take_the_others_with_it(
     assert last["eager"].median_us is not None
     assert "signal 11" in str(last[name].error)
     assert last[name].median_us is None
-    if method == "memory":
+    if method is MeasurePeak:
         assert result.rows[0].timings[1].median_us == pytest.approx(100.0, rel=0.01)
     against = "original" if name != "original" else "torch_compile"
     assert result.rows[1].against == against
@@ -269,7 +279,7 @@ def test_a_contender_that_dies_does_not_take_the_others_with_it(
 
 def test_a_candidate_that_dies_leaves_the_times_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, COSTS)
-    stage.dies = {"candidate": "block"}
+    stage.dies = {"candidate": TimeBlock}
     result = stage.run(request(HONEST, HONEST, passes=(Pass.forward,)))
     assert all(row.timings[0].error for row in result.rows)
     assert all(row.timings[1].median_us for row in result.rows)
@@ -278,7 +288,7 @@ def test_a_candidate_that_dies_leaves_the_times_of_the_others(monkeypatch: pytes
 
 def test_a_reference_that_dies_leaves_the_times_unchecked_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, COSTS)
-    stage.dies = {"reference": "truth"}
+    stage.dies = {"reference": ComputeRows}
     result = stage.run(request(HONEST, HONEST, passes=(Pass.forward,)))
     assert not result.complete
     assert "the results of the timed runs were not checked" in result.notes[0]
@@ -287,7 +297,7 @@ def test_a_reference_that_dies_leaves_the_times_unchecked_and_says_so(monkeypatc
 
 def test_a_reference_that_died_is_started_again_for_the_next_workload(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, COSTS)
-    stage.dies = {"reference": "truth"}
+    stage.dies = {"reference": ComputeRows}
     start_all = stage._start_all
 
     def once(*args: Any) -> dict[str, Room]:

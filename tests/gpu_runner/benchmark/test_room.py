@@ -6,6 +6,7 @@ import pytest
 
 from gpu_runner.benchmark.contest import NO_ROOM
 from gpu_runner.contracts import BenchmarkResult, Pass, Word
+from gpu_runner.messages import PrepareContender, ReleaseWorkload
 from tests.gpu_runner.benchmark.stage import Memory, Stage
 from tests.gpu_runner.benchmark.test_measure import COSTS, HONEST, request
 
@@ -52,5 +53,5 @@ def test_where_there_is_memory_for_all_nobody_is_asked_twice(monkeypatch: pytest
     stage = Stage(monkeypatch, COSTS, Memory(110, NEEDS))
     result = stage.run(request(HONEST, HONEST, passes=(Pass.forward,)))
     assert errors(result) == [{}] * 2
-    assert all(room.calls.count("prepare") == 2 for name, room in stage.rooms.items() if name in NEEDS)
-    assert all("release" not in room.calls for room in stage.rooms.values())
+    assert all(room.calls.count(PrepareContender) == 2 for name, room in stage.rooms.items() if name in NEEDS)
+    assert all(ReleaseWorkload not in room.calls for room in stage.rooms.values())

@@ -15,6 +15,16 @@ from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
 from gpu_runner.contracts import Pass, Workload, parse_problem
+from gpu_runner.messages import (
+    CallForm,
+    DescribeOutputs,
+    DrawnCall,
+    DrawnTensor,
+    Operations,
+    OutlineCall,
+    ShapedCall,
+    ShapedTensor,
+)
 from gpu_runner.outline import OutputForm, WorkloadOutline
 from gpu_runner.seeded import seeded
 from gpu_runner.session import ChildReply
@@ -26,19 +36,15 @@ from tests.gpu_runner.benchmark.child import Child, entry
 ROWS, COLUMNS = 1200, 1024
 
 
-META = {
-    "form": "reference",
-    "order": ["x", "w"],
-    "keywords": [],
-    "parameters": [],
-    "scalars": {},
-    "seed": 12345,
-    "inputs": [entry("x", [ROWS, COLUMNS]), entry("w", [COLUMNS], init="ones", noisy=True)],
-    "upstream": [{"shape": [ROWS, COLUMNS], "dtype": "float32"}],
-    "backward": True,
-}
+CALL = DrawnCall(
+    CallForm("reference", ("x", "w")),
+    {},
+    12345,
+    (entry("x", ROWS, COLUMNS), entry("w", COLUMNS, init="ones", noisy=True)),
+    (DrawnTensor((ROWS, COLUMNS), "float32"),),
+)
 SECRET = Secret(1, 99)
-MATERIAL = Material(Workload((("T", ROWS),)), ChildCall(META, []), True, 3, dict.fromkeys(Pass, SECRET), None, {})
+MATERIAL = Material(Workload((("T", ROWS),)), ChildCall(CALL), True, 3, dict.fromkeys(Pass, SECRET), None, {})
 
 
 def scale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -47,7 +53,7 @@ def scale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 def computed(timed_pass: Pass, change: Any = lambda values: None) -> Computed:
     """What an honest contender's child would say of its last run."""
-    arguments = drawn("cpu", META).rolled(SECRET.place)
+    arguments = drawn("cpu", CALL).rolled(SECRET.place)
     output = arguments.call(scale)
     grads = list(torch.autograd.grad([output], list(arguments.leaves.values()), arguments.upstream))
     values = [item.detach().clone() for item in ([] if timed_pass is Pass.backward else [output])]
@@ -59,7 +65,7 @@ def computed(timed_pass: Pass, change: Any = lambda values: None) -> Computed:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
-    one, two, other = drawn("cpu", META), drawn("cpu", META), drawn("cpu", META | {"seed": 6})
+    one, two, other = drawn("cpu", CALL), drawn("cpu", CALL), drawn("cpu", replace(CALL, seed=6))
     for left, right in zip([*one.tensors(), *one.upstream], [*two.tensors(), *two.upstream], strict=True):
         assert torch.equal(left, right)
     assert not torch.equal(one.leaves["x"], other.leaves["x"])
@@ -73,7 +79,7 @@ def test_weights_are_drawn_as_layers_begin_and_other_inputs_as_before() -> None:
     oracle: Any = types.SimpleNamespace(problem=known, form=form_of(known))
     outline = WorkloadOutline({}, (OutputForm((8, 32), "bfloat16", differentiable=True),))
     call = seeded(oracle, Case("timed", (("T", 8),), "bfloat16", 1), outline).call
-    assert [item["scale"] for item in call.meta["inputs"]] == [1.0, 0.125, 1.0]
+    assert [item.scale for item in call.call.inputs] == [1.0, 0.125, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +100,8 @@ def test_weights_are_drawn_as_layers_begin_and_other_inputs_as_before() -> None:
     ],
 )  # fmt: skip
 def test_inputs_are_drawn_as_the_problem_says(more: dict[str, Any], holds: Any) -> None:
-    meta = META | {"order": ["x"], "inputs": [entry("x", [50, 40], **more)], "upstream": []}
-    x = drawn("cpu", meta).positional[0]
+    given = replace(DrawnTensor((50, 40), "float32", "x", grad=True), **more)
+    x = drawn("cpu", DrawnCall(CallForm("reference", ("x",)), {}, 12345, (given,))).positional[0]
     assert tuple(x.shape) == (50, 40)
     assert holds(x.detach())
 
@@ -149,14 +155,14 @@ def test_where_float64_does_not_fit_the_next_best_truth_is_taken(
 
 
 def test_the_form_of_outputs_is_told_from_a_run_where_shapes_alone_do_not_do() -> None:
-    found = Child(scale).call("forms", META | {"upstream": []}).meta
-    assert found == {"outputs": [[[ROWS, COLUMNS], "float32", True]]}
+    told = Child(scale).call(DescribeOutputs(replace(CALL, upstream=()))).message
+    assert told == (OutputForm((ROWS, COLUMNS), "float32", differentiable=True),)
 
 
 def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child(scale)
     whole = child.call
-    monkeypatch.setattr(child, "call", lambda *args: ChildReply(whole(*args).meta, whole(*args).tensors[:-1]))
+    monkeypatch.setattr(child, "call", lambda *args: ChildReply(whole(*args).message, whole(*args).tensors[:-1]))
     with pytest.raises(ValueError, match="another number"):
         checks.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
 
@@ -165,12 +171,12 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
     def bend(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x.float() - 0.5).clamp(min=0.0).to(x.dtype) * w
 
-    form = {"inputs": [{**item, "dtype": "bfloat16"} for item in META["inputs"]]}
-    form |= {"upstream": [{"shape": [ROWS, COLUMNS], "dtype": "bfloat16"}]}
-    material = replace(MATERIAL, call=ChildCall(META | form, []))
+    inputs_of_half = tuple(replace(item, dtype="bfloat16") for item in CALL.inputs)
+    half = replace(CALL, inputs=inputs_of_half, upstream=(DrawnTensor((ROWS, COLUMNS), "bfloat16"),))
+    material = replace(MATERIAL, call=ChildCall(half))
     child: Any = Child(bend)
     rows = checks.prove(child, material, Pass.backward)
-    inputs = sampled(drawn("cpu", META | form).rolled(SECRET.place).leaves["x"].detach(), SECRET.rows)
+    inputs = sampled(drawn("cpu", half).rolled(SECRET.place).leaves["x"].detach(), SECRET.rows)
     of_x, of_w = rows.gradients
     assert of_x is not None
     assert of_w is not None
@@ -203,12 +209,9 @@ def test_convolutions_of_float32_are_counted_as_tf32(dtype: str) -> None:
     def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.conv2d(x, w) @ x[0, 0, :4, :4].T
 
-    meta = META | {
-        "inputs": [entry("x", [2, 3, 6, 6], dtype=dtype), entry("w", [5, 3, 3, 3], dtype=dtype)],
-        "order": ["x", "w"],
-    }
-    found = Child(reference).call("outline", meta).meta
+    inputs = ShapedTensor("x", (2, 3, 6, 6), dtype, grad=True), ShapedTensor("w", (5, 3, 3, 3), dtype, grad=True)
+    found = Child(reference).call(OutlineCall(ShapedCall(CALL.form, {}, inputs))).message
     convolution, product = 2 * 2 * 5 * 4 * 4 * 3 * 3 * 3, 2 * 2 * 5 * 4 * 4 * 4
     is_rounded = dtype == "float32"
-    assert found["forward"] == [convolution + product, 0, convolution if is_rounded else 0]
-    assert found["backward"][2] == (2 * convolution if is_rounded else 0)
+    assert found.forward == Operations(convolution + product, 0, convolution if is_rounded else 0)
+    assert found.backward.tf32 == (2 * convolution if is_rounded else 0)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_runner.contracts import Expr, Graph, Multiple, Node, parse_problem, to_json
+from gpu_runner.contracts import Expr, Graph, Multiple, Node, parse_problem
+from gpu_runner.messages import CompareGraph, TraceReference, TraceSizes
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import from_plain
 from gpu_runner.tracing.sizes import changed, defaults, size_sets, tries, triple_of, value_of
@@ -68,9 +69,8 @@ FAMILIES = {
 
 def agrees(source: str, graph: Graph, sizes: dict[str, int], scalars: dict[str, int]) -> bool:
     problem, call = parse_problem(source), handled(source)
-    specs = [vars(spec) for spec in problem.inputs]
-    meta = {"inputs": specs, "sizes": sizes, "scalars": defaults(problem) | scalars, "seed": 3, "graph": to_json(graph)}
-    return call("agrees", meta | {"masked": False})["agrees"] is True
+    at = TraceSizes(problem.inputs, sizes, defaults(problem) | scalars, 3, whole=False)
+    return bool(call(CompareGraph(at, graph, masked=False)))
 
 
 @pytest.mark.parametrize("family", few(FAMILIES, [*FAMILIES][::3]))
@@ -150,8 +150,7 @@ def test_sizes_to_trace_with_are_multiples_of_the_scalars_of_their_trace_and_of_
 
 def test_what_does_not_hold_in_the_problems_own_workloads_is_not_tried() -> None:
     problem, call = parse_problem(PROBLEMS["group_norm"]), handled(PROBLEMS["group_norm"])
-    specs, sizes = [vars(spec) for spec in problem.inputs], dict(problem.workloads[0].sizes)
-    traced = call("trace", {"inputs": specs, "sizes": sizes, "scalars": defaults(problem), "seed": 3, "whole": False})
-    tried = list(tries(problem, "groups", (), from_plain(traced["graph"])))
+    at = TraceSizes(problem.inputs, dict(problem.workloads[0].sizes), defaults(problem), 3, whole=False)
+    tried = list(tries(problem, "groups", (), from_plain(call(TraceReference(at)).graph)))
     assert (Multiple("C", "groups"),) in tried
     assert all(rule.dimension != "N" for rules in tried for rule in rules)  # there are two images

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from gpu_runner.errors import ChildDied, ChildError
 from gpu_runner.forkserver import keeper
 from gpu_runner.forkserver.client import Forked, ForkServer
 from gpu_runner.forkserver.server import shared_memory
+from gpu_runner.messages import CallMain, Echo, OpenDevice, Request
 from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import footprint
@@ -89,7 +91,7 @@ def by_command(started: dict[tuple[tuple[str, str], ...], ForkServer], monkeypat
 def facts(levels: tuple[Isolation, ...], fork: bool) -> dict:
     with ChildSession("echo", LIMITS, files={"thing.py": FACTS}, levels=levels, fork=fork) as session:
         assert is_forked(session) is fork
-        found = session.call("run", {"module": "thing"}).meta
+        found = session.call(CallMain("thing")).message
         return {name: _without(value, str(session.scratch.base)) for name, value in found.items()}
 
 
@@ -127,7 +129,7 @@ def test_no_two_children_draw_the_same(by_command: None) -> None:
     drawn, seeds = [], []
     for fork in (True, True, False, False):
         with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
-            found = session.call("run", {"module": "thing"}).meta
+            found = session.call(CallMain("thing")).message
             drawn += found["drawn"]
             seeds.append(found["seed"])
     assert len(set(drawn)) == len(drawn)
@@ -145,12 +147,12 @@ def test_what_a_child_changes_the_next_one_does_not_find() -> None:
         "    return {'found': [torch.zeros is None, 'LEFT' in os.environ, os.path.exists('left')]}, []\n"
     )
     with ChildSession("echo", LIMITS, files={"thing.py": change}) as session:
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
         with ChildSession("echo", LIMITS, files={"thing.py": look}) as beside:
-            assert beside.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
+            assert beside.call(CallMain("thing")).message == {"found": [False, False, False]}
     with ChildSession("echo", LIMITS, files={"thing.py": look}) as after:
         assert is_forked(after)
-        assert after.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
+        assert after.call(CallMain("thing")).message == {"found": [False, False, False]}
 
 
 def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
@@ -168,7 +170,7 @@ def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
     with ChildSession("echo", LIMITS, (Isolation.namespaces,), files=files) as session:
         assert is_forked(session)
         try:
-            there = session.call("run", {"module": "thing"}).meta["there"]
+            there = session.call(CallMain("thing")).message["there"]
         except ChildDied:
             there = False
     assert not there
@@ -183,7 +185,7 @@ def test_children_find_the_compiler_loaded(own_keeper: None) -> None:
     for gpu in (True, False):
         with ChildSession("echo", LIMITS, gpu=gpu, files={"thing.py": source}) as session:
             assert is_forked(session)
-            assert session.call("run", {"module": "thing"}).meta == {"torch": True, "torch._dynamo": True}
+            assert session.call(CallMain("thing")).message == {"torch": True, "torch._dynamo": True}
 
 
 @pytest.mark.fault
@@ -194,10 +196,10 @@ def test_a_session_outlives_the_server_and_the_next_one_is_fresh(
     with ChildSession("echo", LIMITS, levels=levels) as session:
         assert is_forked(session)
         os.kill(server().pid, signal.SIGKILL)
-        assert session.call("echo", {"a": 1}).meta == {"a": 1}
+        assert session.call(Echo({"a": 1})).message == {"a": 1}
         with ChildSession("echo", LIMITS, levels=levels) as next_one:
             assert not is_forked(next_one)
-            assert next_one.call("echo", {"b": 1}).meta == {"b": 1}
+            assert next_one.call(Echo({"b": 1})).message == {"b": 1}
         launcher = session._process.pid
         below = tree.descendants(launcher)
         assert below
@@ -233,7 +235,7 @@ def test_a_forked_child_that_fails_to_start_is_started_afresh_and_no_other_is_fo
     monkeypatch.setattr(keeper, "fork", without_its_folder)
     with ChildSession("echo", LIMITS) as session:
         assert not is_forked(session)
-        assert session.call("echo", {"a": 1}).meta == {"a": 1}
+        assert session.call(Echo({"a": 1})).message == {"a": 1}
     assert "a forked child failed" in (keeper.why_not() or "")
 
 
@@ -255,10 +257,10 @@ def test_a_level_that_a_forked_child_alone_is_refused_is_not_held_against_the_ho
 def failing(monkeypatch: pytest.MonkeyPatch, fresh_too: bool) -> None:
     real = ChildSession._call
 
-    def call(self: ChildSession, method: str, *rest: object) -> object:
-        if method == "start" and (fresh_too or self.forked):
+    def call(self: ChildSession, request: Request[Any], *rest: object) -> object:
+        if isinstance(request, OpenDevice) and (fresh_too or self.forked):
             raise ChildError("RuntimeError", "Cannot re-initialize CUDA in forked subprocess")
-        return real(self, method, *rest)  # type: ignore[arg-type]
+        return real(self, request, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ChildSession, "_call", call)
 
@@ -268,7 +270,7 @@ def test_a_device_that_opens_in_a_fresh_child_alone_ends_the_forking(
 ) -> None:
     failing(monkeypatch, fresh_too=False)
     with ChildSession("reference", LIMITS) as session:
-        assert session.call("start", {}).meta == {}
+        assert session.call(OpenDevice()).message is None
         assert not is_forked(session)
     assert "Cannot re-initialize CUDA" in (keeper.why_not() or "")
 
@@ -279,16 +281,16 @@ def test_a_device_that_opens_in_no_child_is_no_fault_of_the_fork(
 ) -> None:
     failing(monkeypatch, fresh_too=True)
     with ChildSession("reference", LIMITS) as session, pytest.raises(ChildError):
-        session.call("start", {})
+        session.call(OpenDevice())
     assert keeper.why_not() is None
 
 
 def test_a_device_that_is_lost_later_is_not_found_again_in_a_fresh_child(monkeypatch: pytest.MonkeyPatch) -> None:
     with ChildSession("reference", LIMITS) as session:
-        session.call("start", {})
+        session.call(OpenDevice())
         failing(monkeypatch, fresh_too=False)
         with pytest.raises(ChildError):
-            session.call("start", {})
+            session.call(OpenDevice())
         assert is_forked(session)
     assert keeper.why_not() is None
 
@@ -297,7 +299,7 @@ def test_an_abandoned_child_is_not_started_again(monkeypatch: pytest.MonkeyPatch
     with ChildSession("reference", LIMITS) as session:
         session.abandon()
         with pytest.raises(ChildDied):
-            session.call("start", {})
+            session.call(OpenDevice())
     assert keeper.why_not() is None
 
 
@@ -323,7 +325,7 @@ def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
     weights = {}
     for fork in (True, False):
         with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
-            session.call("run", {"module": "thing"})
+            session.call(CallMain("thing"))
             assert session._process is not None
             assert session._watchdog is not None
             weights[fork] = footprint(session._process.pid, session._watchdog._watchers)
@@ -349,7 +351,7 @@ def test_a_child_that_wants_another_triton_is_forked_and_imports_it_anew(interpr
     variables = {"TRITON_INTERPRET": interpret}
     with ChildSession("echo", LIMITS, variables=variables, files={"thing.py": source}) as session:
         assert is_forked(session)
-        assert session.call("run", {"module": "thing"}).meta == {"kind": kind}
+        assert session.call(CallMain("thing")).message == {"kind": kind}
 
 
 def test_what_the_server_imports_holds_no_part_of_triton() -> None:
@@ -400,7 +402,8 @@ def main(s, t):
     loaded = {}
     for fork in (True, False):
         with ChildSession("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
-            loaded[fork] = session.call("run", {"module": "thing"}).meta
-    assert loaded[True]["there"] == loaded[False]["then"]
+            loaded[fork] = session.call(CallMain("thing")).message
+    own = "gpu_runner.forkserver"  # the package of what the child is forked from
+    assert [name for name in loaded[True]["there"] if name != own] == loaded[False]["then"]
     assert len(loaded[False]["there"]) < len(loaded[False]["then"])
     assert (loaded[False]["changed"], loaded[False]["drawn"]) == ([], [])

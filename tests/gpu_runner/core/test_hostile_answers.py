@@ -18,6 +18,7 @@ from gpu_runner.channel import Channel, Deadline
 from gpu_runner.codec import Bounds, FrameKind, Header
 from gpu_runner.contracts import Limits
 from gpu_runner.errors import ChildError, ProtocolError
+from gpu_runner.messages import CallMain
 from gpu_runner.session import ChildSession
 
 pytestmark = pytest.mark.every_turn
@@ -175,8 +176,8 @@ def main(state, tensors):
 @pytest.mark.parametrize(
     "body",
     [
-        "frame.f_locals['channel'].send(Kind.answer, nonce, {'meta': {}}, [Buffer('float32', (2**17, 2**17), (0, 0), bytes(4))])",
-        "frame.f_locals['channel'].send(Kind.answer, nonce, {'meta': {'a' * 10**7: 1}}, [])",
+        "frame.f_locals['channel'].send(Kind.answer, nonce, {'reply': {}}, [Buffer('float32', (2**17, 2**17), (0, 0), bytes(4))])",
+        "frame.f_locals['channel'].send(Kind.answer, nonce, {'reply': {'a' * 10**7: 1}}, [])",
         "frame.f_locals['channel']._sock.setblocking(True); frame.f_locals['channel']._sock.sendall("
         "codec.HEADER.pack(codec.MAGIC, 1, 4, nonce, 2**31, 0))",
     ],
@@ -187,21 +188,21 @@ def test_a_forged_answer_ends_its_call_alone(body: str) -> None:
     source = FORGE.replace("{body}", codec_limits + body)
     begin = time.monotonic()
     with ChildSession("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ProtocolError):
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
     assert time.monotonic() - begin < 15
 
 
 def test_an_honest_view_with_more_elements_than_memory_arrives() -> None:
     source = "import torch\ndef main(s, t):\n    return {}, [torch.arange(3.0).expand(4, 3)]\n"
     with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
-        reply = session.call("run", {"module": "thing"})
+        reply = session.call(CallMain("thing"))
     assert torch.equal(reply.tensors[0].to_torch(), torch.arange(3.0).expand(4, 3))
 
 
 def test_an_errors_text_is_cut_and_printable() -> None:
     source = "def main(s, t):\n    raise ValueError('\\ud800\\0' + 'x' * 10**6)\n"
     with ChildSession("echo", LIMITS, files={"thing.py": source}) as session, pytest.raises(ChildError) as caught:
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
     assert len(caught.value.message) <= 4000
     caught.value.message.encode()
     assert "\0" not in caught.value.message

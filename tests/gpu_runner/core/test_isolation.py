@@ -14,6 +14,7 @@ from gpu_runner.child.probe import WAYS
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, Isolation, Limits
 from gpu_runner.forkserver import keeper
+from gpu_runner.messages import CallMain, TryWaysOut, WayTried
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.plan import SandboxPlan, environment, package_roots, readable_paths
@@ -25,22 +26,22 @@ LIMITS = Limits(time_s=60, step_s=20)
 
 
 @pytest.fixture(scope="module")
-def goal() -> Iterator[doctor.Bait]:
+def goal() -> Iterator[TryWaysOut]:
     with doctor.bait() as bait:
         yield bait
 
 
-def attempts(goal: doctor.Bait, wanted: tuple[Isolation, ...]) -> dict[str, list]:
+def attempts(goal: TryWaysOut, wanted: tuple[Isolation, ...]) -> dict[str, WayTried]:
     with ChildSession("probe", LIMITS, gpu=False, levels=wanted) as session:
         if set(wanted) - set(session.isolation):
             pytest.skip(f"this host gives {session.isolation} only")
-        return session.call("attempt", goal.meta).meta
+        return session.call(goal).message
 
 
-def test_without_isolation_every_way_but_the_environment_is_open(goal: doctor.Bait) -> None:
+def test_without_isolation_every_way_but_the_environment_is_open(goal: TryWaysOut) -> None:
     tried = attempts(goal, (Isolation.process,))
-    goal.outside.unlink()
-    closed = {name for name, (opened, _) in tried.items() if not opened}
+    Path(goal.outside).unlink()
+    closed = {name for name, way in tried.items() if not way.is_open}
     assert set(tried) == set(WAYS)
     assert "read the parent's variables in its own environment" in closed
     # A child has no capabilities, so where the parent has some the kernel keeps the two apart by itself.
@@ -49,18 +50,18 @@ def test_without_isolation_every_way_but_the_environment_is_open(goal: doctor.Ba
 
 
 @pytest.mark.parametrize("level", [Isolation.landlock, Isolation.namespaces])
-def test_a_level_closes_what_it_has_to(goal: doctor.Bait, level: Isolation) -> None:
+def test_a_level_closes_what_it_has_to(goal: TryWaysOut, level: Isolation) -> None:
     tried = attempts(goal, (Isolation.process, level))
-    opened = [name for name in doctor.must_prevent(level) if tried[name][0]]
-    if not goal.outside.exists():
+    opened = [name for name in doctor.must_prevent(level) if tried[name].is_open]
+    if not Path(goal.outside).exists():
         opened = [name for name in opened if not name.startswith("write outside")]
     assert not opened
 
 
-def test_all_levels_together_close_every_way(goal: doctor.Bait) -> None:
+def test_all_levels_together_close_every_way(goal: TryWaysOut) -> None:
     tried = attempts(goal, LEVELS)
-    assert [name for name, (opened, _) in tried.items() if opened] == []
-    assert not goal.outside.exists()
+    assert [name for name, way in tried.items() if way.is_open] == []
+    assert not Path(goal.outside).exists()
 
 
 def test_the_childs_environment_is_a_short_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_the_child_cannot_see_its_neighbours_folder() -> None:
             f"def main(s, t):\n    import os\n    return {{'there': os.path.exists({str(other.scratch.work)!r})}}, []\n"
         )
         with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
-            assert session.call("run", {"module": "thing"}).meta == {"there": False}
+            assert session.call(CallMain("thing")).message == {"there": False}
 
 
 def test_doctor_reports_what_holds_and_why_not() -> None:

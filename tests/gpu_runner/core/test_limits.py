@@ -11,6 +11,7 @@ import pytest
 
 from gpu_runner.contracts import Isolation, Limits
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory
+from gpu_runner.messages import CallMain, Echo
 from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.watchdog import MAX_DEPTH, footprint, room_of
@@ -25,7 +26,7 @@ BOTH = pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY], ids=["all level
 
 def run(source: str, limits: Limits, levels: tuple[Isolation, ...]) -> dict:
     with ChildSession("echo", limits, files={"thing.py": source}, levels=levels) as session:
-        return session.call("run", {"module": "thing"}).meta
+        return session.call(CallMain("thing")).message
 
 
 MEMORY = {
@@ -54,7 +55,7 @@ def test_memory_that_is_shared_counts(source: str, levels: tuple[Isolation, ...]
         session._watchdog._limits = Limits(memory_bytes=250 * MIB)
         begin = time.monotonic()
         with pytest.raises(ChildOutOfMemory, match="more than 250 MiB of memory"):
-            session.call("run", {"module": "thing"})
+            session.call(CallMain("thing"))
     assert time.monotonic() - begin < 10
 
 
@@ -65,7 +66,7 @@ def test_shared_memory_counts_once_however_many_have_it() -> None:
         "time.sleep(0.5)\n"
     )
     with ChildSession("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, fork=False) as session:
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
         assert session._process is not None
         assert session._watchdog is not None
         taken = footprint(session._process.pid, session._watchdog._watchers)
@@ -85,8 +86,8 @@ def test_a_folder_in_memory_takes_no_more_than_its_limit(source: str) -> None:
         if Isolation.namespaces not in session.isolation:
             pytest.skip("this host gives no namespaces")
         with pytest.raises(ChildError, match="No space left"):
-            session.call("run", {"module": "thing"})
-        assert session.call("echo", {"still": "there"}).meta == {"still": "there"}
+            session.call(CallMain("thing"))
+        assert session.call(Echo({"still": "there"})).message == {"still": "there"}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_the_folder_in_memory_counts_as_memory() -> None:
         own = footprint(session._process.pid, session._watchdog._watchers).memory_bytes  # type: ignore[union-attr]
         session._watchdog._limits = Limits(memory_bytes=own + 48 * MIB)
         with pytest.raises(ChildOutOfMemory, match="MiB of memory"):
-            session.call("run", {"module": "thing"})
+            session.call(CallMain("thing"))
 
 
 @BOTH
@@ -114,8 +115,8 @@ def test_nested_folders_of_a_child_leave_nothing_and_the_next_child_runs(levels:
     with ChildSession("echo", limits, files={"thing.py": DEEP.partition("import time")[0]}, levels=levels) as session:
         base = session.scratch.base
         with pytest.raises(ChildFailed):
-            session.call("run", {"module": "thing"}, timeout_s=5)
-            session.call("run", {"module": "nothing"})
+            session.call(CallMain("thing"), timeout_s=5)
+            session.call(CallMain("nothing"))
     assert not base.exists()
     assert run("def main(s, t):\n    return {'a': 1}, []\n", limits, levels) == {"a": 1}
 
@@ -126,7 +127,7 @@ def test_what_a_child_wrote_can_be_read_after_its_end(levels: tuple[Isolation, .
     source += "open('out', 'w').write('written')\nos.mkdir('sub')\nopen('sub/x', 'w').write('deeper')\n"
     with ChildSession("echo", Limits(time_s=30, step_s=20), files={"thing.py": source}, levels=levels) as session:
         session.scratch.write({"later/given.txt": "given"})
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
         session.settle()
         assert session.scratch.read("out", 100) == b"written"
         assert session.scratch.read("sub/x", 100) == b"deeper"

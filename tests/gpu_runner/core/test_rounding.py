@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_runner.contracts import Graph, Node, Rounding, parse_problem
+from gpu_runner.contracts import Graph, Node, Rounding, from_json, parse_problem, to_json
 from gpu_runner.errors import ChildDied, ChildError
+from gpu_runner.messages import FindRounding, Request, RoundedValues
 from gpu_runner.tracing.joint import run
 from gpu_runner.tracing.rounding import Watch, rounded_nodes
 from gpu_runner.tracing.tracer import Tracer
@@ -122,12 +123,12 @@ def _graph_with(answer: Any) -> Graph:
     """Capture with another answer to where eager mode rounds."""
     plain = handled(GELU)
 
-    def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
-        given = plain(method, meta)
-        if method == "rounding":
+    def call(request: Request[Any]) -> Any:
+        given = plain(request)
+        if isinstance(request, FindRounding):
             if isinstance(answer, Exception):
                 raise answer
-            given = given | answer
+            given = from_json(RoundedValues, to_json(given) | answer)
         return given
 
     return Tracer(call, parse_problem(GELU)).graph()

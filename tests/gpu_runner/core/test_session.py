@@ -18,6 +18,7 @@ import torch
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import Isolation, Limits
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, IsolationUnavailable, ProtocolError
+from gpu_runner.messages import CallMain, Echo, LookAtGpu
 from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.scratch import Scratch, ScratchError
@@ -31,18 +32,18 @@ PROCESS_ONLY = (Isolation.process,)
 ROOT = Path(__file__).parents[3]
 
 
-def run(source: str, levels: tuple[Isolation, ...] = LEVELS, limits: Limits = LIMITS, **arguments: object) -> dict:
+def run(source: str, levels: tuple[Isolation, ...] = LEVELS, limits: Limits = LIMITS) -> dict:
     with ChildSession("echo", limits, files={"thing.py": source}, levels=levels) as session:
-        return session.call("run", {"module": "thing"} | arguments).meta
+        return session.call(CallMain("thing")).message
 
 
 def test_tensors_and_metadata_come_back() -> None:
     tensors = [torch.randn(5, 7)[:, ::2], torch.arange(3), torch.randn(600_000)]
     with ChildSession("echo", LIMITS) as session:
-        reply = session.call("echo", {"a": [1, "x"]}, [Buffer.from_torch(t) for t in tensors])
-        again = session.call("echo", {})
-    assert reply.meta == {"a": [1, "x"]}
-    assert again.meta == {}
+        reply = session.call(Echo({"a": [1, "x"]}), [Buffer.from_torch(t) for t in tensors])
+        again = session.call(Echo({}))
+    assert reply.message == {"a": [1, "x"]}
+    assert again.message == {}
     for sent, got in zip(tensors, reply.tensors, strict=True):
         assert torch.equal(got.to_torch(), sent)
 
@@ -52,8 +53,8 @@ def test_an_exception_names_its_kind_and_line() -> None:
         "echo", LIMITS, files={"thing.py": "import math\n\ndef main(s, t):\n    return 1 / 0\n"}
     ) as session:
         with pytest.raises(ChildError) as caught:
-            session.call("run", {"module": "thing"})
-        assert session.call("echo", {"still": "there"}).meta == {"still": "there"}
+            session.call(CallMain("thing"))
+        assert session.call(Echo({"still": "there"})).message == {"still": "there"}
     assert (caught.value.kind, caught.value.line, caught.value.path) == ("ZeroDivisionError", 4, "thing.py")
     assert "thing.py" in caught.value.log
 
@@ -82,7 +83,7 @@ def test_a_signal_is_told_apart_from_an_exit(levels: tuple[Isolation, ...]) -> N
 def test_printed_frames_never_count_as_answers() -> None:
     source = (
         "import os\nfrom gpu_runner import codec\nfrom gpu_runner.codec import FrameKind\n"
-        "frame = codec.encode(FrameKind.answer, bytes(16), {'meta': {'forged': 1}}, ())\n"
+        "frame = codec.encode(FrameKind.answer, bytes(16), {'reply': {'forged': 1}}, ())\n"
         "os.write(1, frame)\nos.write(2, frame)\n"
         "def main(s, t):\n    return {'honest': 1}, []\n"
     )
@@ -92,23 +93,23 @@ def test_printed_frames_never_count_as_answers() -> None:
 def test_a_frame_forged_before_the_call_ends_the_session() -> None:
     forge = (
         "import os\nfrom gpu_runner import codec\nfrom gpu_runner.codec import FrameKind\n"
-        "frame = codec.encode(FrameKind.answer, bytes(16), {'meta': {'forged': 1}}, ())\n"
+        "frame = codec.encode(FrameKind.answer, bytes(16), {'reply': {'forged': 1}}, ())\n"
         "for n in range(3, 1000):\n"
         "    try:\n        os.write(n, frame)\n"
         "    except OSError:\n        pass\n"
     )
     with ChildSession("echo", LIMITS, files={"thing.py": forge}) as session:
         with pytest.raises(ProtocolError):
-            session.call("run", {"module": "thing"})
+            session.call(CallMain("thing"))
         with pytest.raises(ProtocolError, match="gone"):
-            session.call("echo", {})
+            session.call(Echo({}))
 
 
 def test_a_loop_is_killed_at_the_deadline() -> None:
     with ChildSession("echo", LIMITS, files={"thing.py": "while True: pass\n"}) as session:
         start = time.monotonic()
         with pytest.raises(ChildTimeout):
-            session.call("run", {"module": "thing"}, timeout_s=1.0)
+            session.call(CallMain("thing"), timeout_s=1.0)
         assert time.monotonic() - start < 10
 
 
@@ -120,10 +121,10 @@ def test_what_a_busy_host_took_is_added_to_a_limit_at_most_twice(
     with ChildSession("echo", LIMITS, files={"thing.py": source}) as session:
         monkeypatch.setattr(tree, "waited_s", lambda _pid: time.monotonic())  # as if it had waited all the time
         if answers:
-            assert session.call("run", {"module": "thing"}, timeout_s=1.0).meta == {"slept": True}
+            assert session.call(CallMain("thing"), timeout_s=1.0).message == {"slept": True}
         else:
             with pytest.raises(ChildTimeout, match=r"within 1\.0 s and 2\.0 s for which it waited"):
-                session.call("run", {"module": "thing"}, timeout_s=1.0)
+                session.call(CallMain("thing"), timeout_s=1.0)
 
 
 def test_what_a_busy_host_took_from_a_call_is_no_part_of_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +133,7 @@ def test_what_a_busy_host_took_from_a_call_is_no_part_of_the_whole_time(monkeypa
     with ChildSession("echo", limits, files={"thing.py": source}) as session:
         monkeypatch.setattr(tree, "waited_s", lambda _pid: time.monotonic())
         for _ in range(3):
-            assert session.call("run", {"module": "thing"}).meta == {"slept": True}
+            assert session.call(CallMain("thing")).message == {"slept": True}
 
 
 def test_however_long_many_processes_wait_a_child_has_three_times_its_whole_time(
@@ -145,7 +146,7 @@ def test_however_long_many_processes_wait_a_child_has_three_times_its_whole_time
         begin = time.monotonic()
         with pytest.raises(ChildTimeout):
             for _ in range(20):
-                session.call("run", {"module": "thing"})
+                session.call(CallMain("thing"))
         assert time.monotonic() - begin < 6.0
 
 
@@ -187,7 +188,7 @@ def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> No
         pass  # the process that children are forked from is there for all sessions, and stays
     before = set(tree.descendants(os.getpid()))
     with ChildSession("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
 
         def are_all_seen() -> bool:  # those in between end meanwhile
             seen = set(tree.descendants(os.getpid()))
@@ -224,15 +225,15 @@ def test_a_tensor_that_cannot_be_handed_over_is_an_error_and_no_death() -> None:
         files={"thing.py": "import torch\ndef main(state, tensors):\n    return {}, [torch.zeros(2**20)]\n"},
     ) as session:
         with pytest.raises(ChildError, match=r"a tensor of 4 MiB cannot be handed .*: File too large"):
-            session.call("run", {"module": "thing"})
-        assert session.call("echo", {"n": 1}).meta == {"n": 1}
+            session.call(CallMain("thing"))
+        assert session.call(Echo({"n": 1})).message == {"n": 1}
 
 
 def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
     with ChildSession(
         "echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}
     ) as session:
-        session.call("run", {"module": "thing"})
+        session.call(CallMain("thing"))
         deadline = time.monotonic() + 60
         while "last" not in session.log and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -252,7 +253,7 @@ def test_sessions_may_run_beside_each_other() -> None:
 
     def one(number: int) -> None:
         with ChildSession("echo", LIMITS) as session:
-            answers.append(session.call("echo", {"n": number}).meta)
+            answers.append(session.call(Echo({"n": number})).message)
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
     for thread in threads:
@@ -265,16 +266,16 @@ def test_sessions_may_run_beside_each_other() -> None:
 def test_the_scratch_folder_is_gone_afterwards() -> None:
     with ChildSession("echo", LIMITS, files={"a/b.txt": "x"}) as session:
         base = session.scratch.base
-        session.call("run", {"module": "this"})
+        session.call(CallMain("this"))
         assert session.scratch.read("a/b.txt", 10) == b"x"
     assert not base.exists()
 
 
-def test_an_unknown_method_and_an_unknown_role_are_errors() -> None:
-    with ChildSession("echo", LIMITS) as session, pytest.raises(ChildError, match="no method"):
-        session.call("nothing", {})
+def test_a_request_of_another_role_and_an_unknown_role_are_errors() -> None:
+    with ChildSession("echo", LIMITS) as session, pytest.raises(ChildError, match="takes no LookAtGpu"):
+        session.call(LookAtGpu(quick=True))
     with ChildSession("../echo", LIMITS) as session, pytest.raises(ChildError, match="is no role"):
-        session.call("echo", {})
+        session.call(Echo({}))
 
 
 def _tarball(entries: dict[str, bytes | tuple[str, bytes]]) -> bytes:
@@ -297,7 +298,7 @@ def test_a_snapshot_is_unpacked_without_its_top_folder() -> None:
     with ChildSession(
         "echo", LIMITS, tree=tree_bytes, files={"thing.py": source}, import_roots=("src", ".")
     ) as session:
-        assert session.call("run", {"module": "thing"}).meta == {"value": 7}
+        assert session.call(CallMain("thing")).message == {"value": 7}
 
 
 @pytest.mark.parametrize(

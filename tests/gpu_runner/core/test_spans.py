@@ -13,6 +13,7 @@ from gpu_runner import spans
 from gpu_runner.__main__ import carried_out
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, RunnerError
+from gpu_runner.messages import Echo
 from gpu_runner.session import ChildSession
 
 
@@ -40,7 +41,7 @@ def test_a_result_says_where_its_seconds_went_also_where_it_failed(
 ) -> None:
     def act(context: RunContext) -> dict[str, Any]:
         with ChildSession("echo", context.limits, name="the one") as session:
-            session.call("echo", {})
+            session.call(Echo({}))
         raise RunnerError("after all")
 
     with caplog.at_level(logging.INFO, "gpu_runner"):

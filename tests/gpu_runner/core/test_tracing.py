@@ -17,6 +17,7 @@ from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.evaluate import Unsupported, evaluate
+from gpu_runner.messages import LoadProblem, Request
 from gpu_runner.tracing.joint import as_tuple, make_inputs
 from gpu_runner.tracing.sizes import defaults, dimensions
 from gpu_runner.tracing.tracer import Tracer, check
@@ -33,15 +34,17 @@ class Captured:
     reference: Callable[..., Any]
 
 
-def handled(source: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+def handled(source: str) -> Callable[[Request[Any]], Any]:
     """Give what reaches the handlers of a child that holds a problem, in this process: the sandbox has its own tests."""
     module = types.ModuleType("problem")
     exec(compile(source, "problem.py", "exec"), module.__dict__)
     state = ChildState(Path(), Path(), False, {"problem": module})
 
-    def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
+    def call(request: Request[Any]) -> Any:
         try:
-            return {"reference": module.reference} if method == "load" else HANDLERS[method](state, meta, [])[0]
+            return (
+                module.reference if isinstance(request, LoadProblem) else HANDLERS[type(request)](state, request, [])[0]
+            )
         except Exception as error:
             raise ChildError(type(error).__name__, str(error)) from error
 
@@ -54,7 +57,7 @@ def caught_once(source: str) -> Captured:
     problem, call = parse_problem(source), handled(source)
     graph = Tracer(call, problem).graph()
     check(graph, problem)
-    return Captured(problem, graph, call("load", {})["reference"])
+    return Captured(problem, graph, call(LoadProblem()))
 
 
 def captured(source: str) -> tuple[Problem, Graph]:
@@ -79,8 +82,8 @@ def test_the_graph_agrees_with_autograd_at_other_sizes(name: str) -> None:
     sizes = other_sizes(problem)
     free = [n for n, v in defaults(problem).items() if isinstance(v, float) and n not in graph.specialised]
     scalars = defaults(problem) | {n: 0.37 * (i + 1) for i, n in enumerate(free)}
-    specs = [vars(spec) for spec in problem.inputs]
-    made = dict(zip([s["name"] for s in specs], make_inputs(specs, sizes, seed=5), strict=True))
+    specs = problem.inputs
+    made = dict(zip([s.name for s in specs], make_inputs(specs, sizes, seed=5), strict=True))
     leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in made.items()}
     outputs = as_tuple(caught_once(PROBLEMS[name]).reference(**leaves, **scalars))
     upstream = [torch.randn_like(o) if u else None for o, u in zip(outputs, graph.upstream, strict=True)]

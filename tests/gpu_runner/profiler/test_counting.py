@@ -13,11 +13,12 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, Pass, SourceFile, Workload, parse_problem
+from gpu_runner.messages import CallForm
 from gpu_runner.outline import OutputForm, WorkloadOutline, unproved
 from gpu_runner.profiler import command
 from gpu_runner.profiler.counting import CounterRun
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.proof import CallForm, Proof
+from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NORM, NOTHING, SPILLING, sheet
 from tests.problems import problem_source

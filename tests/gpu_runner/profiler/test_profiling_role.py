@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,10 +14,11 @@ from gpu_runner.buffers import Buffer
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.child.profiling import count
 from gpu_runner.contracts import Pass, Workload, parse_problem
+from gpu_runner.messages import CallForm, ProfileCall
 from gpu_runner.outline import OutputForm, WorkloadOutline, unproved
 from gpu_runner.profiler import metrics, sheet
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.proof import CallForm, make_call
+from gpu_runner.verify.proof import make_call
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NOTHING, SPILLING
 from tests.gpu_runner.profiler.sheets import sheet as printed
@@ -88,7 +88,7 @@ def profiler(state: ChildState, body: str, missing: str = "") -> str:
     return str(path)
 
 
-def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tuple[dict[str, Any], list[torch.Tensor]]:
+def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tuple[ProfileCall, list[torch.Tensor]]:
     problem = parse_problem(problem_source("softmax"))
     form = CallForm("reference", problem.parameters)
     oracle = Oracle(problem, None, form, {})  # type: ignore[arg-type]  # nothing is asked of the reference
@@ -97,22 +97,20 @@ def asked(program: str, limit_s: float = 60.0, module: str = "candidate") -> tup
     proof = unproved(
         oracle, Case("workload", sizes, "float32", 1), WorkloadOutline({}, (OutputForm(shape, "float32", True),))
     )
-    call = make_call(
-        proof, profiler=program, metrics=list(metrics.METRICS), limit_s=limit_s, module=module, symbol="candidate", init=[],
-        import_roots=["."],
-    )  # fmt: skip
-    return call.meta, [Buffer.to_torch(buffer) for buffer in call.tensors]
+    call = make_call(proof)
+    asked = ProfileCall(call.call, program, tuple(metrics.METRICS), limit_s, module, "candidate", (".",))
+    return asked, [Buffer.to_torch(buffer) for buffer in call.tensors]
 
 
 def test_the_candidate_runs_below_the_profiler_and_the_table_comes_back(state: ChildState) -> None:
     table = printed(MEMORY_BOUND, NOTHING, SPILLING)
     body = RUNS.format(python=sys.executable, table=table)
     facts, _ = count(state, *asked(profiler(state, body)))
-    assert facts["exit_code"] == 0, facts["output"]
-    assert facts["launched"] == ["_copy_kernel"]
-    parts = sheet.sections(sheet.read(facts["log"]))
+    assert facts.exit_code == 0, facts.output
+    assert facts.launched == ("_copy_kernel",)
+    parts = sheet.sections(sheet.read(facts.log))
     workload = Workload(())
-    own = sheet.counters(parts[0][0], Pass.forward, workload, facts["launched"])
+    own = sheet.counters(parts[0][0], Pass.forward, workload, facts.launched)
     assert [len(part) for part in parts] == [1, 1]
     assert not own.own
     assert list((state.scratch / "tmp").iterdir()) == []
@@ -121,8 +119,8 @@ def test_the_candidate_runs_below_the_profiler_and_the_table_comes_back(state: C
 def test_counters_that_are_not_there_are_left_out_one_after_the_other(state: ChildState) -> None:
     body = RUNS.format(python=sys.executable, table=printed(MEMORY_BOUND))
     facts, _ = count(state, *asked(profiler(state, body, missing="sm__pipe_tensor_cycles_active")))
-    assert facts["exit_code"] == 0
-    assert sheet.read(facts["log"])
+    assert facts.exit_code == 0
+    assert sheet.read(facts.log)
 
 
 def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: ChildState) -> None:
@@ -130,7 +128,7 @@ def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: ChildSta
     body = f"child = subprocess.Popen(['sleep', '60'])\nopen({str(mark)!r}, 'w').write(str(child.pid))\nchild.wait()"
     begin = time.monotonic()
     facts, _ = count(state, *asked(profiler(state, body), limit_s=3.0))
-    assert facts["exit_code"] is None
+    assert facts.exit_code is None
     assert time.monotonic() - begin < 20
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and _is_alive(int(mark.read_text())):
@@ -141,8 +139,8 @@ def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: ChildSta
 def test_a_candidate_that_fails_is_told_by_its_last_line(state: ChildState) -> None:
     body = RUNS.format(python=sys.executable, table="==ERROR== The application returned an error code (1).")
     facts, _ = count(state, *asked(profiler(state, body), module="elsewhere"))
-    assert facts["exit_code"] == 1
-    assert "No module named 'elsewhere'" in facts["output"]
+    assert facts.exit_code == 1
+    assert "No module named 'elsewhere'" in facts.output
 
 
 def _is_alive(pid: int) -> bool:

@@ -37,7 +37,7 @@ def decided(text: str, *given: torch.Tensor) -> dict[str, int]:
         result = candidate(tensor)
         if getattr(result, "requires_grad", False):
             result.sum().backward()
-    return {text: outcome for *_, text, outcome in decisions.to_json()}
+    return {text: outcome for *_, text, outcome in decisions.rows()}
 
 
 def native(text: str) -> Any:

@@ -7,7 +7,8 @@ import ast
 import pytest
 import torch
 
-from gpu_runner.program.coverage import BOTH, FAILED, HELD, MOST_DECISIONS, Decisions
+from gpu_runner.messages import MOST_DECISIONS
+from gpu_runner.program.coverage import BOTH, FAILED, HELD, Decisions
 from gpu_runner.program.lanes import KernelText
 from gpu_runner.program.load import load
 from gpu_runner.program.objects import Violation
@@ -513,10 +514,10 @@ def test_what_hangs_in_a_kernel_on_fixed_numbers_alone_is_no_decision() -> None:
 
 def test_decisions_beyond_what_is_kept_prove_nothing_and_none_is_left_out() -> None:
     decisions = Decisions({("a.py", line, 0, False, "x"): BOTH for line in range(MOST_DECISIONS)})
-    assert len(decisions.to_json()) == MOST_DECISIONS
+    assert len(decisions.rows()) == MOST_DECISIONS
     decisions.aside["a.py", 0, 0, True, "y"] = FAILED
     with pytest.raises(Violation, match="more than 2,048 places"):
-        decisions.to_json()
+        decisions.rows()
 
 
 BEYOND = {

@@ -9,6 +9,7 @@ import pytest
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import RunCase, WarmUp
 from gpu_runner.program.coverage import BOTH, FAILED
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case, Content
@@ -128,7 +129,7 @@ def one_sided() -> list[tuple[str, str]]:
     source = CandidateSource((SourceFile("candidate.py", text),))
     with loaded("candidate", source, proofs[0].form, context) as session:
         for call in (make_call(proof, poison=True) for proof in proofs):
-            decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+            decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
     lines = text.splitlines()
     return [(lines[decision.line - 1], decision.text) for decision, outcome in decisions.items() if outcome != BOTH]
 
@@ -167,11 +168,11 @@ def test_what_kernels_decide_aside_is_not_noted_and_what_follows_is() -> None:
     outcomes = []
     with loaded("candidate", source, proofs[0].form, context) as session:
         first, *calls = (make_call(proof, poison=True) for proof in proofs)
-        session.call("warm", first.meta, first.tensors)
+        session.call(WarmUp(first.call), first.tensors)
         for call in calls:
-            decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+            decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
             outcomes.append(next(seen for decision, seen in decisions.items() if decision.text == "`n > 30`"))
-            session.call("warm", first.meta, first.tensors)
+            session.call(WarmUp(first.call), first.tensors)
     assert outcomes == [FAILED, FAILED, BOTH]
 
 
@@ -199,7 +200,7 @@ def test_each_entry_of_a_block_and_bit_of_a_word_is_taken_or_its_look_up_was_not
     source = CandidateSource((SourceFile("candidate.py", text),))
     with loaded("candidate", source, proof.form, context) as session:
         call = make_call(proof, poison=True)
-        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+        decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
     lines = text.splitlines()
     for name, (written, missed) in TAKEN.items():
         found = [

@@ -7,6 +7,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.messages import RunCase
 from gpu_runner.program import nans
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case, Content
@@ -62,7 +63,7 @@ def outcomes(body: str) -> dict[str, int]:
     source = CandidateSource((SourceFile("candidate.py", text),))
     with loaded("candidate", source, proof.form, context) as session:
         call = make_call(proof, poison=True)
-        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+        decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
     return {decision.text: outcome for decision, outcome in decisions.items()}
 
 

@@ -14,19 +14,20 @@ from gpu_runner.child import candidate
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import CallForm, CaseTrail, LeaveTrail, SentCall, TrailEvent
 from gpu_runner.program.log import Log
 from gpu_runner.program.objects import Violation
 from gpu_runner.program.trail import Trail
 from gpu_runner.session import ChildReply
-from gpu_runner.verify.answer import CaseTrail, TrailEvent
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _other_trail
 from gpu_runner.verify.peer import NO_PEER
-from gpu_runner.verify.proof import CallForm, ChildCall, Proof
+from gpu_runner.verify.proof import ChildCall, Proof
 from tests.cheats.trial import surroundings
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
+CALL = SentCall(CallForm("reference"), {}, (), (), backward=False)
 PLAIN = (KERNELS / "reglu.py").read_text()
 
 
@@ -72,20 +73,20 @@ def test_what_raises_without_its_kernels_and_with_them_leaves_no_trail(monkeypat
 
     monkeypatch.setattr(candidate, "_trail", refused)
     with pytest.raises(RuntimeError):
-        candidate.leave_trail(ChildState(Path(), Path(), gpu=False), {"expected": None}, [])
+        candidate.leave_trail(ChildState(Path(), Path(), gpu=False), LeaveTrail(CALL), [])
     assert tried == [True, False]
 
 
 class Child:
     """Stands for the child that imports a candidate."""
 
-    def __init__(self, trail: dict[str, object] | ChildError) -> None:
+    def __init__(self, trail: CaseTrail | ChildError) -> None:
         self._trail = trail
 
-    def call(self, *_: object) -> ChildReply:
+    def call(self, *_: object) -> ChildReply[CaseTrail]:
         if isinstance(self._trail, ChildError):
             raise self._trail
-        return ChildReply({"trail": self._trail}, ())
+        return ChildReply(self._trail)
 
 
 MAY_RAISE = Case("around a constant", (("T", 3),), "float32", 5, may_raise=True)
@@ -94,11 +95,11 @@ EMPTY = Case("no rows", (("T", 0),), "float32", 5, may_raise=True)
 
 def said(child: Child, trail: CaseTrail | None, case: Case = MAY_RAISE) -> str | None:
     proof = Proof(case, CallForm("reference", ()), {}, {}, (), ())
-    return _other_trail(child, proof, NO_PEER, ChildCall({}, []), trail)  # type: ignore[arg-type]
+    return _other_trail(child, proof, NO_PEER, ChildCall(CALL), trail)  # type: ignore[arg-type]
 
 
 def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> None:
-    there = {"events": [["`empty`", "candidate.py", 3, "aa"]], "whole": "bb"}
+    there = CaseTrail((TrailEvent("`empty`", "candidate.py", 3, "aa"),), "bb")
     assert said(Child(there), None) == "it raises where it is evaluated, and runs where it is imported."
     assert said(Child(ChildError("ValueError", "odd")), None) is None
     with pytest.raises(ChildError):
@@ -109,8 +110,8 @@ def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> 
 
 
 def test_the_first_other_event_is_named_with_its_line() -> None:
-    there = {"events": [["`empty`", "candidate.py", 3, "aa"], ["`view`", "candidate.py", 4, "cc"]], "whole": "bb"}
     same = TrailEvent("`empty`", "candidate.py", 3, "aa")
+    there = CaseTrail((same, TrailEvent("`view`", "candidate.py", 4, "cc")), "bb")
     assert said(Child(there), CaseTrail((same,), "bb")) is None
     assert said(Child(there), CaseTrail((same,), "dd")) == "`view` comes in place of nothing (line 4 of candidate.py)."
     other = TrailEvent("`view`", "candidate.py", 4, "ee")
@@ -132,7 +133,7 @@ def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:
     # By its times it takes one setting here, and another one there.
     one, other = tuned(1), tuned(3)
     assert (one.launched, other.launched) == ({"kernel": 1}, {"kernel": 3})
-    assert one.trail.to_json() == other.trail.to_json()
+    assert one.trail.left() == other.trail.left()
 
 
 DECIDES: dict[str, Callable[[], object]] = {
@@ -160,7 +161,7 @@ def test_what_is_read_of_a_kernel_is_rounded_elsewhere_on_another_device() -> No
     def left(value: float, *, has_devices: bool) -> str:
         trail = Trail(has_devices=has_devices)
         trail.operator("_local_scalar_dense.default", ("candidate.py", 3), ((torch.ones(1),), {}), value)
-        return str(trail.to_json()["whole"])
+        return trail.left().whole
 
     assert left(0.1, has_devices=False) == left(0.1 + 1e-9, has_devices=False)
     assert left(0.1, has_devices=True) != left(0.1 + 1e-9, has_devices=True)

@@ -6,18 +6,21 @@ import pytest
 
 from gpu_runner.benchmark.roofline import TimeFloor
 from gpu_runner.contracts import Pass, Workload
+from gpu_runner.messages import CallForm, DrawnCall, PreparedTuning
 from gpu_runner.tuning.plan import TuningJob, is_near, share, steps
 from gpu_runner.verify.proof import ChildCall
 
-FACTS = {"sizes": {"forward": [96], "backward": [96, 12]}, "defaults": {"forward": {"num_warps": 4, "name": "x"}}}
+FACTS = PreparedTuning({"forward": (96,), "backward": (96, 12)}, {"forward": {"num_warps": 4}})
 
 
 def job(rows: int, backward: bool = True) -> TuningJob:
-    return TuningJob(Workload((("T", rows),)), ChildCall({}, []), backward, rows, {})
+    return TuningJob(
+        Workload((("T", rows),)), ChildCall(DrawnCall(CallForm("reference"), {}, 1, ())), backward, rows, {}
+    )
 
 
 def test_workloads_of_one_size_share_the_search_of_the_largest() -> None:
-    wide = {"sizes": {"forward": [1024]}}
+    wide = PreparedTuning({"forward": (1024,)}, {})
     found, notes = steps([(job(4), FACTS), (job(64), FACTS), (job(8, backward=False), wide)], set(Pass))
     told = [(step.label, step.key[1], step.is_search) for step in found]
     assert told == [
@@ -35,10 +38,10 @@ def test_workloads_of_one_size_share_the_search_of_the_largest() -> None:
 
 
 def test_only_wanted_passes_are_planned_and_one_without_sizes_is_told() -> None:
-    found, notes = steps([(job(4), {"sizes": {"forward": "none", "backward": [-1, True]}})], {Pass.forward})
+    found, notes = steps([(job(4), PreparedTuning({"backward": (-1,)}, {}))], {Pass.forward})
     assert found == []
     assert notes == ["The candidate looked no settings up in its forward pass at T=4."]
-    assert steps([(job(4), {})], set()) == ([], [])
+    assert steps([(job(4), PreparedTuning({}, {}))], set()) == ([], [])
 
 
 @pytest.mark.parametrize(

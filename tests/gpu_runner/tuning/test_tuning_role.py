@@ -14,21 +14,12 @@ import torch
 
 from gpu_runner.child import tuning
 from gpu_runner.child.handlers import ChildState
+from gpu_runner.contracts import Pass
+from gpu_runner.messages import CallForm, DrawnCall, DrawnTensor, LoadTuned, PrepareTuning, TimeSettings, TrySettings
 
-META = {
-    "form": "reference",
-    "order": ["x"],
-    "keywords": [],
-    "parameters": [],
-    "scalars": {},
-    "seed": 7,
-    "inputs": [
-        {"name": "x", "shape": [64, 32], "dtype": "float32", "init": "normal", "noisy": False, "grad": True},
-    ],
-    "upstream": [{"shape": [64, 32], "dtype": "float32"}],
-    "backward": True,
-    "architecture": "cpu",
-}
+FORM = CallForm("reference", ("x",))
+X = DrawnTensor((64, 32), "float32", "x", grad=True)
+CALL = DrawnCall(FORM, {}, 7, (X,), (DrawnTensor((64, 32), "float32"),))
 
 
 class Into(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped to the checker
@@ -53,27 +44,26 @@ def state() -> Iterator[ChildState]:
     module.TUNED = {}  # type: ignore[attr-defined]
     sys.modules["overwriting"] = module
     made = ChildState(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
-    meta = {"module": "overwriting", "symbol": "candidate", "form": "reference", "init": [], "holder": "overwriting"}
-    tuning.load(made, meta, [])
-    tuning.prepare(made, META, [])
+    tuning.load(made, LoadTuned("overwriting", "candidate", FORM, "overwriting"), [])
+    tuning.prepare(made, PrepareTuning(CALL, "cpu", backward=True), [])
     yield made
     del sys.modules["overwriting"]
 
 
-@pytest.mark.parametrize("timed_pass", ["forward", "backward"])
-def test_settings_are_good_after_runs_that_overwrote_inputs_and_upstream(state: ChildState, timed_pass: str) -> None:
-    meta = {"pass": timed_pass, "architecture": "cpu", "table": {}, "samples": 3, "warm_up": 1}
+@pytest.mark.parametrize("timed_pass", [Pass.forward, Pass.backward])
+def test_settings_are_good_after_runs_that_overwrote_inputs_and_upstream(state: ChildState, timed_pass: Pass) -> None:
     for _ in range(3):
-        assert tuning.attempt(state, meta, [])[0] == {"wrong": None}
-        assert len(tuning.block(state, meta, [])[0]["device_us"]) == 3
+        assert tuning.attempt(state, TrySettings(timed_pass, "cpu", {}), [])[0] is None
+        times, _ = tuning.block(state, TimeSettings(timed_pass, "cpu", {}, samples=3, warm_up=1), [])
+        assert len(times.device_us) == 3
 
 
 def test_a_value_that_is_wrong_is_told_whatever_was_overwritten(
     state: ChildState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(state.values, "candidate", lambda x: Into.apply(x) * 1.01)
-    meta = {"pass": "forward", "architecture": "cpu", "table": {}}
-    assert tuning.attempt(state, meta, [])[0] == {"wrong": "value 0 differs from the default's"}
+    wrong, _ = tuning.attempt(state, TrySettings(Pass.forward, "cpu", {}), [])
+    assert wrong == "value 0 differs from the default's"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

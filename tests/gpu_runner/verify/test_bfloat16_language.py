@@ -9,6 +9,7 @@ import torch
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import Limits
+from gpu_runner.messages import CallMain
 from gpu_runner.session import ChildSession, has_gpu
 
 pytestmark = pytest.mark.skipif(has_gpu(), reason="on a GPU nothing is interpreted")
@@ -257,11 +258,11 @@ def results() -> Iterator[dict[str, torch.Tensor | str]]:
     source = HEAD + "".join(KERNEL.format(number=n, statement=text) for n, text in enumerate(statements))
     source += f"\n\nTABLE = {rows!r}\n" + MAIN
     with ChildSession("echo", Limits(time_s=300, step_s=200), gpu=False, files={"thing.py": source}) as session:
-        reply = session.call("run", {"module": "thing"}, [Buffer.from_torch(tensor) for tensor in inputs()])
+        reply = session.call(CallMain("thing"), [Buffer.from_torch(tensor) for tensor in inputs()])
     found: dict[str, torch.Tensor | str] = {
         row[0]: buffer.to_torch() for row, buffer in zip(rows, reply.tensors, strict=True)
     }
-    yield found | reply.meta["failed"]
+    yield found | reply.message["failed"]
 
 
 def expected(text: str, results: dict[str, torch.Tensor | str]) -> torch.Tensor:

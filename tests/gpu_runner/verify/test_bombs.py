@@ -14,11 +14,13 @@ import torch
 from gpu_runner import verify
 from gpu_runner.codec import FrameKind, Shape
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Status, VerifyRequest, parse_problem
+from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Status, VerifyRequest, parse_problem, to_json
 from gpu_runner.errors import AnswerRefused, ProtocolError
-from gpu_runner.session import ChildReply
+from gpu_runner.messages import CallForm, RunCase, SentCall, TrailEvent, ValueForm
+from gpu_runner.reply import message_of
+from gpu_runner.session import ChildReply, _of_frame
 from gpu_runner.verify import judge
-from gpu_runner.verify.answer import expecting, read_answer
+from gpu_runner.verify.answer import CaseAnswer, expecting, read_answer
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.finding import failure_of
@@ -36,6 +38,8 @@ def reference(x):
 """
 CONTEXT = RunContext(Path(tempfile.gettempdir()), Limits(time_s=120, step_s=60))
 
+REQUEST = RunCase(SentCall(CallForm("reference"), {}, (), (), backward=False))
+
 
 def proof() -> Proof:
     problem = parse_problem(PROBLEM)
@@ -49,8 +53,7 @@ def proof() -> Proof:
 def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     """The metadata and the shapes of an honest answer to one case."""
     entries = [
-        {"label": f"{run}/output 0", "kind": "Tensor", "tensor": place, "shape": [70], "stride": [1]}
-        | {"dtype": "float32", "device": "cpu", "differentiable": False}
+        to_json(ValueForm(f"{run}/output 0", "Tensor", place, (70,), (1,), "float32", "cpu"))
         for place, run in enumerate(("first", "second"))
     ]
     body: dict[str, Any] = {
@@ -58,7 +61,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
         "changed": [], "imported": False, "processors": 0, "asked": False, "broken": 0, "untouched": [], "touched": [],
         "ordering": [],
         "trail": {"events": [], "whole": ""},
-        "decisions": [], "told": {}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
+        "decisions": [], "kernels": {}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
     }  # fmt: skip
     raw = asked.laid["x"].raw
     shapes = [Shape("float32", (70,), (1,), 0, 280)] * 2 + [
@@ -67,9 +70,19 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     return body, shapes
 
 
+def announced(body: dict[str, Any], shapes: list[Shape]) -> None:
+    check = _of_frame(REQUEST, expecting(proof()))
+    assert check is not None
+    check(FrameKind.answer, {"reply": body}, tuple(shapes))
+
+
+def answer(body: dict[str, Any]) -> CaseAnswer:
+    return read_answer(ChildReply(message_of(REQUEST, {"reply": body})))
+
+
 def test_an_honest_answer_is_expected() -> None:
     body, shapes = honest(proof())
-    expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
+    announced(body, shapes)
 
 
 def _twice(body: dict, shapes: list) -> None:
@@ -129,23 +142,23 @@ def test_an_answer_that_the_runner_never_gives_is_refused_before_its_values(
     body, shapes = honest(proof())
     change(body, shapes)
     with pytest.raises(ProtocolError):
-        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
+        announced(body, shapes)
 
 
 def test_an_output_of_another_shape_and_far_too_large_is_not_read() -> None:
     body, shapes = honest(proof())
     shapes[0] = Shape("float32", (2**17, 2**13), (2**13, 1), 0, 2**32)
     with pytest.raises(AnswerRefused, match=r"output 0 has the shape \(131072, 8192\)") as caught:
-        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
+        announced(body, shapes)
     assert failure_of(caught.value, "launch", None).status is Status.incorrect_shape
 
 
 @pytest.mark.parametrize("table", ["launched", "launches", "unwritten", "failed"])
 def test_an_answer_with_endless_names_is_refused_and_no_cheat(table: str) -> None:
     body, shapes = honest(proof())
-    body[table] = {f"kernel {n}": 1 for n in range(100_000)}
+    body[table] = {f"kernel {n}": "no" if table == "failed" else 1 for n in range(100_000)}
     with pytest.raises(AnswerRefused) as caught:
-        expecting(proof())(FrameKind.answer, {"meta": body}, tuple(shapes))
+        announced(body, shapes)
     assert failure_of(caught.value, "launch", None).status is Status.refused
 
 
@@ -153,34 +166,34 @@ def test_an_answer_with_endless_names_is_refused_and_no_cheat(table: str) -> Non
 def test_a_count_that_is_no_number_is_no_answer(number: object) -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
-    assert read_answer(ChildReply(body, ())).broken == 0
+    assert answer(body).broken == 0
     with pytest.raises(ProtocolError):
-        read_answer(ChildReply(body | {"broken": number}, ()))
+        answer(body | {"broken": number})
 
 
 def test_a_trail_is_bounded_and_of_its_form() -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
-    event = ["`empty`", None, None, "aa"]
-    assert len(read_answer(ChildReply(body | {"trail": {"events": [event], "whole": "bb"}}, ())).trail.events) == 1
-    for wrong in ([event] * 5000, [event[:3]], [["`empty`", None, "x", "aa"]], 7):
+    event = to_json(TrailEvent("`empty`", None, None, "aa"))
+    assert len(answer(body | {"trail": {"events": [event], "whole": "bb"}}).trail.events) == 1
+    for wrong in ([event] * 5000, [event | {"digest": 7}], [event | {"line": "x"}], 7):
         with pytest.raises(ProtocolError):
-            read_answer(ChildReply(body | {"trail": {"events": wrong, "whole": "bb"}}, ()))
+            answer(body | {"trail": {"events": wrong, "whole": "bb"}})
 
 
 def test_decisions_are_bounded_and_of_their_form() -> None:
     body, _ = honest(proof())
     body |= {"values": [], "raw": []}
     row = ["candidate.py", 7, 4, False, "`n > 31`", 2]
-    assert len(read_answer(ChildReply(body | {"decisions": [row]}, ())).decisions) == 1
+    assert len(answer(body | {"decisions": [row]}).decisions) == 1
     for wrong in ([row] * 5000, [row[:3]], [["candidate.py", "x", 4, False, "`n > 31`", 2]], 7):
         with pytest.raises(ProtocolError):
-            read_answer(ChildReply(body | {"decisions": wrong}, ()))
+            answer(body | {"decisions": wrong})
     value = ["candidate.py", 7, 4, True, "`n // 31`", "floor_divide", "2"]
-    assert len(read_answer(ChildReply(body | {"told": {"values": [value]}}, ())).decided.values) == 1
+    assert len(answer(body | {"kernels": {"values": [value]}}).decided.values) == 1
     for wrong in ([value] * 20000, [value[:3]], 7):
         with pytest.raises(ProtocolError):
-            read_answer(ChildReply(body | {"told": {"values": wrong}}, ()))
+            answer(body | {"kernels": {"values": wrong}})
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,14 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_problem
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import CallForm, LoadCandidate, OpenDevice, RunCase, WarmUp
 from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.verify import opening
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.early import Early, keeps_apart
 from gpu_runner.verify.opening import ORIGINAL, loaded
-from gpu_runner.verify.proof import CallForm, Proof, make_call
+from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
@@ -51,7 +51,7 @@ def test_where_the_sandbox_keeps_children_apart_a_turn_is_in_the_child_that_bega
     call = make_call(warming, poison=True)
     with Early(source(HONEST), surroundings(tmp_path), 1, warming) as early, early.turn(warming.form) as session:
         assert keeps_apart(session.isolation)
-        assert session.call("run", call.meta, call.tensors).meta["values"]
+        assert session.call(RunCase(call.call), call.tensors).message.values
 
 
 def test_without_a_form_the_code_waits_for_its_turn(tmp_path: Path, warming: Proof) -> None:
@@ -87,8 +87,8 @@ def test_a_warm_up_runs_forward_and_backward_and_gives_nothing_back(tmp_path: Pa
     honest = source(HONEST)
     call = make_call(warming, poison=True)
     with loaded("candidate", honest, warming.form, surroundings(tmp_path)) as session:
-        reply = session.call("warm", call.meta, call.tensors)
-        assert (reply.meta, reply.tensors) == ({}, ())
+        reply = session.call(WarmUp(call.call), call.tensors)
+        assert (reply.message, reply.tensors) == (None, ())
 
 
 def test_an_error_in_the_warm_up_does_not_end_the_child(tmp_path: Path, warming: Proof) -> None:
@@ -96,10 +96,10 @@ def test_an_error_in_the_warm_up_does_not_end_the_child(tmp_path: Path, warming:
     fails = "def candidate(a, b):\n    raise RuntimeError('each call fails')\n"
     with loaded("candidate", source(fails), warming.form, surroundings(tmp_path)) as session:
         with pytest.raises(ChildError, match="each call fails"):
-            session.call("warm", call.meta, call.tensors)
-        session.call("start", {})
+            session.call(WarmUp(call.call), call.tensors)
+        session.call(OpenDevice())
         with pytest.raises(ChildError, match="each call fails"):
-            session.call("run", call.meta, call.tensors)
+            session.call(RunCase(call.call), call.tensors)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_cases_that_are_named_later_are_run_before_its_turn(tmp_path: Path, warm
             early.also(likewise)
         likewise.wait_until(4)
         with early.turn(warming.form) as session:
-            assert session.call("run", call.meta, call.tensors).meta["values"]
+            assert session.call(RunCase(call.call), call.tensors).message.values
     assert likewise.made == 4
 
 
@@ -153,13 +153,12 @@ def test_what_is_named_once_its_turn_has_come_is_left_out(tmp_path: Path, warmin
 def test_a_candidate_is_evaluated_and_only_an_original_may_be_imported_in_its_place(
     name: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[dict[str, Any]] = []
+    told: list[LoadCandidate] = []
 
     class Child:
-        def call(self, method: str, meta: dict[str, Any]) -> None:
-            assert method == "load"
-            told.append(meta)
+        def call(self, request: LoadCandidate) -> None:
+            told.append(request)
 
     monkeypatch.setattr(opening, "opened", lambda *_: nullcontext(Child()))
     with opening.loaded("candidate", CandidateSource(()), CallForm("reference", ()), RunContext(Path()), name):
-        assert [meta["mode"] for meta in told] == [mode]
+        assert [request.mode for request in told] == [mode]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.messages import CallForm
 from gpu_runner.verify.cases import Case, Content, Special, is_activation
 from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.extremes import (
@@ -23,7 +24,7 @@ from gpu_runner.verify.extremes import (
     with_special,
 )
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
-from gpu_runner.verify.proof import CallForm, Expected, Proof
+from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.reach import farthest, with_held
 from gpu_runner.verify.telling import passed_over, remark
 from gpu_runner.verify.truth import asked_of

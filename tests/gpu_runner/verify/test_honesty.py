@@ -11,15 +11,16 @@ import triton
 
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.contracts.verify import Status
+from gpu_runner.messages import CallForm, Work
 from gpu_runner.program.log import CONSTANTS, Log
-from gpu_runner.verify.answer import CaseAnswer, Work
+from gpu_runner.verify.answer import CaseAnswer
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.honesty import PARTIALS, adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import CallForm, Expected, Proof, Scale
+from gpu_runner.verify.proof import Expected, Proof, Scale
 from gpu_runner.verify.tolerances import Truth
 from tests.problems import problem_source
 

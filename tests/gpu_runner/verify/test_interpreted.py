@@ -14,11 +14,11 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.messages import CallForm
 from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import cases, judge
 from gpu_runner.verify.opening import loaded
-from gpu_runner.verify.proof import CallForm
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
 from tests.honest.table import problem_of, source_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import RunCase
 from gpu_runner.program.coverage import BOTH, FAILED, HELD
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import SeenDecision, joined, read_answer
@@ -172,7 +173,7 @@ def test_what_kernels_decide_in_several_processes_is_joined() -> None:
             for width in widths:
                 proof = asked_of(problem, form, Case("drawn", (("T", 3), ("I", width)), "float32", width))
                 call = make_call(replace(proof, wanted=()), poison=True)
-                answer = read_answer(session.call("run", call.meta | {"several": True}, call.tensors))
+                answer = read_answer(session.call(RunCase(call.call, several=True), call.tensors))
         seen.append(answer.decided)
     each = [{one.text: outcome for one, outcome in process.outcomes.items() if one.in_kernel} for process in seen]
     assert [decisions["`n > 100`"] for decisions in each] == [FAILED, HELD, HELD]
@@ -189,10 +190,10 @@ class Failing:
     gpu = False
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.asked: list[RunCase] = []
 
-    def call(self, method: str, meta: dict[str, Any], *_: object, **__: object) -> None:
-        self.asked.append(meta)
+    def call(self, request: RunCase, *_: object, **__: object) -> None:
+        self.asked.append(request)
         raise ChildError("AssertionError", "out of range")
 
 
@@ -210,7 +211,7 @@ def test_indices_are_out_of_range_in_a_call_of_each_set_of_kernels_and_count_tho
     trial.launching[frozenset()] = next(iter(trial.launching.values()))
     _decide_outside(trial, cast("ChildSession", child), ())
     assert len(child.asked) == 2 * 4
-    assert not any(meta["optional"] for meta in child.asked)
+    assert not any(request.optional for request in child.asked)
 
 
 def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:

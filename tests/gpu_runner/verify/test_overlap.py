@@ -17,6 +17,7 @@ import torch
 from gpu_runner.contracts import Limits, parse_problem
 from gpu_runner.contracts.verify import Check, Status
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import CallForm, RunCase, Use
 from gpu_runner.reply import ChildReply
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
@@ -28,7 +29,7 @@ from gpu_runner.verify.examine import _Examiner
 from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import CallForm, Expected, Proof, Use
+from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.scale import AtScale
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
 from tests.cheats.trial import surroundings
@@ -336,7 +337,7 @@ class _Running:
     """A child that tells which runs it was asked for; in its third call it raises, and with ``hangs`` it waits to be ended."""
 
     def __init__(self, *, hangs: bool = False) -> None:
-        self.asked: list[tuple[int, list[str]]] = []
+        self.asked: list[tuple[int, tuple[str, ...]]] = []
         self.hangs, self.gone, self.is_renewed = hangs, threading.Event(), False
 
     def renew(self) -> None:
@@ -345,14 +346,13 @@ class _Running:
     def abandon(self) -> None:
         self.gone.set()
 
-    def call(self, method: str, meta: dict[str, Any], tensors: object, check: object) -> ChildReply:
-        assert method == "run"
-        self.asked.append((seed := len(self.asked), meta["skip"]))
+    def call(self, request: RunCase, tensors: object, check: object) -> ChildReply[int]:
+        self.asked.append((seed := len(self.asked), request.call.skip))
         if self.hangs:
             self.gone.wait()
         if seed == 2:
             raise ChildError("ValueError", "no", "")
-        return ChildReply({"asked": seed}, ())
+        return ChildReply(seed)
 
 
 def ahead_of(session: _Running) -> judge._Ahead:
@@ -371,10 +371,10 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
             found = []
             for proof, call in zip(known, calls, strict=True):
                 try:
-                    found.append(ahead.reply(child, proof, call).meta["asked"])
+                    found.append(ahead.reply(child, proof, call).message)
                 except ChildError:
                     found.append("raised")
-    assert session.asked == [*((place, ["second"]) for place in range(4)), (4, [])]
+    assert session.asked == [*((place, ("second",)) for place in range(4)), (4, ())]
     assert found == [4, 1, "raised", 3]
 
 

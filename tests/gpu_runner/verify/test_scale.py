@@ -152,7 +152,7 @@ def said_of(problem: str, candidate: CandidateSource) -> tuple[list[VerdictFindi
     with loaded("candidate", candidate, found[0].proof.form, surroundings()) as session:
         for call in found:
             sent = call.call()
-            checks, wrong = examined_at_scale(call, session.call("sampled", sent.meta, sent.tensors))
+            checks, wrong = examined_at_scale(call, session.call(sent.call, sent.tensors))
             findings += wrong
             compared |= {check.output for check in checks}
     return findings, compared

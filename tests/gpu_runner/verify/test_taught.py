@@ -10,6 +10,7 @@ import torch
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_problem
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import RunCase
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case
@@ -62,7 +63,7 @@ def ran(
     call = make_call(asked, poison=False)
     source = CandidateSource((SourceFile("candidate.py", HEAD + kernel + TAIL.replace("(1,)", programs)),))
     with loaded("candidate", source, form, RunContext(folder, Limits(step_s=100.0))) as session:
-        value = read_answer(session.call("run", call.meta, call.tensors)).runs[run]["output 0"]
+        value = read_answer(session.call(RunCase(call.call), call.tensors)).runs[run]["output 0"]
     assert value.tensor is not None
     return value.tensor, asked.inputs["x"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -92,7 +94,7 @@ def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwa
     with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
         oracle, asked = Oracle.open(problem, session, 1), session.call
 
-        def ended(*_: object) -> ChildReply:
+        def ended(*_: object) -> ChildReply[Any]:
             session.settle()
             monkeypatch.setattr(session, "call", asked)
             raise ChildOutOfMemory("more than 16384 MiB of memory", "")

@@ -6,6 +6,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Verdict
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import RunCase, TurnDecision
 from gpu_runner.verify.cases import Content
 from gpu_runner.verify.judge import LEAST_TURNED, judge_by
 from gpu_runner.verify.opening import loaded
@@ -100,8 +101,7 @@ def test_what_leaves_the_language_behind_a_guard_ends_no_later_call() -> None:
     call = make_call(case, poison=True, tolerant=True)
     with loaded("candidate", candidate, case.form, surroundings()) as session:
         with pytest.raises(ChildError):
-            session.call(
-                "turned", call.meta | {"turned": ["candidate.py", line, 11, False, f"`{GUARD}`"]}, call.tensors
-            )
+            place = "candidate.py", line, 11, False, f"`{GUARD}`"
+            session.call(TurnDecision(call.call, place), call.tensors)
         plain = make_call(case, poison=True)
-        assert session.call("run", plain.meta, plain.tensors).meta["launched"]
+        assert session.call(RunCase(plain.call), plain.tensors).message.launched

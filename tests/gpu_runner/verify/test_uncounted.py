@@ -8,6 +8,7 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, parse_problem
 from gpu_runner.errors import ChildFailed
+from gpu_runner.messages import RunCase, WarmUp
 from gpu_runner.program.coverage import BOTH, FAILED
 from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.opening import loaded
@@ -33,8 +34,8 @@ def test_what_is_decided_while_warming_up_was_never_judged() -> None:
     problem = parse_problem(problem_source("reglu"))
     call, own = make_call(blank(problem, judged, square), poison=True), make_call(judged, poison=True)
     with loaded("candidate", candidate, judged.form, surroundings()) as session:
-        session.call("warm", call.meta, call.tensors)
-        answer = read_answer(session.call("run", own.meta, own.tensors, check=expecting(judged)))
+        session.call(WarmUp(call.call), call.tensors)
+        answer = read_answer(session.call(RunCase(own.call), own.tensors, check=expecting(judged)))
     seen = {outcome for decision, outcome in answer.decisions.items() if "== 0" in decision.text}
     assert seen == {FAILED}
 
@@ -49,11 +50,11 @@ def test_what_is_decided_in_a_case_that_may_fail_counts_only_where_it_does_not()
     far = replace(judged, laid={name: replace(one, raw=one.raw * 0 + 2000.0) for name, one in judged.laid.items()})
     seen = {}
     for optional in (False, True):
-        own, failing = make_call(judged, poison=True), make_call(far, poison=True, optional=optional)
+        own, failing = make_call(judged), make_call(far)
         with loaded("candidate", candidate, judged.form, surroundings()) as session:
-            session.call("run", own.meta, own.tensors, check=expecting(judged))
+            session.call(RunCase(own.call), own.tensors, check=expecting(judged))
             with pytest.raises(ChildFailed):
-                session.call("run", failing.meta, failing.tensors, check=expecting(far))
-            answer = read_answer(session.call("run", own.meta, own.tensors, check=expecting(judged)))
+                session.call(RunCase(failing.call, optional), failing.tensors, check=expecting(far))
+            answer = read_answer(session.call(RunCase(own.call), own.tensors, check=expecting(judged)))
         seen[optional] = {outcome for decision, outcome in answer.decisions.items() if "1000" in decision.text}
     assert seen == {False: {BOTH}, True: {FAILED}}

@@ -12,6 +12,7 @@ import torch
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import parse_problem
+from gpu_runner.messages import SampledReply, SampledValue
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, plan_cases
 from gpu_runner.verify.compare import Truth
@@ -52,9 +53,9 @@ def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
     finite = torch.isfinite(output.truth.exact).all(-1)
     assert output.truth.held is not None and finite.any() and not finite.all()
     given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
-    entry = {"label": "output 0", "shape": list(given.shape), "tensor": 0}
+    entry = SampledValue("output 0", tuple(given.shape), "float32", 0)
     tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
-    reply = ChildReply({"values": [entry], "offsets": [], "ranges": []}, tensors)
+    reply = ChildReply(SampledReply((entry,)), tensors)
     _, findings = examined_at_scale(called[0], reply)
     assert [finding.rule for finding in findings] == ["at scale"]
 

@@ -110,8 +110,8 @@ def test_in_the_interpreter_one_case_in_three_is_run_twice(monkeypatch: pytest.M
     proofs, _ = told(monkeypatch, gpu=False, cases=cases)
     assert sum(not proof.once for proof in proofs) == 3  # two by their seeds, and the one with most elements
     calls = [judge._call(proof, Peer(failed=frozenset({"interleaved"})), ()) for proof in proofs]
-    assert [("second" in call.meta["skip"]) for call in calls] == [proof.once for proof in proofs]
-    assert all("interleaved" in call.meta["skip"] for call in calls)
+    assert [("second" in call.call.skip) for call in calls] == [proof.once for proof in proofs]
+    assert all("interleaved" in call.call.skip for call in calls)
     monkeypatch.undo()
     monkeypatch.setattr(judge, "MOST_TWICE", 5)
     assert not any(proof.once for proof in told(monkeypatch, gpu=True, cases=cases)[0])

@@ -10,6 +10,7 @@ import pytest
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import RunCase
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case
@@ -67,7 +68,7 @@ def test_a_table_is_read_whole_or_its_look_up_was_not_seen(name: str) -> None:
     source = CandidateSource((SourceFile("candidate.py", text),))
     with loaded("candidate", source, proof.form, context) as session:
         call = make_call(proof, poison=True)
-        decisions = read_answer(session.call("run", call.meta, call.tensors)).decisions
+        decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
     missed = [one for one, outcome in decisions.items() if "each entry of the memory" in one.text and outcome != BOTH]
     assert len(missed) == unseen
     assert {text.splitlines()[one.line - 1].strip() for one in missed} == ({body} if unseen else set())
@@ -90,7 +91,7 @@ def said_at_scale(problem: str, text: str) -> tuple[list[VerdictFinding], set[st
     with loaded("candidate", source, found[0].proof.form, surroundings()) as session:
         for call in found:
             sent = call.call()
-            checks, wrong = examined_at_scale(call, session.call("sampled", sent.meta, sent.tensors))
+            checks, wrong = examined_at_scale(call, session.call(sent.call, sent.tensors))
             findings += wrong
             compared |= {check.output for check in checks}
     return findings, compared

@@ -23,6 +23,7 @@ from gpu_runner.child.capture import HANDLERS
 from gpu_runner.child.handlers import ChildState
 from gpu_runner.contracts import Graph, Problem, parse_problem
 from gpu_runner.errors import ChildError
+from gpu_runner.messages import Request
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
 from workers.authors.compiler import CompilerAuthor
@@ -67,9 +68,9 @@ def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
     (work / "problem.py").write_text(problem.source)
     state = ChildState(work, work, False)
 
-    def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
+    def call(request: Request[Any]) -> Any:
         try:
-            return HANDLERS[method](state, meta, [])[0]
+            return HANDLERS[type(request)](state, request, [])[0]
         except Exception as error:
             raise ChildError(type(error).__name__, str(error)) from error
 
