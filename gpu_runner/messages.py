@@ -31,7 +31,7 @@ MESSAGE_CHARS, TRACE_CHARS = 4000, 16000
 
 
 @dataclass_transform(frozen_default=True)
-class Message:
+class ChildMessage:
     """Makes a frozen dataclass of each of its subclasses."""
 
     def __init_subclass__(cls) -> None:
@@ -40,7 +40,7 @@ class Message:
         dataclass(frozen=True)(cls)
 
 
-class Request(Message, Generic[R]):
+class Request(ChildMessage, Generic[R]):
     """A call of a role's handler. ``reply`` is the type of what it returns besides tensors."""
 
     reply: ClassVar[Any]
@@ -51,7 +51,7 @@ class Request(Message, Generic[R]):
         cls.reply = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]  # of every subclass of a generic class
 
 
-class Raised(Message):
+class Raised(ChildMessage):
     """What a handler raised: the exception's class, and where in the session's files; ``verdict`` is a status and a rule."""
 
     kind: Annotated[str, AtMost(200)]
@@ -90,7 +90,7 @@ class CallMain(Request[dict[str, Any]]):
 # Role ``probe``
 
 
-class WayTried(Message):
+class WayTried(ChildMessage):
     """Whether a way out of the sandbox was open, and what the system said."""
 
     is_open: bool
@@ -108,7 +108,7 @@ class TryWaysOut(Request[dict[str, WayTried]]):
     pid: int  # of a process
 
 
-class GpuFacts(Message):
+class GpuFacts(ChildMessage):
     """What the GPU is; ``bandwidth_gbps`` is that of a copy on the device, read and written."""
 
     name: str
@@ -153,7 +153,7 @@ class RecordScript(Request[Text | None]):
 # Role ``gauge``
 
 
-class RatesMeasured(Message):
+class RatesMeasured(ChildMessage):
     """Rates of the GPU; None where one was not asked for or could not be measured, then with the reason in ``failed``."""
 
     gpu: str
@@ -183,7 +183,7 @@ NumbersBeyond = tuple[
 ]  # path, line, text, number, between which it was seen
 
 
-class CallForm(Message):
+class CallForm(ChildMessage):
     """How a problem's callable is called."""
 
     name: str  # reference or kernelbench
@@ -196,7 +196,7 @@ class CallForm(Message):
     defaults: tuple[tuple[str, Scalar], ...] = ()  # of scalars
 
 
-class Use(Message):
+class Use(ChildMessage):
     """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
 
     kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
@@ -208,7 +208,7 @@ class Use(Message):
         return " ".join((self.kind, *self.names))
 
 
-class SentTensor(Message):
+class SentTensor(ChildMessage):
     """A view of a tensor that goes along, with its guards; shape, stride and offset in elements."""
 
     name: str
@@ -219,7 +219,7 @@ class SentTensor(Message):
     grad: bool
 
 
-class SentCall(Message):
+class SentCall(ChildMessage):
     """A call whose inputs and upstream gradients go along as tensors, and the runs of it: see ``child.steps``."""
 
     form: CallForm
@@ -244,14 +244,14 @@ class SentCall(Message):
     compiling: bool = False  # host code is told that it is being compiled
 
 
-class ShapedTensor(Message):
+class ShapedTensor(ChildMessage):
     name: str
     shape: tuple[int, ...]
     dtype: str
     grad: bool
 
 
-class ShapedCall(Message):
+class ShapedCall(ChildMessage):
     """A call on shapes alone."""
 
     form: CallForm
@@ -259,7 +259,7 @@ class ShapedCall(Message):
     inputs: tuple[ShapedTensor, ...]
 
 
-class DrawnTensor(Message):
+class DrawnTensor(ChildMessage):
     """A tensor that every child draws by one seed: of deviation ``scale``, or whole numbers from ``low`` to below ``high``."""
 
     shape: tuple[int, ...]
@@ -273,7 +273,7 @@ class DrawnTensor(Message):
     grad: bool = False
 
 
-class DrawnCall(Message):
+class DrawnCall(ChildMessage):
     """A call whose inputs and upstream gradients every child draws itself."""
 
     form: CallForm
@@ -283,7 +283,7 @@ class DrawnCall(Message):
     upstream: tuple[DrawnTensor | None, ...] = ()
 
 
-class ModuleCall(Message):
+class ModuleCall(ChildMessage):
     """A module's call whose parameters go along and whose inputs ``get_inputs`` of ``source`` draws on the device."""
 
     sent: SentCall
@@ -299,7 +299,7 @@ WorkloadCall = DrawnCall | ModuleCall | SentCall
 # Roles ``reference`` and ``operations``
 
 
-class TensorForm(Message):
+class TensorForm(ChildMessage):
     """A tensor without its content, its stride in elements."""
 
     shape: tuple[int, ...]
@@ -308,11 +308,11 @@ class TensorForm(Message):
     differentiable: bool
 
 
-class PlainValue(Message):
+class PlainValue(ChildMessage):
     value: Any
 
 
-class ReferenceLoaded(Message):
+class ReferenceLoaded(ChildMessage):
     """Of a module: what it is built with, and names of parameters and buffers, whose tensors go along."""
 
     init: tuple[Any, ...] = ()
@@ -327,7 +327,7 @@ class LoadReference(Request[ReferenceLoaded]):
     seed: int  # of what a module draws
 
 
-class ModuleInputs(Message):
+class ModuleInputs(ChildMessage):
     """What ``get_inputs`` of a module gives, whose tensors go along."""
 
     is_tensor: tuple[bool, ...]
@@ -342,7 +342,7 @@ class DescribeModuleInputs(Request[tuple[TensorForm | PlainValue, ...]]):
     seed: int
 
 
-class TruthKinds(Message):
+class TruthKinds(ChildMessage):
     """Answers of the reference besides the exact ones and its own: see ``child.reference``."""
 
     shake: float = 0.0  # the step by which inputs are shaken, relative; 0 for no such answers
@@ -351,7 +351,7 @@ class TruthKinds(Message):
     rounded: bool = False
 
 
-class ReferenceValues(Message):
+class ReferenceValues(ChildMessage):
     """Answers by kind, None where a gradient does not exist; the tensors of all that are there go along in this order."""
 
     kinds: dict[str, tuple[TensorForm | None, ...]]
@@ -380,7 +380,7 @@ class DifferentiateTwice(Request[ReferenceValues]):
     kinds: TruthKinds
 
 
-class TrafficBytes(Message):
+class TrafficBytes(ChildMessage):
     """Bytes of a call's tensors, of what autograd keeps, and of all that operators make."""
 
     inputs: int
@@ -397,7 +397,7 @@ class MeasureTraffic(Request[TrafficBytes]):
     call: ShapedCall
 
 
-class OutputForm(Message):
+class OutputForm(ChildMessage):
     """An output as it is told.
 
     Raises:
@@ -418,7 +418,7 @@ class DescribeOutputs(Request[tuple[OutputForm, ...]]):
     call: WorkloadCall
 
 
-class Operations(Message):
+class Operations(ChildMessage):
     """Floating-point operations of one pass.
 
     Raises:
@@ -442,7 +442,7 @@ class Operations(Message):
         return Operations(self.matrix + other.matrix, self.vector + other.vector, self.tf32 + other.tf32)
 
 
-class OutlinedCall(Message):
+class OutlinedCall(ChildMessage):
     forward: Operations
     backward: Operations | None
     outputs: tuple[OutputForm, ...]
@@ -460,14 +460,14 @@ class DigestInputs(Request[tuple[str, ...]]):
     call: WorkloadCall
 
 
-class RowForm(Message):
+class RowForm(ChildMessage):
     """A tensor of which rows go along."""
 
     shape: tuple[int, ...]
     dtype: str
 
 
-class TruthRows(Message):
+class TruthRows(ChildMessage):
     """Outputs and gradients, None where there is none; rows of all go along, exact ones, then the reference's own."""
 
     outputs: tuple[RowForm, ...]
@@ -518,7 +518,7 @@ class SelectCallable(Request[None]):
     symbol: str
 
 
-class Work(Message):
+class Work(ChildMessage):
     """What an operator of torch did in one step, as often as it was called on one line for operands of one size.
 
     ``source`` is the input that it worked on, empty for what a kernel wrote.
@@ -536,7 +536,7 @@ class Work(Message):
     each: int = 0  # elements of one of these operations, which are alike
 
 
-class TrailEvent(Message):
+class TrailEvent(ChildMessage):
     """One operator or launch of a run; the digest is of its operands."""
 
     what: Label
@@ -545,14 +545,14 @@ class TrailEvent(Message):
     digest: Annotated[str, AtMost(64)]
 
 
-class CaseTrail(Message):
+class CaseTrail(ChildMessage):
     """What the host code did in a case, in order; ``whole`` is of all of it, of which the first ``events`` are named."""
 
     events: Annotated[tuple[TrailEvent, ...], AtMost(MOST_EVENTS)] = ()
     whole: Annotated[str, AtMost(64)] = ""
 
 
-class KernelOutcomes(Message):
+class KernelOutcomes(ChildMessage):
     """What outcomes of decisions in kernels are joined by with those of other processes."""
 
     uncounted: Annotated[tuple[Place, ...], AtMost(MOST_TOLD)] = ()  # of whose outcomes none counted
@@ -564,7 +564,7 @@ class KernelOutcomes(Message):
 Outcomes = Annotated[tuple[tuple[Text, int, int, bool, Label, int], ...], AtMost(MOST_DECISIONS)]
 
 
-class ValueForm(Message):
+class ValueForm(ChildMessage):
     """One output or gradient by its label; ``tensor`` is its place among the tensors, None where something else came."""
 
     label: str  # run/output 0, run/gradient of x
@@ -577,7 +577,7 @@ class ValueForm(Message):
     differentiable: bool = False
 
 
-class CaseReply(Message):
+class CaseReply(ChildMessage):
     """What came of the runs of a case; the tensors of ``values`` go along, then inputs and upstream gradients with their guards."""
 
     values: tuple[ValueForm, ...]
@@ -620,7 +620,7 @@ class LeaveTrail(Request[CaseTrail]):
     dry: bool = False  # kernels never run
 
 
-class TurnedReply(Message):
+class TurnedReply(ChildMessage):
     trail: CaseTrail
     turns: int  # how often the decision ended the other way
     decisions: Outcomes  # that were made in such cases alone
@@ -647,14 +647,14 @@ class WarmUp(Request[None]):
     call: SentCall
 
 
-class CompilerRefusal(Message):
+class CompilerRefusal(ChildMessage):
     kind: str  # the exception's class
     message: str
     path: Text | None
     line: int | None
 
 
-class CompiledReply(Message):
+class CompiledReply(ChildMessage):
     refused: CompilerRefusal | None
     compiled: tuple[str, ...]  # kernels that were taken so far
 
@@ -665,7 +665,7 @@ class CompileCase(Request[CompiledReply]):
     call: SentCall
 
 
-class PeakBytes(Message):
+class PeakBytes(ChildMessage):
     """Peak bytes of memory beyond what was there; None where there is no GPU, or no backward."""
 
     forward: int | None = None
@@ -680,7 +680,7 @@ class AskDevice(Request[dict[str, Any]]):
     """What host code can learn of the GPU."""
 
 
-class SpreadTensor(Message):
+class SpreadTensor(ChildMessage):
     """How a tensor that goes along for a few places is laid out at full size, its offset in elements."""
 
     axes: Axes
@@ -689,7 +689,7 @@ class SpreadTensor(Message):
     permuted: bool = False  # its first dimension is that whose elements lie side by side
 
 
-class SampledValue(Message):
+class SampledValue(ChildMessage):
     """An output or gradient at its full shape; ``tensor`` is the place of its values at the call's places, what is known of them
     follows. None where it is of another form.
     """
@@ -701,7 +701,7 @@ class SampledValue(Message):
     unsure: bool = False  # more may be known than is told
 
 
-class SampledReply(Message):
+class SampledReply(ChildMessage):
     """What is known of a call at scale; nothing where CPython carries out the host code."""
 
     values: tuple[SampledValue, ...] = ()
@@ -758,7 +758,7 @@ class ReleaseWorkload(Request[None]):
     """Free the memory of a workload."""
 
 
-class HostTimes(Message):
+class HostTimes(ChildMessage):
     """How long the host queues a pass, and until the device is done as well."""
 
     host_us: float
@@ -772,7 +772,7 @@ class TimeHost(Request[HostTimes]):
     most_s: float
 
 
-class BlockTimes(Message):
+class BlockTimes(ChildMessage):
     device_us: tuple[float, ...]
     late: int = 0  # runs that were taken again because the host came too late
 
@@ -791,7 +791,7 @@ class MeasurePeak(Request[int]):
     timed_pass: Pass
 
 
-class ComputedRows(Message):
+class ComputedRows(ChildMessage):
     """What a timed run computed last: the number of outputs, which gradients there are, all shapes in order; rows go along."""
 
     outputs: int
@@ -811,7 +811,7 @@ class CheckRows(Request[ComputedRows]):
 SettingsTable = dict[str, dict[str, int]]  # by pass
 
 
-class TunedLoaded(Message):
+class TunedLoaded(ChildMessage):
     architecture: Annotated[str, AtMost(20)]
     gpu: Annotated[str, AtMost(100)] | None
 
@@ -825,7 +825,7 @@ class LoadTuned(Request[TunedLoaded]):
     holder: str  # a module
 
 
-class PreparedTuning(Message):
+class PreparedTuning(ChildMessage):
     """By pass, the sizes by which settings were looked up, and the defaults."""
 
     sizes: dict[str, tuple[int, ...]]
@@ -863,7 +863,7 @@ class SumOnDevice(Request[int]):
 # Role ``profiling``
 
 
-class ProfilerOutput(Message):
+class ProfilerOutput(ChildMessage):
     exit_code: int | None  # None: it was ended at the limit
     output: str
     log: str
@@ -892,7 +892,7 @@ class LoadProblem(Request[None]):
     fake: bool = False
 
 
-class TraceSizes(Message):
+class TraceSizes(ChildMessage):
     """The inputs of a problem, and the numbers at which it is traced or run."""
 
     inputs: tuple[InputSpec, ...]
@@ -902,7 +902,7 @@ class TraceSizes(Message):
     whole: bool  # operators are taken as they are called
 
 
-class TracedReference(Message):
+class TracedReference(ChildMessage):
     graph: dict[str, Any]  # as ``tracing.raw`` reads it
     random: Annotated[str, AtMost(100)] | None  # an operator in it that draws random numbers
 
@@ -911,7 +911,7 @@ class TraceReference(Request[TracedReference]):
     at: TraceSizes
 
 
-class ReferenceRuns(Message):
+class ReferenceRuns(ChildMessage):
     deterministic: bool | None  # None where there is too much to run
     narrow: tuple[str, ...] | None  # dtypes of the outputs in bfloat16; None where it does not run so
 
@@ -923,7 +923,7 @@ class CheckReference(Request[ReferenceRuns]):
     elements: int  # of all values of the trace
 
 
-class RoundedValues(Message):
+class RoundedValues(ChildMessage):
     """Values of a trace that are bfloat16 in eager mode, each with the float32 parameters beside which it is not."""
 
     graph: dict[str, Any]  # as ``tracing.raw`` reads it, so that the names can be seen to be of the same one
@@ -945,7 +945,7 @@ class CompareGraph(Request[bool]):
     masked: bool
 
 
-class ModelTensor(Message):
+class ModelTensor(ChildMessage):
     """An input, parameter or buffer of a model; the bounds are of whole numbers that it was drawn with."""
 
     name: str
@@ -957,12 +957,12 @@ class ModelTensor(Message):
     init: str | None = None  # ones or zeros, where it starts as that
 
 
-class ModelNumber(Message):
+class ModelNumber(ChildMessage):
     name: str
     value: bool | int | float | str
 
 
-class DescribedModel(Message):
+class DescribedModel(ChildMessage):
     inputs: tuple[ModelTensor | ModelNumber, ...]
     parameters: tuple[ModelTensor, ...]
     buffers: tuple[ModelTensor, ...]
