@@ -26,15 +26,15 @@ class ChildReply(Generic[T_co]):
     tensors: tuple[Buffer, ...] = ()
 
 
-def read_reply(request: Request[R], frame: Frame, log: Callable[[], str]) -> ChildReply[R]:
-    """Read an answer; ``log`` returns what the child printed, for the errors.
+def read_reply(request: Request[R], frame: Frame, log: Callable[[], str], seen: R | None = None) -> ChildReply[R]:
+    """Read an answer, whose message may have been ``seen``; ``log`` returns what the child printed, for the errors.
 
     Raises:
         ChildError: the code raised. ChildOutOfMemory: for want of memory. ProtocolError: it is no answer. MalformedReply: the
         reply is not of its form.
     """
     if frame.header.kind is FrameKind.answer:
-        return ChildReply(message_of(request, frame.meta), frame.tensors)
+        return ChildReply(message_of(request, frame.meta) if seen is None else seen, frame.tensors)
     if frame.header.kind is not FrameKind.error:
         raise ProtocolError("the child's answer is not of its form")
     raised = _read(Raised, frame.meta)

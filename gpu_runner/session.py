@@ -72,7 +72,8 @@ class ChildSession:
     folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
     environment. ``siblings`` is the number of other children at the same time. Without ``fork`` it is a fresh interpreter, which
     starts sooner where nothing of torch is needed. By ``name``, in place of its role, spans are recorded.
-    One call at a time; after any exception but ``ChildError``, ``ChildOutOfMemory`` and ``MalformedReply`` the child is gone.
+    One call at a time; after any exception but ``ChildError``, ``ChildOutOfMemory`` and an answer that was read in full and is not
+    of its form, the child is gone.
     """
 
     def __init__(
@@ -190,12 +191,12 @@ class ChildSession:
             raise ProtocolError("the child is gone")
         limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - time.monotonic())
         deadline = self._due(limit_s)
-        nonce = secrets.token_bytes(NONCE_BYTES)
+        nonce, seen = secrets.token_bytes(NONCE_BYTES), list[R]()
         try:
             self._channel.send(FrameKind.call, nonce, to_json(request), tensors, deadline)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
             bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
-            frame = self._channel.receive(nonce, deadline, True, bounds, _of_frame(request, check))
+            frame = self._channel.receive(nonce, deadline, True, bounds, _of_frame(request, check, seen))
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log, deadline.added_s) from overdue
@@ -207,7 +208,7 @@ class ChildSession:
         finally:
             added_s = min(deadline.most_added_s(), MOST_ADDED * self.limits.time_s - self._added_s)
             self._deadline, self._added_s = self._deadline + added_s, self._added_s + added_s
-        return read_reply(request, frame, lambda: self.log)
+        return read_reply(request, frame, lambda: self.log, *seen)
 
     def _due(self, limit_s: float) -> Deadline:
         """The end of a call that begins now."""
@@ -396,14 +397,15 @@ class ChildSession:
             self._group = None
 
 
-def _of_frame(request: Request[R], check: ReplyCheck[R] | None) -> Check | None:
-    """The check of a frame by that of the reply in it."""
+def _of_frame(request: Request[R], check: ReplyCheck[R] | None, seen: list[R]) -> Check | None:
+    """The check of a frame by that of the reply in it, which is added to ``seen``."""
     if check is None:
         return None
 
     def checked(kind: FrameKind, form: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
         if kind is FrameKind.answer:
-            check(message_of(request, form), shapes)
+            seen.append(message_of(request, form))
+            check(seen[0], shapes)
         elif shapes:
             raise ProtocolError("an error came with tensors")
 

@@ -71,7 +71,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
 
 
 def announced(body: dict[str, Any], shapes: list[Shape]) -> None:
-    check = _of_frame(REQUEST, expecting(proof()))
+    check = _of_frame(REQUEST, expecting(proof()), [])
     assert check is not None
     check(FrameKind.answer, {"reply": body}, tuple(shapes))
 
