@@ -68,7 +68,10 @@ RELATED = {
         '{"B": 2, "T": 40, "D": 16, "R": 8}',
     ),
     "more query heads than keys": full(
-        "    return q + k.repeat_interleave(4, dim=0)", "q, k", '{"q": "N H", "k": "K H"}', '{"N": 32, "K": 8, "H": 128}'
+        "    return q + k.repeat_interleave(4, dim=0)",
+        "q, k",
+        '{"q": "N H", "k": "K H"}',
+        '{"N": 32, "K": 8, "H": 128}',
     ),
 }
 

@@ -28,7 +28,9 @@ from workers.authors.compiler.values import TileValue, topological, use_counts
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
 # Of an operand that is computed, each block loaded has a buffer less than there are stages, and the operand has one: 212,992 bytes
 # for 3 stages of 128 x 256 x 64 with two halves on the right, 294,912 for 4. Source: triton 3.6 for sm_90.
-PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1, described=False, n_left=1, n_right=1):
+PRODUCT_SETTINGS = '''def _product_settings(
+    device, n_rows, n_cols, element_size, n_batches=1, described=False, n_left=1, n_right=1
+):
     """The largest tile of which every multiprocessor has one, and stages for it.
 
     Operands are computed of ``n_left`` and ``n_right`` blocks each. Where blocks of the
