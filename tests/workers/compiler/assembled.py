@@ -103,9 +103,10 @@ def _without_assembler(
 
 
 def _sizes(name: str, rows: int, columns: int) -> dict[str, int]:
-    """Size the input with the most dimensions: the first one down, the last one along, one between."""
-    dims = max((spec.dims for spec in captured(name)[0].inputs), key=len)
-    return dict.fromkeys(dims, 1) | {dims[0]: rows, dims[-1]: columns}
+    """Size the input with the most dimensions: the first one down, the last one along, one between; dimensions of others along."""
+    problem, _ = captured(name)
+    dims = max((spec.dims for spec in problem.inputs), key=len)
+    return dict.fromkeys(problem.dimensions, columns) | dict.fromkeys(dims, 1) | {dims[0]: rows, dims[-1]: columns}
 
 
 def _run(name: str, module: ModuleType, how: Signature, sizes: dict[str, int], dtype: str) -> None:
