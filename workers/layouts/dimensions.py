@@ -86,7 +86,7 @@ def suite_sizes(axes: Axes, problem: Problem, graph: Graph) -> tuple[tuple[int, 
     factors = factors_of(graph, scalars)
     patterns = ROW_SIZES[:1] if len(axes.rows) == 1 else ROW_SIZES[1:]
     rows = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
-    columns = [COLUMN_SIZES] if axes.columns is not None else []
+    columns = [_column_sizes(problem, axes.columns)] if axes.columns is not None else []
     sizes = {
         dim: tuple(_multiple(size, factors.get(dim, 1)) for size in column)
         for dim, column in zip(axes.all, [*rows, *columns], strict=True)
@@ -112,6 +112,13 @@ def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dic
         of = math.prod(int(text) if text.isdigit() else known.get(text, 1) for text in re.findall(r"\w+", rule.of))
         factors[rule.dimension] = math.lcm(factors.get(rule.dimension, 1), of)
     return factors
+
+
+def _column_sizes(problem: Problem, columns: str) -> tuple[int, ...]:
+    """``COLUMN_SIZES`` for a problem as wide as its workloads; of narrow ones, such as heads of 64, parts of them."""
+    widest = max(dict(workload.sizes)[columns] for workload in problem.workloads)
+    parts = max(1, COLUMN_SIZES[0] // 2 ** (2 * widest - 1).bit_length())
+    return tuple(max(size // parts, min(size, COLUMN_SIZES[-1])) for size in COLUMN_SIZES)
 
 
 def _multiple(size: int, factor: int) -> int:

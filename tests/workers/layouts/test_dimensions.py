@@ -44,6 +44,11 @@ def test_sizes_hold_widths_that_no_block_fits_and_single_rows() -> None:
     assert any(rows == 1 for rows, _ in sizes)
 
 
+def test_narrow_problems_have_sizes_of_their_own_width() -> None:
+    source = REGLU_PROBLEM.replace("14336", "64").replace("11008", "40")
+    assert [columns for _, columns in sizes_of(source, Graph((), (), (), (), ()))] == [128, 64, 31, 8, 5]
+
+
 def test_a_dimension_that_the_problem_halves_gets_even_sizes() -> None:
     meta = TensorMeta((Expr("T"), Expr("I // 2")), "float32")
     graph = Graph((Node("half", "slice", (), meta),), (), ("half",), (None,), ())
