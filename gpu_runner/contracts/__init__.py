@@ -38,6 +38,7 @@ from gpu_runner.contracts.graph import (
     Rounding,
     ScalarBound,
     TensorMeta,
+    TracedSize,
 )
 from gpu_runner.contracts.problem import (
     InputSpec,
@@ -138,6 +139,7 @@ __all__ = [
     "TestsRequest",
     "TestsResult",
     "Timing",
+    "TracedSize",
     "TuneRequest",
     "TuneResult",
     "Verdict",

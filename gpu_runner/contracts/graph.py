@@ -145,6 +145,16 @@ class Multiple:
         return tuple(re.findall(r"[A-Za-z_]\w*", self.of))
 
 
+@dataclass(frozen=True)
+class TracedSize:
+    """A dimension that was traced as a multiple of ``step`` alone, or as ``step`` times the dimension ``of``; at others the
+    reference did not run, or was not tried."""
+
+    dimension: str
+    step: int
+    of: str | None = None
+
+
 _COMPARISONS = {"!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -185,6 +195,7 @@ class Graph:
     rounded: tuple[Rounding, ...] = ()  # values that eager mode rounds to a narrow dtype, as far as known
     multiples: tuple[Multiple, ...] = ()  # the graph is valid where all of these are; their scalars are not specialised
     bounds: tuple[ScalarBound, ...] = ()  # and where all of these hold
+    traced: tuple[TracedSize, ...] = ()  # of dimensions that were not traced at sizes of any kind and have no rule
 
 
 @dataclass(frozen=True)

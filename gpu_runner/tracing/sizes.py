@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpu_runner.contracts import Multiple, Problem
+from gpu_runner.contracts import Multiple, Problem, TracedSize
 from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from gpu_runner.tracing.raw import RawGraph
 
@@ -90,6 +90,19 @@ def _ratios(problem: Problem) -> list[tuple[str, str, int]]:
         if len(ratios) == 1 and ratio == int(ratio) and 1 <= ratio <= 64:
             pairs.append((big, small, int(ratio)))
     return sorted(pairs, key=lambda entry: (entry[2] == 1, entry[2]))
+
+
+def traced_sizes(problem: Problem, rules: Sequence[Multiple], triple: Triple) -> tuple[TracedSize, ...]:
+    """What the dimensions without a rule have in common in all traces: a ratio to another one, or a number that divides them."""
+    steps = {name: math.gcd(*(sizes[name] for sizes in triple)) for name in triple[0]}
+    ruled = {rule.dimension for rule in rules}
+    linked = {
+        big: TracedSize(big, ratio, small)
+        for big, small, ratio in _ratios(problem)
+        if all(sizes[big] == ratio * sizes[small] for sizes in triple)
+    }
+    own = {name: TracedSize(name, step) for name, step in steps.items() if step > 1}
+    return tuple((own | linked)[name] for name in steps if name in own | linked and name not in ruled)
 
 
 def scalar_sets(problem: Problem, varied: Sequence[str]) -> tuple[dict[str, ScalarValue], ...]:

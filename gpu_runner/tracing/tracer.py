@@ -29,6 +29,7 @@ from gpu_runner.tracing.sizes import (
     scalar_sets,
     size_sets,
     thresholds,
+    traced_sizes,
     tries,
     triple_of,
     variable_scalars,
@@ -92,7 +93,9 @@ class Tracer:
                 if self._whole:
                     return graph
                 graph = self._bounded(self._divided(graph, triple), triple[0])
-                return dataclasses.replace(graph, output_dtypes=narrow, rounded=self._rounded(triple[0], graph))
+                traced = traced_sizes(self._problem, graph.multiples, triple)
+                rounded = self._rounded(triple[0], graph)
+                return dataclasses.replace(graph, output_dtypes=narrow, rounded=rounded, traced=traced)
         if first_failure is None:
             raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
         raise first_failure

@@ -157,6 +157,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
     templates.globals["site"] = LiveSite()
     templates.filters["bytes"] = shown.size
     templates.filters["with_code"] = shown.with_code
+    templates.filters["with_markdown"] = shown.with_markdown
     templates.filters["quoted"] = lambda text: quote(str(text), safe="")
     app.state.pages = _PageSet(pages, templates, kernels.Rendering(LiveSite(), pages.addresses.html_url).environment())
     # Not `include_router`, which builds what it includes once more for each application.

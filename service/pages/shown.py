@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from gpu_runner.contracts import from_json
@@ -210,6 +214,23 @@ def with_code(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
     )
+
+
+def with_markdown(text: str) -> Markup:
+    """A sentence of a comment as HTML: code spans, references and escapes; of tags only ``<code>`` without attributes."""
+    return Markup(_sentences().renderInline(text))  # noqa: S704 - html_inline is shown as text, and links are off
+
+
+@functools.cache
+def _sentences() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": True}).disable(["link", "image", "autolink"])
+    parser.add_render_rule("html_inline", _as_code_or_text)
+    return parser
+
+
+def _as_code_or_text(_: RendererProtocol, tokens: Sequence[Token], place: int, *__: object) -> str:
+    content = tokens[place].content
+    return content if content in ("<code>", "</code>") else str(escape(content))
 
 
 def size(count: int) -> str:

@@ -970,6 +970,7 @@ NEW: dict[str, NewCheat] = {
         "run",
         "A grid of 2**31 - 1 programs, nearly all of which do nothing.",
         right_on=("gpu",),  # which carries it out, in minutes
+        slow_on=("gpu",),
     ),
     "long_error": NewCheat(
         "reglu",
@@ -1022,7 +1023,12 @@ NEW: dict[str, NewCheat] = {
         "3,000 folders inside each other are left behind: whoever removes them by recursion fails, at every later verdict too.",
     ),
     "unrolled_without_end": NewCheat(
-        "reglu", 12, "backward", "run", "`tl.static_range` over ten million: the compiler, not the kernel, never ends."
+        "reglu",
+        12,
+        "backward",
+        "run",
+        "`tl.static_range` over ten million: the compiler, not the kernel, never ends.",
+        slow_on=("gpu",),
     ),
     "same_memory_twice": NewCheat(
         "reglu",

@@ -76,19 +76,27 @@ def local(name: str) -> str:
     return f"{name}_input" if name in TAKEN else name
 
 
-def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[tuple[int, ...], ...]:
+def suite_sizes(axes: Axes, problem: Problem, graph: Graph) -> tuple[tuple[int, ...], ...]:
     """Sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
 
-    ``factors`` names dimensions that the problem divides, such as a row that is halved: their sizes are multiples.
+    Dimensions that the problem divides, such as a row that is halved, are multiples, and such as it was traced with
+    alone as multiples of others are so here; the columns keep their sizes where they can.
     """
+    scalars = {spec.name: spec.default for spec in problem.scalars} | dict(problem.workloads[0].scalars)
+    factors = factors_of(graph, scalars)
     patterns = ROW_SIZES[:1] if len(axes.rows) == 1 else ROW_SIZES[1:]
     rows = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
-    columns = [COLUMN_SIZES] if axes.columns is not None else []
-    sizes = [
-        tuple(_multiple(size, (factors or {}).get(dim, 1)) for size in column)
+    columns = [_column_sizes(problem, axes.columns)] if axes.columns is not None else []
+    sizes = {
+        dim: tuple(_multiple(size, factors.get(dim, 1)) for size in column)
         for dim, column in zip(axes.all, [*rows, *columns], strict=True)
-    ]
-    return tuple(zip(*sizes, strict=True)) or ((),)
+    }
+    for link in graph.traced:
+        if link.of is not None and link.dimension == axes.columns:
+            sizes[link.of] = tuple(size // link.step for size in sizes[link.dimension])
+        elif link.of is not None:
+            sizes[link.dimension] = tuple(size * link.step for size in sizes[link.of])
+    return tuple(zip(*sizes.values(), strict=True)) or ((),)
 
 
 def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dict[str, int]:
@@ -97,11 +105,20 @@ def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dic
     factors: dict[str, int] = {}
     for dim, parts in re.findall(r"\b([A-Za-z_]\w*) // (\d+)", " ; ".join(texts)):
         factors[dim] = math.lcm(factors.get(dim, 1), max(int(parts), 1))
+    for size in graph.traced:
+        factors[size.dimension] = math.lcm(factors.get(size.dimension, 1), size.step)
     known = {name: value for name, value in (scalars or {}).items() if type(value) is int}
     for rule in graph.multiples:
         of = math.prod(int(text) if text.isdigit() else known.get(text, 1) for text in re.findall(r"\w+", rule.of))
         factors[rule.dimension] = math.lcm(factors.get(rule.dimension, 1), of)
     return factors
+
+
+def _column_sizes(problem: Problem, columns: str) -> tuple[int, ...]:
+    """``COLUMN_SIZES`` for a problem as wide as its workloads; of narrow ones, such as heads of 64, parts of them."""
+    widest = max(dict(workload.sizes)[columns] for workload in problem.workloads)
+    parts = max(1, COLUMN_SIZES[0] // 2 ** (2 * widest - 1).bit_length())
+    return tuple(max(size // parts, min(size, COLUMN_SIZES[-1])) for size in COLUMN_SIZES)
 
 
 def _multiple(size: int, factor: int) -> int:

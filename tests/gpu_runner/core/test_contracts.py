@@ -63,6 +63,7 @@ from gpu_runner.contracts import (
     TestsRequest,
     TestsResult,
     Timing,
+    TracedSize,
     TuneRequest,
     TuneResult,
     Verdict,
@@ -102,6 +103,7 @@ GRAPH = Graph(
     rounded=(Rounding("mul_0", ("x",)),),
     multiples=RULES,
     bounds=(ScalarBound("eps", ">", 0.0),),
+    traced=(TracedSize("T", 2), TracedSize("D", 2, "R")),
 )
 TIMING = WorkloadTiming(
     ROWS,

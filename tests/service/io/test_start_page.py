@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from html import unescape
+import re
+from html import escape, unescape
 from html.parser import HTMLParser
 from urllib.parse import parse_qs, urlsplit
 
@@ -134,6 +135,14 @@ def test_what_was_typed_is_escaped_and_kept() -> None:
     text = sent(verb="modify", **{"argument-0": EVIL, "argument-1": EVIL, "problem": EVIL})
     assert "<script>alert" not in text and "<img" not in text
     assert unescape(text).count(EVIL) >= 3
+
+
+def test_what_an_error_names_is_shown_as_code_and_is_no_markup() -> None:
+    name = "a|b<b onclick=x>_[c](https://evil.example)"
+    text = sent(verb="create", **{"argument-0": name})
+    (shown,) = re.findall(r'<div class="failure"><p>(.*?)</p>', text)
+    assert f"<code>/kernel create {escape(name)}</code>" in shown
+    assert set(re.findall(r"<[^>]*>", shown)) == {"<code>", "</code>"}
 
 
 def test_a_command_that_begins_nothing_has_no_form() -> None:

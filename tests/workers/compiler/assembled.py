@@ -50,9 +50,11 @@ class Launches:
             parameters = inspect.signature(self.kernel.fn).parameters
             given = dict(zip(parameters, arguments, strict=False)) | {k: v for k, v in named.items() if k in parameters}
             options = {k: v for k, v in named.items() if k not in parameters}
-            constants = {n: given[n] for n, p in parameters.items() if "constexpr" in str(p.annotation)}
+            # As Triton's own launcher does: whole numbers that are one are constants.
+            is_one = {n for n, value in given.items() if type(value) is int and value == 1}
+            constants = {n: given[n] for n, p in parameters.items() if "constexpr" in str(p.annotation) or n in is_one}
             signature = {n: "constexpr" if n in constants else _type(given[n]) for n in parameters}
-            # As Triton's own launcher specialises: pointers and whole numbers that are multiples of 16.
+            # And pointers and whole numbers that are multiples of 16 are known for it.
             multiples = {
                 (place,): [["tt.divisibility", 16]]
                 for place, name in enumerate(parameters)
@@ -101,9 +103,10 @@ def _without_assembler(
 
 
 def _sizes(name: str, rows: int, columns: int) -> dict[str, int]:
-    """Size the input with the most dimensions: the first one down, the last one along, one between."""
-    dims = max((spec.dims for spec in captured(name)[0].inputs), key=len)
-    return dict.fromkeys(dims, 1) | {dims[0]: rows, dims[-1]: columns}
+    """Size the input with the most dimensions: the first one down, the last one along, one between; dimensions of others along."""
+    problem, _ = captured(name)
+    dims = max((spec.dims for spec in problem.inputs), key=len)
+    return dict.fromkeys(problem.dimensions, columns) | dict.fromkeys(dims, 1) | {dims[0]: rows, dims[-1]: columns}
 
 
 def _run(name: str, module: ModuleType, how: Signature, sizes: dict[str, int], dtype: str) -> None:

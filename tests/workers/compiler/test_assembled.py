@@ -14,7 +14,7 @@ import pytest
 from tests.few import asked_for, few
 from tests.workers.compiler.assembled import PROPERTIES
 
-NAMES = few(["layer_norm", "softmax", "rms_norm", "dyt", "cross_entropy", "sparsemax"], ["layer_norm"])
+NAMES = few(["layer_norm", "softmax", "rms_norm", "dyt", "cross_entropy", "sparsemax", "relu_residual"], ["layer_norm"])
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from tests.few import few
 from tests.workers.compiler.captured import COMPILED, LOOKED_AT, REFUSED, answer, captured, names, proposal, style
 from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import AuthorRefusal, Brief
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 
 # What the target's own configuration says, as its pyproject.toml does.
 TARGET_RUFF = """
@@ -56,6 +57,21 @@ def test_names_of_the_module_are_the_ones_that_the_style_asks_for(name: str) -> 
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     wanted = style(name)
     assert {wanted.function_class, wanted.forward_function, wanted.entry} <= defined
+
+
+@pytest.mark.parametrize("name", few(COMPILED, [*LOOKED_AT, "elu", "argmin_rows"]))
+def test_lines_mean_the_same_wherever_they_are_broken(name: str) -> None:
+    def meaning(length: int) -> str:
+        problem, graph = captured(name)
+        given = CompilerAuthor().propose(Brief(name, problem, graph, replace(style(name), line_length=length)))
+        assert isinstance(given, Proposal)
+        tree = ast.parse(given.source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+                del node.body[0]
+        return ast.dump(tree)
+
+    assert meaning(72) == meaning(88) == meaning(1000)
 
 
 @pytest.mark.parametrize("name", few(COMPILED, LOOKED_AT))

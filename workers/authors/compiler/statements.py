@@ -267,9 +267,11 @@ def _broken(line: str, line_length: int) -> list[str]:
         return _enclosed(line, indent, line_length)
     if len(indent) + len(INDENT) + len(inside) <= line_length:
         return [line[: opening + 1], f"{indent}{INDENT}{inside}", indent + end]
-    parts = [
-        text for part in split_arguments(inside) for text in _summands(part, line_length - len(indent + INDENT) - 1)
-    ]
+    arguments = split_arguments(inside)
+    # A comma behind what is in parentheses for its order alone would make a tuple of it.
+    comma = "," * (is_call(line, opening) or len(arguments) > 1 or inside.endswith(","))
+    length = line_length - len(indent + INDENT) - len(comma)
+    parts = [text for part in arguments for text in _operands(part, length, comma)]
     return [line[: opening + 1], *(indent + INDENT + part for part in parts), indent + end]
 
 
@@ -287,12 +289,15 @@ def is_call(line: str, opening: int) -> bool:
     return before.isidentifier() or before.isdigit() or before in {")", "]"}
 
 
-def _summands(argument: str, length: int) -> list[str]:
-    """An argument with its comma, a long sum with a summand a line."""
-    if len(argument) <= length:
-        return [f"{argument},"]
-    first, *rest = _pieces(argument, " + ")
-    return [*(first, *(f"+ {piece}" for piece in rest[:-1])), f"+ {rest[-1]},"] if rest else [f"{first},"]
+def _operands(argument: str, length: int, comma: str) -> list[str]:
+    """An argument with what follows it; of a long one an operand a line, of the operator that binds least."""
+    if len(argument) > length:
+        for operator in (" | ", " & ", " + "):
+            first, *rest = _pieces(argument, operator)
+            if rest:
+                *others, last = (f"{operator.lstrip()}{piece}" for piece in rest)
+                return [first, *others, last + comma]
+    return [argument + comma]
 
 
 def opening_of(line: str) -> int | None:

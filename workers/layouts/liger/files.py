@@ -39,7 +39,7 @@ SUITE_IMPORTS = (
     Import(f"{PACKAGE}.utils", "infer_device"),
 )
 ASSERT_MATCHES = '''\
-def assert_matches(expected, actual, atol, rtol, extra_info{eager}):
+def assert_matches(expected, actual, eager, atol, rtol, extra_info):
     """Compare with atol relative to the largest value, so that outputs of a small scale are held to account as well."""
 {exact}\
     atol *= max(expected.abs().max().item(), 1e-6)

@@ -71,7 +71,7 @@ DEVICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
 INTERPRETED = "# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.\n"
 NEEDS_BFLOAT16 = '\nneeds_bfloat16 = pytest.mark.skipif(device == "cpu", reason="bfloat16 needs a GPU")'
 ASSERT_MATCHES = '''\
-def assert_matches(expected, actual, atol, rtol, extra_info{eager}):
+def assert_matches(expected, actual, eager, atol, rtol, extra_info):
     """Compare with atol relative to the largest value: a small scale counts too."""
 {exact}\
     atol *= max(expected.abs().max().item(), 1e-6)

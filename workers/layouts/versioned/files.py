@@ -307,7 +307,7 @@ def suite_source(design: Design, home: PackageFolder) -> str:
     form = module_form(design.problem, axes_of(design.problem))
     options = [
         tuple(f"--{form.axes.variable(dim)}={size}" for dim, size in zip(form.axes.all, row, strict=True))
-        for row in suite_sizes(form.axes)[:3]
+        for row in suite_sizes(form.axes, design.problem, design.graph)[:3]
     ]
     folder = "/".join(("..", *PurePosixPath(home.root).parts))
     return f'''{docstring(design.problem.title or design.name)}

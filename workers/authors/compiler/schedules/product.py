@@ -26,10 +26,15 @@ from workers.authors.compiler.values import TileValue, topological, use_counts
 
 # Tiles from the largest on, as rows, columns and warps; all but the first halve the work of a program. A tile of 128 x 256 in
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
-PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size, n_batches=1, described=False):
-    """The largest tile of which every multiprocessor has one, and as many stages as shared memory holds.
+# Of an operand that is computed, each block loaded has a buffer less than there are stages, and the operand has one: 212,992 bytes
+# for 3 stages of 128 x 256 x 64 with two halves on the right, 294,912 for 4. Source: triton 3.6 for sm_90.
+PRODUCT_SETTINGS = '''def _product_settings(
+    device, n_rows, n_cols, element_size, n_batches=1, described=False, n_left=1, n_right=1
+):
+    """The largest tile of which every multiprocessor has one, and stages for it.
 
-    Where blocks of the next tile are on their way while one is stored, shared memory holds what is stored beside them.
+    Operands are computed of ``n_left`` and ``n_right`` blocks each. Where blocks of the
+    next tile are on their way while one is stored, shared memory holds that one too.
     """
     n_processors, capacity = 1, 98304
     if device.type == "cuda":
@@ -45,7 +50,9 @@ PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, element_size
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))
     BLOCK_K = 128 // element_size
     capacity -= described * BLOCK_M * BLOCK_N * element_size
-    num_stages = max(2, min(4, capacity // ((BLOCK_M + BLOCK_N) * BLOCK_K * element_size)))
+    left_bytes, right_bytes = BLOCK_M * BLOCK_K * element_size, BLOCK_N * BLOCK_K * element_size
+    capacity += (n_left - 1) * left_bytes + (n_right - 1) * right_bytes
+    num_stages = max(2, min(4, capacity // (n_left * left_bytes + n_right * right_bytes)))
     return BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages'''
 
 # Parts of a sum, of at least 512 elements on a GPU, are computed side by side and added up in order.
@@ -221,6 +228,9 @@ class ProductSchedule(Schedule):
             device = f"{self.source}.device, {self.source}.element_size()"
             lines.append(f"n_described = _described({', '.join([device, *places])})")
             given.append("described=n_described > 0")
+        blocks = {"n_left": self._product.left.loads, "n_right": self._product.right.loads}
+        counted = {name: sum(load.space == FULL for load in loads) for name, loads in blocks.items()}
+        given += [f"{name}={count}" for name, count in counted.items() if count > 1]
         lines.append(f"{', '.join(chosen)} = _product_settings({', '.join(given)})")
         if windows:
             lines.append("BLOCK_K = min(BLOCK_K, max(16, triton.next_power_of_2(n_inner)))")
