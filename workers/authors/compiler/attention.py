@@ -1,8 +1,9 @@
 """Softmax of a product times a product, found in a graph, as steps that keep the scores on the chip. Pure.
 
 The products around the scores become ``chained`` nodes, each with the graph of what its kernel computes. Forward leaves the
-logarithm of each row's sum in bits, from which backward has the probabilities again, and the sum over a row of probabilities
-times their gradients is the sum of the result times its own gradient.
+largest score of each row and, beside it, the logarithm of the row's sum in bits, from which backward has the probabilities
+again: in one number their sum would round the logarithm by as much as the largest score is large. The sum over a row of
+probabilities times their gradients is the sum of the result times its own gradient.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
 KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta"}  # roles of a row's numbers, and what these are called
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
-HIGHEST = " highest"  # of the node of a row's largest score, which is kept apart where it may be a large number
+HIGHEST = " highest"  # of the node of a row's largest score in bits
 LOG2E = 1.4426950408889634
 MOST_COPIES = 400  # nodes of a kernel
-FAR = 1e3  # of scores: beside it less than four digits of the logarithm of a row's sum are left
-FAR_OPERATORS = frozenset({"add", "sub", "where", "maximum", "minimum"})
 
 
 @dataclass
@@ -65,23 +64,13 @@ def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
 
 
 def logsumexp_of(nodes: Mapping[str, Node], name: str) -> str | None:
-    """The node of which a node is the logarithm of the sum of powers, in bits, as ``with_chains`` writes it.
-
-    Or one of both parts: the largest element, and the logarithm of the sum beside it.
-    """
+    """The node of whose rows a node is the largest element, or the logarithm of the sum beside it, as ``with_chains`` writes them."""
     own = nodes[name]
     if name.endswith(HIGHEST):
         return _first(nodes[_first(own)])
-    if own.op == "log2" and name.endswith(LOGARITHM):
+    if name.endswith(LOGARITHM):
         return _exponent(nodes, nodes[_first(nodes[_first(own)])])
-    scaled, logarithm = _operands(nodes, nodes[name], "add", 2)
-    if scaled is None or logarithm is None or scaled.op != "mul" or scaled.args[1] != LOG2E or logarithm.op != "log2":
-        return None
-    top, total = nodes[_first(scaled)], nodes[_first(logarithm)]
-    if not _reduces_last(total, "sum") or not _reduces_last(top, "amax"):
-        return None
-    score = _exponent(nodes, nodes[_first(total)])
-    return score if score == _first(top) else None
+    return None
 
 
 def _exponent(nodes: Mapping[str, Node], powers: Node) -> str | None:
@@ -144,7 +133,7 @@ class _Attention:
         powers, total = (self.nodes[operand] for operand in self.nodes[quotient].operands)
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
         self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
-        self.highest = f"{probabilities}{HIGHEST}" if may_lie_far(self.nodes, score) else None
+        self.highest = f"{probabilities}{HIGHEST}"
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self._users: dict[str, list[Node]] = {}
         for node in graph.nodes:
@@ -178,7 +167,7 @@ class _Attention:
             _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(paths)
             made, kept = list(outputs), list[str]()
             if key == "forward" and backward:
-                kept = [self.logarithm, *([self.highest] if self.highest else [])]
+                kept = [self.logarithm, self.highest]
                 made += kept
                 self._logarithm(chain)
             refs = tuple(NodeRef(leaf) for leaf in dict.fromkeys(node for node, _ in chain.leaves.values()))
@@ -361,21 +350,9 @@ class _Attention:
         """Add what forward leaves of each row."""
         top, total = _inside(self.top, chain), _inside(self.total, chain)
         meta = self.nodes[self.top].meta
-        if self.highest:
-            chain.nodes += [
-                Node(self.highest, "mul", (NodeRef(top), 1.0), meta),
-                Node(self.logarithm, "log2", (NodeRef(total),), meta),
-            ]
-            return
         chain.nodes += [
-            Node(f"{self.logarithm} top", "mul", (NodeRef(top), LOG2E), meta),
-            Node(f"{self.logarithm} sum", "log2", (NodeRef(total),), meta),
-            Node(
-                self.logarithm,
-                "add",
-                (NodeRef(f"{self.logarithm} top"), NodeRef(f"{self.logarithm} sum")),
-                meta,
-            ),
+            Node(self.highest, "mul", (NodeRef(top), LOG2E), meta),
+            Node(self.logarithm, "log2", (NodeRef(total),), meta),
         ]
 
 
@@ -409,39 +386,6 @@ def _products_behind(nodes: Mapping[str, Node], name: str) -> set[str]:
         elif node.op in POINTWISE | VIEWS:
             waiting += node.operands
     return found
-
-
-def may_lie_far(nodes: Mapping[str, Node], score: str) -> bool:
-    """Whether all scores of a row may be large numbers, as what a mask fills with or an added tensor may be.
-
-    Beside -1e9 float32 has no room for the logarithm of their sum, from which backward would have their probabilities.
-    """
-    seen, waiting = set[str](), [score]
-    while waiting:
-        node = nodes[waiting.pop()]
-        if node.name in seen or node.op == "matmul":
-            continue
-        seen.add(node.name)
-        if node.op in FAR_OPERATORS:
-            terms = node.args[1:] if node.op == "where" else node.args
-            if any(isinstance(term, int | float) and FAR <= abs(term) < math.inf for term in terms):
-                return True
-            tensors = [term.name for term in terms if isinstance(term, NodeRef)]
-            if any(not _products_behind(nodes, name) and _reads_floats(nodes, name, set()) for name in tensors):
-                return True
-        if node.op in POINTWISE | VIEWS:
-            waiting += node.operands
-    return False
-
-
-def _reads_floats(nodes: Mapping[str, Node], name: str, seen: set[str]) -> bool:
-    """Whether a value depends on the elements of a tensor of floats that is given, other than by what is compared."""
-    node = nodes[name]
-    if name in seen or node.meta.dtype in INTEGER_DTYPES:
-        return False
-    seen.add(name)
-    behind = node.operands[1:] if node.op == "where" else node.operands
-    return node.op == "input" or any(_reads_floats(nodes, operand, seen) for operand in behind)
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
@@ -566,13 +510,10 @@ class _Expansion:
                 current = self._add(text, view.op, (NodeRef(current), *view.args[1:]), view.meta)
             return own
         if name == attention.probabilities and not self._in_forward:
-            score = self._visit(attention.score)
-            if attention.highest:
-                highest = NodeRef(self._leaf(attention.highest, "highest"))
-                score = self._add(f"{own} below", "sub", (NodeRef(score), highest), node.meta)
-            bits = self._add(f"{own} bits", "mul", (NodeRef(score), LOG2E), node.meta)
-            logarithm = self._leaf(attention.logarithm, "logarithm")
-            power = self._add(f"{own} power", "sub", (NodeRef(bits), NodeRef(logarithm)), node.meta)
+            bits = self._add(f"{own} bits", "mul", (NodeRef(self._visit(attention.score)), LOG2E), node.meta)
+            highest, logarithm = self._leaf(attention.highest, "highest"), self._leaf(attention.logarithm, "logarithm")
+            below = self._add(f"{own} below", "sub", (NodeRef(bits), NodeRef(highest)), node.meta)
+            power = self._add(f"{own} power", "sub", (NodeRef(below), NodeRef(logarithm)), node.meta)
             return self._add(own, "exp2", (NodeRef(power),), node.meta)
         if node.op == "matmul":
             sides = node.operands

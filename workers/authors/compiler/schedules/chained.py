@@ -508,14 +508,10 @@ class ChainedKernel(KernelWriter):
         new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
         turn.line(f"{new} = tl.maximum({top}, tl.max({scores}, axis=1, keep_dims=True))")
         turn.line("# A row of which a mask has left nothing so far stays at zero.")
-        if self.chained.is_far:  # the product of a score and a number of bits may be no number
-            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new})")
-            turn.line(f"{powers} = tl.exp2(({scores} - {shift}){by})")
-            turn.line(f"{rescale} = tl.exp2(({top} - {shift}){by})")
-        else:
-            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new}{by})")
-            turn.line(f"{powers} = tl.exp2({scores}{by} - {shift})")
-            turn.line(f"{rescale} = tl.exp2({top}{by} - {shift})")
+        turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new})")
+        form = f"tl.exp2(({{}} - {shift}){by})" if by else f"tl.exp2({{}} - {shift})"
+        turn.line(f"{powers} = {form.format(scores)}")
+        turn.line(f"{rescale} = {form.format(top)}")
         turn.line(f"{denominator} = {denominator} * {rescale} + tl.sum({powers}, axis=1, keep_dims=True)")
         turn.line(f"{total} = {total} * {rescale}")
         turn.line(f"{top} = {new}")
@@ -539,11 +535,8 @@ class ChainedKernel(KernelWriter):
                 elif str(value.datum) in self._by:
                     body.line(f"{total} = {total}{self._by[str(value.datum)]}")
             elif value.op == "logsumexp":
-                (by,) = self._by.values() or ("",)
                 is_top = str(value.datum).endswith(HIGHEST)
-                text, empty = (top, "0.0") if is_top else (f"{top}{by} + tl.log2({denominator})", 'float("inf")')
-                if self.chained.is_far and not is_top:
-                    text = f"tl.log2({denominator})"
+                text, empty = (top, "0.0") if is_top else (f"tl.log2({denominator})", 'float("inf")')
                 safe = f"tl.where({denominator} == 0.0, {empty}, {text})"
                 body.env[value] = safe if self.chained.is_safe else text
         outer = self._results_loads()
@@ -608,7 +601,8 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
         found[name] = f"{names.tensors[score.rows.node]} @ {names.tensors[score.inner.node]}.T"
     for name, result in chained.results.items():
         writer = ScopeStatements(names.fork(), _scalar, set(), 0, FORMULA)
-        for value in topological([result.formula]):
+        _, bare = with_factor(ValueNumbering(), result.left)
+        for value in topological([result.formula, bare]):
             if value.op == "load":
                 writer.env[value] = names.tensors[str(value.datum)]
             elif value.op in {"column", "row"}:
@@ -616,16 +610,12 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
             elif value.op == "dot":
                 writer.env[value] = f"({found[str(value.datum)]})"
         text = writer.written(result.formula)
-        text = f"softmax({text})" if chained.is_softmax else f"({text})"
-        found[name] = f"{text} @ {names.tensors[result.right.node]}"
-        if chained.is_softmax:
-            scores = text.removeprefix("softmax")
-            for output in program.outputs:
-                if output.value.op == "logsumexp":
-                    is_top = str(output.value.datum).endswith(HIGHEST)
-                    apart = f" - max{scores}" if chained.is_far else ""
-                    logarithm = f"(logsumexp{scores}{apart}) / log(2)" if apart else f"logsumexp{scores} / log(2)"
-                    found[str(output.value.datum)] = f"max{scores}" if is_top else logarithm
+        found[name] = f"{'softmax' if chained.is_softmax else ''}({text}) @ {names.tensors[result.right.node]}"
+        for output in program.outputs:
+            if output.value.op == "logsumexp":
+                is_top = str(output.value.datum).endswith(HIGHEST)
+                logarithm = f"(logsumexp({text}) - max({text})) / log(2)"
+                found[str(output.value.datum)] = f"max({writer.written(bare)})" if is_top else logarithm
     return found
 
 
