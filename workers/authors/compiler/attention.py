@@ -3,7 +3,8 @@
 The products around the scores become ``chained`` nodes, each with the graph of what its kernel computes. Forward leaves the
 largest score of each row and, beside it, the logarithm of the row's sum in bits, from which backward has the probabilities
 again: in one number their sum would round the logarithm by as much as the largest score is large. The sum over a row of
-probabilities times their gradients is the sum of the result times its own gradient.
+probabilities times their gradients is the sum of the result times its own gradient, but for its rounding, which float32 shows
+where the gradients of a row's scores cancel: the kernel of the rows' gradients adds what is left, for itself and for the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from workers.authors.compiler.graph import POINTWISE
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
-KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta"}  # roles of a row's numbers, and what these are called
+# Roles of a row's numbers, and what these are called.
+KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta", "corrected": "corrected_delta"}
+CORRECTED = " corrected"  # ends the name of the node of a sum of probabilities times their gradients to which its rest was added
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
 HIGHEST = " highest"  # of the node of a row's largest score in bits
 LOG2E = 1.4426950408889634
@@ -132,7 +135,7 @@ class _Attention:
         quotient = self.nodes[probabilities].operands[-1] if self._is_safe else probabilities
         powers, total = (self.nodes[operand] for operand in self.nodes[quotient].operands)
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
-        self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
+        self.logarithm, self.deltas, self.corrected = f"{probabilities}{LOGARITHM}", dict[str, str](), dict[str, str]()
         self.highest = f"{probabilities}{HIGHEST}"
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self._users: dict[str, list[Node]] = {}
@@ -160,12 +163,18 @@ class _Attention:
             groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
+        own = [node for name in groups.get("rows", ()) for node in self._following(name, is_forward=False)]
+        if "rows" in groups and all(node.op != "sum" for node in own):
+            self.corrected = {delta: f"{delta}{CORRECTED}" for delta in self.deltas}
         for key, products in groups.items():
             paths = {name: self._following(name, is_forward=key == "forward") for name in products}
             outputs = [paths[name][-1].name if paths[name] else name for name in products]
             chain = Chain(outputs[0])
-            _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(paths)
-            made, kept = list(outputs), list[str]()
+            corrects = key == "rows"
+            expansion = _Expansion(self, chain, in_forward=key == "forward", corrects=corrects, apart=self._apart)
+            expansion.fill(paths)
+            made, kept = list(outputs), list(self.corrected.values()) if corrects else []
+            made += kept
             if key == "forward" and backward:
                 kept = [self.logarithm, self.highest]
                 made += kept
@@ -222,6 +231,11 @@ class _Attention:
         names = product.operands
         return product.op == "mul" and len(names) == 2 and self.probabilities in names and names[0] != names[1]
 
+    def gradient_in(self, delta: str) -> str:
+        """The gradient of the probabilities, of a node that is the sum of their products."""
+        factors = self.nodes[_first(self.nodes[delta])].operands
+        return next(factor for factor in factors if factor != self.probabilities)
+
     def _deltas(self, result: str) -> dict[str, list[Node]]:
         """The sums over rows of the result times its gradient that take the place of others, before which they stand.
 
@@ -231,8 +245,7 @@ class _Attention:
         added: dict[str, list[Node]] = {}
         weights, tensor = self.nodes[result].operands
         for name, delta in self.deltas.items():
-            factors = self.nodes[_first(self.nodes[name])].operands
-            gradient = next(factor for factor in factors if factor != self.probabilities)
+            gradient = self.gradient_in(name)
             product = self.nodes[self._reshaped(gradient)]
             if product.op != "matmul" or self._reshaped(weights) != self.probabilities:
                 raise _NotChainedError
@@ -413,8 +426,9 @@ def _sorted(nodes: list[Node]) -> list[Node]:
 class _Expansion:
     """Copies what a kernel computes into its chain, from the products' operands to its outputs."""
 
-    def __init__(self, attention: _Attention, chain: Chain, *, in_forward: bool, apart: bool) -> None:
+    def __init__(self, attention: _Attention, chain: Chain, *, in_forward: bool, corrects: bool, apart: bool) -> None:
         self._attention, self._chain, self._in_forward, self._apart = attention, chain, in_forward, apart
+        self._corrects = corrects
         self._nodes = attention.nodes
         self._done: dict[tuple[str, str], str] = {}
 
@@ -425,6 +439,18 @@ class _Expansion:
             for before, node in zip((name, *(n.name for n in path)), path, strict=False):
                 args = tuple(self._number(a) if a != NodeRef(before) else a for a in node.args)
                 self._add(node.name, node.op, args, node.meta)
+        for delta, name in self._attention.corrected.items() if self._corrects else ():
+            self._correct(delta, name)
+
+    def _correct(self, delta: str, name: str) -> None:
+        """Add to a sum of probabilities times their gradients what it lacks: the sum of what it leaves of them."""
+        attention, wide = self._attention, self._nodes[self._attention.gradient_in(delta)].meta
+        own, gradient = NodeRef(self._visit(delta)), NodeRef(self._visit(attention.gradient_in(delta)))
+        rest = NodeRef(self._add(f"{name} rest", "sub", (gradient, own), wide))
+        left = self._add(f"{name} left", "mul", (NodeRef(self._visit(attention.probabilities)), rest), wide)
+        meta = self._nodes[delta].meta
+        total = self._add(f"{name} sum", "sum", (NodeRef(left), (len(wide.shape) - 1,), True), meta)
+        self._add(name, "add", (own, NodeRef(total)), meta)
 
     def _number(self, argument: Arg) -> Arg:
         return NodeRef(self._beside(argument.name)) if isinstance(argument, NodeRef) else argument
@@ -501,6 +527,8 @@ class _Expansion:
         if (name, "") in self._done:
             return own
         self._done[name, ""] = own
+        if name in attention.corrected and not self._corrects:
+            return self._add(own, "reshape", (NodeRef(self._leaf(attention.corrected[name], "corrected")),), node.meta)
         if name in attention.deltas:
             delta = attention.deltas[name]
             current = self._leaf(delta, "delta")

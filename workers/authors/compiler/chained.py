@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Graph, Node, NodeRef
 from workers.authors.compiler.algebra import simplified
-from workers.authors.compiler.attention import HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
+from workers.authors.compiler.attention import CORRECTED, HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes
@@ -103,7 +103,8 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     nodes = {node.name: node for node in graph.nodes}
     numbers = {name: score for name in graph.outputs if (score := logsumexp_of(nodes, name)) is not None}
-    outputs = tuple(name for name in graph.outputs if name not in numbers)
+    corrected = {name: nodes[name].operands for name in graph.outputs if name.endswith(CORRECTED)}
+    outputs = tuple(name for name in graph.outputs if name not in numbers | corrected)
     outer = [_outer(graph, node, shapes) for node in epilogue(replace(graph, outputs=outputs)) if node.op == "matmul"]
     if len({(one.batch, one.rows, one.inner) for one in outer}) != 1:
         raise _refused("have different rows")
@@ -117,10 +118,12 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     if (is_softmax and len(outer) > 1) or set(numbers.values()) - set(softmaxes.values()):
         raise _refused("have several softmaxes")
     ends = {one.node: softmaxes[one.node] or one.left for one in outer}
-    lowering = _lowered(problem, graph, tuple(ends.values()), base)
+    left = {name: (nodes[total].operands[0], delta) for name, (delta, total) in corrected.items()}
+    lowering = _lowered(problem, graph, (*ends.values(), *(node for pair in left.values() for node in pair)), base)
     shaped, bits = Scores(lowering.numbering), lowering.numbering.const(LOG2E if is_softmax else 1.0)
     values = {n: shaped.fast(lowering.numbering.pointwise("mul", bits, lowering.values[e])) for n, e in ends.items()}
-    _require_elementwise(values.values())
+    rests = {name: tuple(shaped.fast(lowering.values[node]) for node in pair) for name, pair in left.items()}
+    _require_elementwise([*values.values(), *(value for pair in rests.values() for value in pair)])
     scores = {
         str(v.datum): _inner(str(v.datum), nodes, shapes, (batch, rows, inner))
         for v in topological(values.values())
@@ -138,9 +141,12 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     summed = {tuple(axis for axis in base.row_axes if axis not in one.domain.row_axes) for one in stored}
     if len(summed) > 1 or (is_softmax and any(summed)):
         raise _refused("are summed over different dimensions")
-    for name in numbers:
-        value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
-        stored.insert(graph.outputs.index(name), StoredValue(name, value, base))
+    for place, name in enumerate(graph.outputs):
+        if name in numbers:
+            value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
+            stored.insert(place, StoredValue(name, value, base))
+        elif name in rests:
+            stored.insert(place, StoredValue(name, lowering.numbering.value("corrected", rests[name], name, ROW), base))
     chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, scores, results)
     _require_narrow(chained)
     return chained, stored

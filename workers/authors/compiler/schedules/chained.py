@@ -25,6 +25,7 @@ from workers.authors.compiler.chained import (
     vanishes,
     with_factor,
 )
+from workers.authors.compiler.domain import ROW
 from workers.authors.compiler.expressions import COMPARE, FORMULA, ExpressionText
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
@@ -171,6 +172,8 @@ class ChainedKernel(KernelWriter):
         self._factors = {name: factor for name, (factor, _) in scaled.items()}
         self._left = {name: value for name, (_, value) in scaled.items()}
         self._by: dict[str, str] = {}  # " * " and the number that scores, or a result, are multiplied by
+        self._deltas: dict[TileValue, str] = {}
+        self._rest: list[str] = []  # lines of the loop that computes what a sum over the inner rows lacks
 
     @property
     def read(self) -> tuple[TileValue, ...]:
@@ -216,7 +219,7 @@ class ChainedKernel(KernelWriter):
         state = self._turn(before, turn, totals)
         for name, total in totals.items():
             before.line(f"{total} = tl.zeros((BLOCK_M, {self._block(chained.results[name])}), dtype=tl.float32)")
-        once, again = before.lines, list[str]()
+        once, again = before.lines + self._corrected(loop), list[str]()
         if chained.summed:
             again = [INDENT + line for line in once if re.search(r"\bmember\b", line)]
             once = [line for line in once if not re.search(r"\bmember\b", line)]
@@ -416,10 +419,16 @@ class ChainedKernel(KernelWriter):
             bounded = self.bounds.least is not None or self.bounds.most is not None
             before.line(f"{state[1]} = tl.full((BLOCK_M, 1), {0.0 if bounded else 1.0}, dtype=tl.float32)")
         order = sorted(self._left, key=lambda name: sum(v.op == "dot" for v in topological([self._left[name]])))
-        whole = self._left
+        corrected = {str(v.datum): v for v in self.task.values if v.op == "corrected"}
+        whole = self._left | {name: value.args[0] for name, value in corrected.items()}
         free = dict(zip(whole, inside(self._numbering, list(whole.values()), self.bounds), strict=True))
         turn.env |= {value: "inner[None, :]" for value in topological(whole.values()) if value.op == "column"}
         turn.env |= {value: "rows" for value in topological(whole.values()) if value.op == "row"}
+        for name, value in corrected.items():
+            self._load(before, turn, whole[name])
+            weights = self._weights(turn, whole[name], free[name])
+            self._deltas[value] = turn.env[value.args[1]]
+            self._rest = [*turn.lines, f"{INDENT * turn.depth}rest += tl.sum({weights}, axis=1, keep_dims=True)"]
         for name in order:
             self._load(before, turn, whole[name])
             weights = self._weights(turn, whole[name], free[name])
@@ -429,6 +438,15 @@ class ChainedKernel(KernelWriter):
             both = f"{nearest(f'{weights}.to({right}.dtype)')}, {nearest(right)}"
             turn.line(f"{totals[name]} = tl.dot({both}, {totals[name]}, input_precision=PRECISION)")
         return state
+
+    def _corrected(self, loop: list[str]) -> list[str]:
+        """The lines that add to a sum over the inner rows what it lacks, in float32; halves round more than that."""
+        if not self._rest:
+            return []
+        ((_, delta),) = self._deltas.items()
+        tile = next(name for (_, is_inner), name in self._tiles.items() if not is_inner)
+        lines = [f"{INDENT}rest = tl.zeros((BLOCK_M, 1), dtype=tl.float32)", *loop, *self._rest, f"{INDENT}{delta} += rest"]
+        return [f"{INDENT}if {tile}.dtype == tl.float32:", *(INDENT + line for line in lines)]
 
     def _load(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:
         """Load what a value is computed from, and multiply it."""
@@ -539,6 +557,8 @@ class ChainedKernel(KernelWriter):
                 text, empty = (top, "0.0") if is_top else (f"tl.log2({denominator})", 'float("inf")')
                 safe = f"tl.where({denominator} == 0.0, {empty}, {text})"
                 body.env[value] = safe if self.chained.is_safe else text
+            elif value.op == "corrected":
+                body.env[value] = self._deltas[value]
         outer = self._results_loads()
         for load, tensor in outer.items():
             body.env[load] = self._epilogue(body, load, tensor)
@@ -551,7 +571,7 @@ class ChainedKernel(KernelWriter):
             )
             roles = [*self._roles, AxisRole(self.chained.rows, "rows", "row")]
             mask = "row_mask"
-            if own is not None and store.value.op != "logsumexp":
+            if own is not None and store.value.space != ROW:
                 index, features_mask, _ = self._widths[own.right.features]
                 roles.append(AxisRole(own.right.features, index, "feature"))
                 mask = f"row_mask & {features_mask}"
@@ -574,7 +594,7 @@ class ChainedKernel(KernelWriter):
                     tensors.append(self.chained.results[str(value.datum)].right)
                 elif value.op == "load":
                     loads.append(value)
-                elif value.op != "logsumexp":
+                elif value.space != ROW:
                     waiting += value.args
             found |= {load: tensor for load in loads for tensor in tensors[:1]}
         return found
@@ -612,7 +632,11 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
         text = writer.written(result.formula)
         found[name] = f"{'softmax' if chained.is_softmax else ''}({text}) @ {names.tensors[result.right.node]}"
         for output in program.outputs:
-            if output.value.op == "logsumexp":
+            if output.value.op == "corrected":
+                rest, delta = output.value.args
+                writer.env |= {v: names.tensors[str(v.datum)] for v in topological([rest]) if v.op == "load"}
+                found[str(output.value.datum)] = f"{writer.written(delta)} + sum({writer.written(rest)})"
+            elif output.value.op == "logsumexp":
                 is_top = str(output.value.datum).endswith(HIGHEST)
                 logarithm = f"(logsumexp({text}) - max({text})) / log(2)"
                 found[str(output.value.datum)] = f"max({writer.written(bare)})" if is_top else logarithm
