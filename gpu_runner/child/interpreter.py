@@ -289,10 +289,10 @@ def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _summed_alike(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Add up products in float64: an element then depends neither on the block that it is in nor on which operand is the left one.
+    """Add up products in float64: an element depends neither on the block that it is in nor on which operand is the left one.
 
-    A GPU adds in the order of the inner dimension, whatever the block, so that a backward kernel computes the scores of forward again
-    to the last bit. BLAS adds in another order for each shape of operands.
+    A GPU adds in the order of the inner dimension, whatever the block, so that a backward kernel computes the scores of forward
+    again to the last bit. BLAS adds in another order for each shape of operands.
     """
     import numpy as np
     from triton.runtime.interpreter import TensorHandle

@@ -22,7 +22,7 @@ from workers.authors.compiler.kernels import KernelTask
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import started
 from workers.authors.compiler.schedules.flat import Flat
-from workers.authors.compiler.schedules.tile import NUM_BLOCK_PROGRAMS
+from workers.authors.compiler.schedules.tile import BLOCK_SETTINGS, NUM_BLOCK_PROGRAMS
 from workers.authors.protocol import Brief, Proposal, SourceStyle
 
 
@@ -147,6 +147,17 @@ def test_a_kernel_of_many_tensors_that_adds_rows_up_has_larger_tiles() -> None:
     assert isinstance(given, Proposal)
     forward, backward = (given.source.partition(f"def gated_state_{part}(")[2] for part in ("forward", "backward"))
     assert "_block_settings(n_cols)" in forward and "_block_settings(n_cols, 4096)" in backward
+
+
+@pytest.mark.parametrize("elements", [2048, 4096])
+def test_a_block_is_the_largest_of_which_at_most_an_eighth_of_the_row_lies_beyond_it(elements: int) -> None:
+    scope: dict[str, Any] = {"triton": triton}
+    exec(BLOCK_SETTINGS, scope)
+    for n_cols in range(1, 9000):
+        rows, block, _ = scope["_block_settings"](n_cols, elements)
+        able = [1 << power for power in range(13) if -n_cols % (1 << power) <= n_cols // 8]
+        narrow = min(128, triton.next_power_of_2(n_cols))
+        assert block == min(elements, max(narrow, *able)) and rows * block == elements
 
 
 def test_a_tile_that_may_be_tuned_keeps_its_masks() -> None:

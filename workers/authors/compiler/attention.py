@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef, TensorMeta
-from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE
 
@@ -67,7 +66,10 @@ def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
 
 
 def logsumexp_of(nodes: Mapping[str, Node], name: str) -> str | None:
-    """The node of whose rows a node is the largest element, or the logarithm of the sum beside it, as ``with_chains`` writes them."""
+    """The node of whose rows a node is the largest element, or the logarithm of the sum beside it.
+
+    Both are what ``with_chains`` writes.
+    """
     own = nodes[name]
     if name.endswith(HIGHEST):
         return _first(nodes[_first(own)])

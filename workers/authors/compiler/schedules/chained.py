@@ -445,7 +445,12 @@ class ChainedKernel(KernelWriter):
             return []
         ((_, delta),) = self._deltas.items()
         tile = next(name for (_, is_inner), name in self._tiles.items() if not is_inner)
-        lines = [f"{INDENT}rest = tl.zeros((BLOCK_M, 1), dtype=tl.float32)", *loop, *self._rest, f"{INDENT}{delta} += rest"]
+        lines = [
+            f"{INDENT}rest = tl.zeros((BLOCK_M, 1), dtype=tl.float32)",
+            *loop,
+            *self._rest,
+            f"{INDENT}{delta} += rest",
+        ]
         return [f"{INDENT}if {tile}.dtype == tl.float32:", *(INDENT + line for line in lines)]
 
     def _load(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:

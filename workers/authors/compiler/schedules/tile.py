@@ -206,7 +206,9 @@ class Tile(Schedule):
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
             if self.task.is_persistent and not self.form.tunable and not self._gives_sums:
-                lines.append(f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {self._programs})")
+                lines.append(
+                    f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {self._programs})"
+                )
         if self._gives_sums:
             programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
             lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, n_blocks{programs})")
