@@ -39,7 +39,7 @@ from workers.authors.compiler.values import TileValue, ValueNumbering, topologic
 
 # Measured: H200, bfloat16, 8 x 12 heads of 64, 1024 tokens, a mask: 123 us forward, 397 us for all gradients with blocks of 64 x 64
 # and 4 warps; 137 and 456 us with 128 rows, and 8 warps for the gradients.
-CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, element_size, n_scores):
+CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, dtype, n_scores):
     """Blocks of rows and of inner rows that registers hold, and as many stages as shared memory does, by the width of a row.
 
     A first guess that tuning is to better; n_scores is how many products a block is computed from.
@@ -47,17 +47,17 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
     capacity = 98304
     if device.type == "cuda":
         capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    if element_size > 2:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (64, 32, 4, 2) if width <= 128 else (32, 16, 4, 1)
-    elif n_scores == 1:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 2)
+    if width <= 64:
+        whole, half = (64, 32, 4, 2), (64, 64, 4, 3 if n_scores == 1 else 2)
+    elif width <= 128:
+        whole, half = (64, 32, 4, 2), (128, 64, 8, 3 if n_scores == 1 else 2)
     else:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 2) if width <= 128 else (64, 16, 8, 1)
-    if element_size <= 2 and width <= 64:
-        BLOCK_M, BLOCK_N, num_warps = 64, 64, 4
+        whole, half = (32, 16, 4, 1), (64, 32, 4, 2) if n_scores == 1 else (64, 16, 8, 1)
+    tiles = {torch.float32: whole, torch.bfloat16: half, torch.float16: half}
+    BLOCK_M, BLOCK_N, num_warps, num_stages = tiles[dtype]
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_inner)))
-    row_bytes = triton.next_power_of_2(width) * element_size
+    row_bytes = triton.next_power_of_2(width) * dtype.itemsize
     left = capacity - n_scores * BLOCK_M * row_bytes
     num_stages = max(1, min(num_stages, left // (2 * BLOCK_N * row_bytes)))
     return BLOCK_M, BLOCK_N, num_warps, num_stages'''
@@ -106,7 +106,7 @@ class ChainedSchedule(Schedule):
         """Lines that choose the settings by the sizes."""
         chosen = (*TILE, "num_warps", "num_stages")
         widest = self._widths[0] if len(self._widths) == 1 else f"max({', '.join(self._widths)})"
-        arguments = f"{self.source}.device, n_rows, n_inner, {widest}, {self.source}.element_size(), {len(self._chained.scores)}"
+        arguments = f"{self.source}.device, n_rows, n_inner, {widest}, {self.source}.dtype, {len(self._chained.scores)}"
         lines = [f"{', '.join(chosen)} = _chained_settings({arguments})"]
         return [*lines, *(self.tuned_lines("n_rows * n_inner", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
 
@@ -210,7 +210,7 @@ class ChainedKernel(KernelWriter):
         turn = ScopeStatements(self.names, self.scalars.written, set(), depth)
         before = self.scope()
         turn.line("inner = start + tl.arange(0, BLOCK_N)")
-        turn.line("inner_mask = inner < n_inner")
+        turn.line(f"inner_mask = inner < n_inner if {self._cut} else tl.full((BLOCK_N,), True, dtype=tl.int1)")
         totals = {name: self.names.free("product") for name in self._left}
         for name, factor in self._factors.items():
             if factor.number != 1:
