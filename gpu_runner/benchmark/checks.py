@@ -95,7 +95,9 @@ def _widened(item: ExpectedTensor, sides: list[torch.Tensor], roundings: list[to
     if truth.own.dtype not in HALVES:
         return item
     rounded = farthest(truth.exact, roundings)
-    return replace(item, truth=replace(truth, shaken=(*sides, *([] if rounded is None else [rounded])), rounded=rounded))
+    return replace(
+        item, truth=replace(truth, shaken=(*sides, *([] if rounded is None else [rounded])), rounded=rounded)
+    )
 
 
 def _wanted_of(
